@@ -36,7 +36,7 @@ from masis.schema.run import (
     Run,
 )
 from masis.services import ANONYMOUS, Workbench, demo_cases
-from masis.services.maintenance.health import models_asked
+from masis.services.maintenance.health import probe_models
 from masis.settings import (
     ROLES,
     Settings,
@@ -98,7 +98,7 @@ def probe(settings: Settings) -> None:
     """One word, as ``masis audit`` asks for before it starts: what is imported and connected then
     is not measured.
     """
-    asked = models_asked(settings)
+    asked = probe_models(settings)
     assert all(item.ok for item in asked), asked
 
 

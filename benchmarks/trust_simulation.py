@@ -20,7 +20,7 @@ from masis.trust.agreement import (
     krippendorff_alpha,
     share,
 )
-from masis.trust.guarantee import Floats, loosest, thresholds_for, try_thresholds
+from masis.trust.guarantee import Floats, loosest_valid, thresholds_for, try_thresholds
 
 POOL = 3000
 
@@ -111,7 +111,7 @@ def _guarantee(
 ) -> float | None:
     cuts = thresholds_for(probability, kind.draws, tolerance, error)
     drawn = draws.choice(POOL, size=kind.draws, replace=False)
-    found = loosest(try_thresholds(cuts, probability[drawn], truth[drawn], tolerance, error))
+    found = loosest_valid(try_thresholds(cuts, probability[drawn], truth[drawn], tolerance, error))
     return found.threshold if found else None
 
 

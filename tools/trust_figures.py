@@ -26,9 +26,9 @@ from masis import read_cases
 from masis.bench.rows import half_of
 from masis.services import Actor, Workbench
 from masis.services.trust.service import TrustFilter
-from masis.services.trust.summary import figure
+from masis.services.trust.summary import figure_text
 from masis.settings import Settings
-from masis.trust.guarantee import loosest, thresholds_for, try_thresholds
+from masis.trust.guarantee import loosest_valid, thresholds_for, try_thresholds
 from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -163,14 +163,14 @@ def measure(file: Path) -> None:
         report = trust.compare(ADA, filters)
         compared = {
             "answers": report.answers,
-            "claims": trust.parts(ADA, "claim", "gold").comparison,
+            "claims": trust.compare_parts(ADA, "claim", "gold").comparison,
         }
         for title, found in compared.items():
             print(f"{title}: n = {found.n}; {found.confusion}")
             for name in ("faulty", "precision", "recall", "accuracy"):
-                print(f"  {name}: {figure(getattr(found, name))}")
+                print(f"  {name}: {figure_text(getattr(found, name))}")
             print(
-                f"  kappa: {figure(found.kappa, share=False)}; always one verdict:"
+                f"  kappa: {figure_text(found.kappa, share=False)}; always one verdict:"
                 f" {found.constant or 0:.1%}"
             )
         print(
@@ -189,7 +189,7 @@ def measure(file: Path) -> None:
         )
         curves = {
             "fitted": yield_curve(truth, held_out),
-            "built-in": trust.yields(ADA, filters).curves["built-in order"],
+            "built-in": trust.yield_report(ADA, filters).curves["built-in order"],
         }
         for name, curve in curves.items():
             print(
@@ -213,7 +213,9 @@ def measure(file: Path) -> None:
         )
         for tolerance in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
             cuts = thresholds_for(probability, len(probability), tolerance, 0.05)
-            best = loosest(try_thresholds(cuts, probability, truth[coverable], tolerance, 0.05))
+            best = loosest_valid(
+                try_thresholds(cuts, probability, truth[coverable], tolerance, 0.05)
+            )
             outcome = (
                 "none"
                 if best is None

@@ -61,7 +61,7 @@ from masis.schema.run import Run
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.cases import shown_flags
-from masis.services.maintenance.health import models_asked
+from masis.services.maintenance.health import probe_models
 from masis.services.records import CaseSummary
 from masis.settings import UNCHECKED, Depth, Settings, database_path
 from masis.views.answer import SEVERITIES
@@ -273,7 +273,7 @@ def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> 
     if not uses_models(settings):
         return settings
     settings = with_concurrency(settings, concurrency)
-    answers = models_asked(settings) if ask else ()
+    answers = probe_models(settings) if ask else ()
     for item in answers:
         say(item.message)
     if not all(item.ok for item in answers):

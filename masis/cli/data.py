@@ -176,7 +176,7 @@ def _import_lake(
 ) -> int:
     """Import a folder of audited cases; return how many of them are stored."""
     with ProgressBar("Importing", sum(LakeService.count_outcomes(lake).values())) as progress:
-        done = workbench.lake.bring_in(
+        done = workbench.lake.import_cases(
             shared.operator(),
             lake,
             needs_review=needs_review,

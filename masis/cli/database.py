@@ -29,9 +29,9 @@ from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.maintenance import backups
-from masis.services.maintenance.health import without_database
+from masis.services.maintenance.health import report_without_database
 from masis.services.maintenance.retention import rule_of
-from masis.services.reassessment import Reassessment, in_words
+from masis.services.reassessment import Reassessment, result_lines
 from masis.services.records import DecisionFilter
 from masis.services.reviews import ReviewService
 from masis.settings import database_path, log_key
@@ -69,9 +69,9 @@ def health(
         try:
             report = shared.open_existing(db, "open").health(settings, ask_models=ask)
         except StoreError as error:  # one that can't be opened is reported too
-            report = without_database(path, settings, error, ask_models=ask)
+            report = report_without_database(path, settings, error, ask_models=ask)
     else:
-        report = without_database(
+        report = report_without_database(
             path, settings, shared.no_database(path) if db else None, ask_models=ask
         )
     width = max((len(item.name) for item in report.items), default=0)
@@ -438,7 +438,7 @@ def backup(
         raise click.UsageError(f"--keep: {target} is no folder that exists.")
     made = workbench.backups.make(shared.operator(), target, keep=keep or 0)
     emit({**plain(made.check), "removed": plain(made.removed)})
-    say(f"Backup: {backups.in_words(made.check)}")
+    say(f"Backup: {backups.backup_line(made.check)}")
     for path in made.removed:
         say(f"Removed: {path}")
 
@@ -469,7 +469,7 @@ def restore(
     database, aside = database_path(db), None
     if check:
         found = backups.verify(copy)
-        say(f"In order: {backups.in_words(found)}")
+        say(f"In order: {backups.backup_line(found)}")
     else:
         if replace and database.exists():
             question = f"Replace {database}? It is kept beside the backup that takes its place."
@@ -478,7 +478,7 @@ def restore(
         found = found.model_copy(update={"path": str(database)})
         if aside is not None:
             say(f"The database that was there is {aside} now.")
-        say(f"Restored: {backups.in_words(found)}")
+        say(f"Restored: {backups.backup_line(found)}")
     emit({**plain(found), "was_there": plain(aside)})
 
 
@@ -620,13 +620,13 @@ def _show(found: Reassessment, emit: Emit) -> None:
         "cases": found.total,
         "accepted_to_needs_review": found.to_review,
         "needs_review_to_accepted": found.to_accepted,
-        "left": found.left,
+        "left": found.skipped,
         "reasons": dict(found.reasons.most_common()),
     }
     emit(record)
     if not emit.as_json:
         for line in (
-            *in_words(found),
+            *result_lines(found),
             *(f"  {code}: {count:,}" for code, count in found.reasons.most_common()),
         ):
             say(line)

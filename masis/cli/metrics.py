@@ -20,7 +20,7 @@ from masis.schema.wording import count_noun
 from masis.services.arrivals.lake import MissRate
 from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
 from masis.services.trust.service import PeopleReport, TrustFilter
-from masis.services.trust.summary import SIMULATED, figure, short_answers
+from masis.services.trust.summary import SIMULATED, figure_text, short_answers
 from masis.settings import Role
 from masis.trust.machine import MachineComparison
 from masis.views.metrics import RATES, SPREADS, period_name, share_of
@@ -233,17 +233,19 @@ def trust(
         service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
     )
     answers = short_answers(blind, missed, watch)
-    parts = {level: service.parts(person, level, filters.source).comparison for level in _LEVELS}
+    parts = {
+        level: service.compare_parts(person, level, filters.source).comparison for level in _LEVELS
+    }
     record: dict[str, Any] = {
         "short": answers,
         "simulated": report.simulated,
-        "left_out": report.left,
+        "left_out": report.excluded,
         "machine": report.answers,
         **{str(level): each for level, each in parts.items()},
         "people": people.agreement,
         "spans": people.spans,
         "missed": missed.total,
-        "yield": service.yields(person, filters).curves,
+        "yield": service.yield_report(person, filters).curves,
         "score": score.model_dump(mode="json", exclude={"case_ids"}) if score.version else None,
         "guarantee": watch.guarantee.model_dump(mode="json", exclude={"score"}) if watch else None,
         "lapsed": watch.lapsed if watch else None,
@@ -269,8 +271,8 @@ def _machine_lines(title: str, found: MachineComparison) -> Iterator[str]:
         return
     yield f"The audit beside people, over {found.n:,} {title}:"
     for name in ("faulty", "precision", "recall", "accuracy"):
-        yield f"  {name:<10} {figure(getattr(found, name))}"
-    yield f"  {'kappa':<10} {figure(found.kappa, share=False)}"
+        yield f"  {name:<10} {figure_text(getattr(found, name))}"
+    yield f"  {'kappa':<10} {figure_text(found.kappa, share=False)}"
     yield (
         f"  {'constant':<10} {found.constant or 0:.1%} accuracy, kappa 0, by always the more"
         " frequent verdict"
@@ -288,6 +290,6 @@ def _people_lines(found: PeopleReport) -> Iterator[str]:
     if not found.agreement.units:
         return
     yield f"Between people, over {count_noun(found.agreement.units, 'case')}:"
-    yield f"  {'agreement':<10} {figure(found.agreement.raw)}"
+    yield f"  {'agreement':<10} {figure_text(found.agreement.raw)}"
     for name, each in (("alpha", found.agreement.alpha), ("AC1", found.agreement.ac1)):
-        yield f"  {name:<10} {figure(each, share=False)}"
+        yield f"  {name:<10} {figure_text(each, share=False)}"

@@ -15,7 +15,7 @@ from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.planted import RecallReport
 from masis.services.records import CaseFilter
-from masis.services.trust.summary import figure
+from masis.services.trust.summary import figure_text
 from masis.trust.faults import Recall
 from masis.views.faults import FAULT
 
@@ -140,6 +140,6 @@ def _planted_lines(found: RecallReport) -> Iterator[str]:
 
 
 def _recall_lines(name: str, found: Recall) -> Iterator[str]:
-    yield f"{name}: {figure(found.total)}"
+    yield f"{name}: {figure_text(found.total)}"
     for kind, share in found.by_kind.items():
-        yield f"  {FAULT[kind].lower():<10} {figure(share)}"
+        yield f"  {FAULT[kind].lower():<10} {figure_text(share)}"

@@ -587,10 +587,10 @@ def labels(
     with reader.stop:
         records = [each for file in files for each in reader.each(file)]
     read = [each for each in records if isinstance(each, Abstract)]
-    found = workbench.screenings.take_labels(shared.operator(), screening, read, every=every)
+    found = workbench.screenings.import_labels(shared.operator(), screening, read, every=every)
     reader.errors.add_all(each for each in records if isinstance(each, InputError))
     say(
-        f"{count_noun(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided}"
+        f"{count_noun(found.changed, 'grade')} changed, {found.unchanged} as they were, {found.undecided}"
         f" without a decision, {found.unknown} not in the screening."
     )
     opened = workbench.screenings.open(screening).screening
@@ -617,7 +617,7 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
     record = {
         "drift": [
             {
-                "who": each.who,
+                "who": each.name,
                 "judgements": len(each.drift.points),
                 "disagreements": int(sum(point.value for point in each.drift.points)),
                 "usual": each.drift.usual,
@@ -640,5 +640,5 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
         f"Acceptance memory ({state}): {count_noun(len(memory.entries), 'acceptance')}."
         f" {memory.shift.why} {changes} what is required by {memory.shift.by:+.3f}."
     )
-    shown = [f"{each.who}: {each.what}. {each.drift.why}" for each in series]
+    shown = [f"{each.name}: {each.counts}. {each.drift.why}" for each in series]
     emit(record, (*(shown or none), remembered))

@@ -99,10 +99,10 @@ ACTS: tuple[Act, ...] = (
         " address websocket, drafts.get, drafts.with_drafts, cases.open_for, cases.find_for,"
         " cases.facets_for, cases.standings_for, cases.values_for, cases.blind_filter,"
         " cases.hides_machine_from, reviews.decided_answer, cases.hides_figures_from, team.work,"
-        " team.share_out, team.next_open, team.open_to, team.count_open, team.why_empty,"
+        " team.share_out, team.next_open, team.open_to, team.count_open, team.explain_empty_queue,"
         " team.comments, team.machine_hidden, team.leases, team.hides_counts_from,"
-        " team.adjudications, team.to_adjudicate, trust.compare, trust.parts, trust.together,"
-        " trust.decisions_by, trust.counts_in_words, trust.people, trust.miss_report, trust.yields,"
+        " team.adjudications, team.to_adjudicate, trust.compare, trust.compare_parts, trust.team_stats,"
+        " trust.decisions_by, trust.counts_in_words, trust.people, trust.miss_report, trust.yield_report,"
         " trust.reviewers, trust.drawable, trust.today, planted.recall",
     ),
     Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
@@ -119,13 +119,13 @@ ACTS: tuple[Act, ...] = (
     Act(
         "correct grades of a screening, agree with them, take labels from other tools",
         "decide",
-        "screenings.override, screenings.agree, screenings.take_labels",
+        "screenings.override, screenings.agree, screenings.import_labels",
     ),
     Act(
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
         "address upload, address removal of an upload, cases.add, cases.add_one,"
-        " imports.formats_of, imports.sheets_of, imports.look, imports.add_file, lake.bring_in,"
+        " imports.formats_of, imports.sheets_of, imports.preview, imports.add_file, lake.import_cases,"
         " corpora.add, corpora.add_demo, corpora.keep_records, versions.fill_evidence",
     ),
     Act(

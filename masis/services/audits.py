@@ -1,6 +1,4 @@
-"""Audits and their runs: auditing a stored case, resuming what was interrupted, reading what came
-of it.
-"""
+"""Audit stored cases, resume interrupted runs, and store the results."""
 
 from __future__ import annotations
 
@@ -25,19 +23,19 @@ from masis.store import Store
 from masis.store.audits.runs import Runs
 
 POLICY = Actor(name="acceptance policy")
-"""Who accepts the runs that need no person."""
+"""The actor that accepts runs which need no person."""
 
-WRITTEN_EVERY_S = 0.3
-"""Where steps wait for models, events are written this often: a page that watches looks once a
-second.
+WRITE_INTERVAL_S = 0.3
+"""How often events are written while steps wait for models. A page that watches the run polls once
+a second.
 """
 
 
 class _EventLog:
-    """Writes the events of a run, several in one transaction where nobody waits for one of them.
+    """Writes the events of a run, several in one transaction if no reader waits for them.
 
-    With ``often`` the loop asks every moment whether to stop, and events that are due are written
-    then. Otherwise all are written before a step begins, which may be a long one.
+    With ``often`` the loop asks frequently whether to stop, and due events are written then.
+    Otherwise all events are written before a step starts, because the step may take long.
     """
 
     def __init__(self, runs: Runs, often: bool) -> None:
@@ -46,7 +44,7 @@ class _EventLog:
         self._written = 0.0
 
     def take(self, event: Event) -> None:
-        """Add one event."""
+        """Add an event."""
         self._pending.append(event)
         if event.kind in ("warning", "call_retried", "iteration_finished", "run_finished"):
             self.write()
@@ -56,8 +54,8 @@ class _EventLog:
             self.write()
 
     def write_if_due(self) -> None:
-        """Write the pending events unless others were written a moment ago."""
-        if self._pending and time.monotonic() - self._written >= WRITTEN_EVERY_S:
+        """Write the pending events unless the last write was a moment ago."""
+        if self._pending and time.monotonic() - self._written >= WRITE_INTERVAL_S:
             self.write()
 
     def write(self) -> None:
@@ -85,11 +83,14 @@ class AuditService:
         return self._store.runs.get(run_id) if run_id else None
 
     def resumable(self, case_id: str, settings: Settings) -> str | None:
-        """Return the interrupted run that an audit of this case would resume. Raises
-        UnknownRecord.
+        """Return the interrupted run that an audit of this case would resume, or None.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         if not any(run.state == "interrupted" for run in self._store.runs.for_case(case_id)):
-            return None  # most cases have none, and then the case needn't be read
+            return None  # Usually there is none, and the case needn't be read.
         return self._find(self._store.cases.get(case_id), "interrupted", settings)
 
     def _find(
@@ -109,12 +110,24 @@ class AuditService:
         on_event: Callable[[Event], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Run:
-        """Audit a stored case, storing the run as it goes; ``run_id`` names it if a new one begins.
+        """Audit a stored case and store the run as it progresses.
 
         A run of the same content with the same settings that was interrupted is resumed after its
-        last finished iteration. ``on_event`` receives each event after it was queued to be written.
-        ``cancelled`` is asked again and again; once true, the audit ends, after the current step or
-        within it. Raises UnknownRecord and NotAllowed.
+        last finished iteration.
+
+        Args:
+            actor: Who asks for the audit.
+            case: The stored case.
+            settings: The settings; by default those of the workbench.
+            run_id: The id of the run if a new one starts.
+            on_event: Receives each event after it was queued to be written.
+            cancelled: Polled often. Once it returns True, the audit ends after the current step or
+                within it.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            NotAllowed: The actor's role doesn't allow audits.
+
         """
         self._access.require(actor, "audit")
         settings, runs = pin_versions(settings or self._settings), self._store.runs
@@ -172,42 +185,45 @@ class AuditService:
         return self._finish(run, case, kept)
 
     def _resume(self, run_id: str) -> loop.AuditProgress:
-        """Take an interrupted run up, and return what it goes on from, with the warnings of what it
-        had finished.
+        """Resume an interrupted run and return its progress, with the warnings of its finished
+        steps.
         """
         progress = self._store.runs.resume(run_id)
-        warnings = _warnings_kept(self._store.runs.events(run_id), progress)
+        warnings = _kept_warnings(self._store.runs.events(run_id), progress)
         return loop.AuditProgress(
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
 
     def cancel(self, actor: Actor, run_id: str) -> None:
-        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and
-        NotAllowed.
+        """Ask the process that runs an audit to stop after its current step.
+
+        Raises:
+            UnknownRecord: There is no such run.
+            NotAllowed: The actor's role doesn't allow audits.
+
         """
         self._access.require(actor, "audit")
         self._store.runs.request_cancel(run_id)
 
     def forget_replies(self, actor: Actor, case_id: str) -> int:
-        """Remove the cached replies about a case, so that its next audit asks the models anew;
-        returns how many.
+        """Remove the cached replies about a case, so that its next audit calls the models again,
+        and return how many.
         """
         self._access.require(actor, "audit")
         return self._store.replies_of(case_id).forget()
 
     def store_run(self, actor: Actor, run: Run) -> None:
-        """Store a run that was made elsewhere, such as in a worker process; one that needs no
-        person is accepted.
+        """Store a run that was made elsewhere, such as in a worker process; accept it if it needs
+        no person.
         """
         self._access.require(actor, "audit")
         self._finish(run, self._store.cases.get(run.case_id))
 
     def _finish(self, run: Run, case: Case, stored: Collection[int] = ()) -> Run:
-        """Store a finished run and its acceptance, by rule or by the guarantee in force, both or
-        neither.
+        """Store a finished run together with its acceptance by the rule or the guarantee in force.
 
-        Were they apart, a process killed between them would leave a case that needs review for no
-        reason.
+        Both are one transaction: if a process were killed between them, the case would need review
+        for no reason.
         """
         with self._store.transaction():
             run = self._guarantees.score_run(run, case)
@@ -217,18 +233,19 @@ class AuditService:
         return run
 
 
-def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
-    """Return the warnings of the steps whose results were kept; a step that is done again warns
-    again.
-    """
-    heard: dict[tuple[int | None, Step | None], list[Event]] = {}
+def _kept_warnings(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
+    """Return the warnings of the steps whose results were kept; a repeated step warns again."""
+    warnings: dict[tuple[int | None, Step | None], list[Event]] = {}
     for event in events:
         if event.kind == "step_started":
-            heard[event.iteration, event.step] = []  # what an earlier try of the step had warned of
+            warnings[event.iteration, event.step] = []  # Drop the warnings of an earlier try.
         elif event.kind == "warning":
-            heard.setdefault((event.iteration, event.step), []).append(event)
+            warnings.setdefault((event.iteration, event.step), []).append(event)
     kept = [
-        event for about, found in heard.items() if _was_kept(*about, progress) for event in found
+        event
+        for step, of_step in warnings.items()
+        if _was_kept(*step, progress)
+        for event in of_step
     ]
     return tuple(
         RunWarning(
@@ -242,9 +259,7 @@ def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunW
 
 
 def _was_kept(iteration: int | None, step: Step | None, progress: RunProgress) -> bool:
-    """Return whether a resumed run goes on from the result of this step, and does not
-    do it again.
-    """
+    """Return whether a resumed run uses the stored result of this step instead of repeating it."""
     finished = len(progress.iterations)
     if iteration is None:
         return step == "drafting" and progress.draft is not None
@@ -265,8 +280,8 @@ def _was_kept(iteration: int | None, step: Step | None, progress: RunProgress) -
 
 
 def acceptance_entry(run: Run) -> Decision:
-    """Return the entry by which policy accepts a run that needs no person and was not drawn for a
-    spot check.
+    """Return the log entry by which the policy accepts a run that needs no person and isn't a spot
+    check.
     """
     return Decision(
         kind="policy_accept",

@@ -1,7 +1,7 @@
-"""Work on threads of this process: once, with progress and a stop, or again and again while a
-server runs.
+"""Run work on threads of this process, once with progress and a stop, or repeatedly while a server
+runs.
 
-It belongs to one process and ends with it. Audits and screenings, which survive a restart, are
+This work ends with its process. Audits and screenings, which survive a restart, are in
 ``masis.services.jobs``.
 """
 
@@ -19,12 +19,13 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundTask:
-    """Work on a thread, of which whoever began it sees how it goes. Subclasses define ``work`` and
-    what it shows.
+    """Work on a thread whose progress is shown.
+
+    Subclasses define ``work`` and the progress.
     """
 
     failed: str | None = None
-    """Why it ended too early; None where it did not."""
+    """Why it ended early, or None if it didn't."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -33,22 +34,24 @@ class BackgroundTask:
         )
 
     def start(self) -> Self:
-        """Begin; returns itself. Call it once, when whatever ``work`` reads is set."""
+        """Start the work and return the task. Call it once, after everything that ``work`` reads is
+        set.
+        """
         self._thread.start()
         return self
 
     def work(self) -> None:
-        """Do the work, on the thread; look at ``stopping`` between two steps."""
+        """Do the work on the thread; check ``stopping`` between steps."""
         raise NotImplementedError
 
     @property
     def share(self) -> float:
-        """How much is done, 0 to 1."""
+        """The share that is done, 0 to 1."""
         raise NotImplementedError
 
     @property
-    def says(self) -> str:
-        """How much is done, in words."""
+    def progress_text(self) -> str:
+        """The progress in words."""
         raise NotImplementedError
 
     @property
@@ -62,11 +65,11 @@ class BackgroundTask:
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Let it end after the step under way; what is done by then stays."""
+        """Ask the task to end after the current step; finished steps stay."""
         self._stop.set()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until it is over, or so long."""
+        """Wait until the task is over, for at most ``seconds``."""
         self._thread.join(seconds)
 
     def _run_guarded(self) -> None:
@@ -76,20 +79,20 @@ class BackgroundTask:
             self.failed = str(error)
         except Exception as error:
             log.exception("%s failed", type(self).__name__)
-            why = InputError(
-                f"failed ({type(error).__name__})", hint="The server's log has the details."
+            self.failed = str(
+                InputError(
+                    f"failed ({type(error).__name__})", hint="The server's log has the details."
+                )
             )
-            self.failed = str(why)
 
 
 T = TypeVar("T", bound=BackgroundTask)
 
 
 class BackgroundTasks(Generic[T]):
-    """The latest tasks of one kind by name, for every tab of a server; of those that are over the
-    oldest are dropped.
+    """The latest tasks of one kind by name, shared by all tabs of a server.
 
-    Safe to use from several threads.
+    The oldest finished tasks are dropped. It is safe to use from several threads.
     """
 
     def __init__(self, most: int = 50) -> None:
@@ -98,57 +101,59 @@ class BackgroundTasks(Generic[T]):
         self._tasks: dict[str, T] = {}
 
     def get(self, name: str) -> T | None:
-        """Return the task of this name; None where this process knows none."""
+        """Return the task of this name, or None if this process has none."""
         with self._lock:
             return self._tasks.get(name)
 
     def start(self, name: str, make: Callable[[], T]) -> T:
-        """Start what ``make`` gives under this name, unless such a task is under way; returns the
-        one that is.
+        """Start the task that ``make`` returns, unless a task of this name is running, and return
+        the running one.
         """
         with self._lock:
-            begun = self._tasks.get(name)
-            if begun is None or begun.over:
-                begun = make()
-                begun.start()
+            task = self._tasks.get(name)
+            if task is None or task.over:
+                task = make()
+                task.start()
                 self._tasks.pop(name, None)
-                self._tasks[name] = begun
-            over = [each for each, task in self._tasks.items() if task.over]
-            for each in over[: max(0, len(self._tasks) - self._most)]:
-                del self._tasks[each]
-        return begun
+                self._tasks[name] = task
+            over = [other for other, running in self._tasks.items() if running.over]
+            for other in over[: max(0, len(self._tasks) - self._most)]:
+                del self._tasks[other]
+        return task
 
 
 AFTER_FAILURE_S = 5.0
-"""How long what failed waits at least before it is tried again: each try is a line in the log."""
+"""The shortest wait before a failed task is tried again, because each try writes a line to the
+log.
+"""
 
 
 class RepeatedTask(BackgroundTask):
-    """Work at once and then again and again, until ``end``. What fails is logged and
-    tried again.
+    """Work that is repeated until ``end`` is called. Failures are logged, and the work is tried
+    again.
     """
 
     def __init__(
         self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str
     ) -> None:
-        """``work`` receives what says whether it is to stop."""
+        """``work`` receives a function that returns whether it should stop."""
         super().__init__()
         self._work, self._every, self._thread.name = work, every, name
 
     def work(self) -> None:
-        """Do the work once, wait, and so on."""
+        """Do the work, wait, and repeat."""
         while True:
             pause = self._every.total_seconds()
             try:
                 self._work(self._stop.is_set)
             except (MasisError, OSError) as error:
-                log.warning("%s could not be done now: %s", self._thread.name, error)
+                log.warning("%s failed and will be tried again: %s", self._thread.name, error)
                 pause = max(pause, AFTER_FAILURE_S)
             if self._stop.wait(pause):
                 return
 
     def end(self) -> None:
-        """Stop, after the step under way."""
+        """Stop after the current step, and wait for it."""
         self.stop()
         self.wait()
 

@@ -1,4 +1,4 @@
-"""Cases: importing them, finding them, opening one with everything that belongs to it."""
+"""Import and find cases, and open a case with everything that belongs to it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.team import UNDECIDED
 
 WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
-"""The states that wait for a person. An escalated case waits too, but for somebody or something
-else.
+"""The states that wait for a person. Escalated cases are excluded: they wait for another person or
+for more evidence.
 """
 
 
 class CaseView(NamedTuple):
-    """One case opened: the case, its summary, its runs (newest first), the newest finished one, its
-    log.
+    """One opened case: its summary, its runs (newest first), the newest finished run and its log.
 
-    Where ``machine_hidden`` the reviewer may not see the machine's verdict now: runs and figures
-    are left out. ``planted`` is the fault of a copy that people have decided, or that was
-    withdrawn; None for every other case.
+    If ``machine_hidden``, the reviewer may not see the machine's verdict now, and runs and figures
+    are left out. ``planted`` is the fault of a copy that people have decided or that was withdrawn;
+    it's None for every other case.
     """
 
     case: Case
@@ -65,38 +64,50 @@ class CaseView(NamedTuple):
         return self.summary.state
 
 
-FOUND: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed", "nothing_found")
-"""Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of
-all of them.
+AUDIT_STANDINGS: tuple[Standing, ...] = (
+    "failed",
+    "no_answer",
+    "wrong",
+    "not_confirmed",
+    "nothing_found",
+)
+"""The standings that depend on the audit. A reviewer who may not see its result sees ``to_review``
+instead.
 """
 
 
-BY_AUDIT = ("flags", "reasons", "tiers", "severities", "models")
-"""The fields of a filter that go by what audits found."""
+AUDIT_FILTERS = ("flags", "reasons", "tiers", "severities", "models")
+"""The fields of a filter that depend on audit results."""
 
 
-def _passed_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
-    """Count auto-accepted cases as cases that need review, for who may not see that they passed."""
-    kept = {name: count for name, count in states.items() if name != "accepted"}
+def _count_accepted_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
+    """Count auto-accepted cases as cases that need review, for reviewers who may not see that they
+    passed.
+    """
+    others = {name: count for name, count in states.items() if name != "accepted"}
     waiting = states.get("needs_review", 0) + states.get("accepted", 0)
-    return kept | ({"needs_review": waiting} if waiting else {})
+    return others | ({"needs_review": waiting} if waiting else {})
 
 
-def _found_as_one(standings: Mapping[str, int]) -> dict[str, int]:
-    """Count what audits found as one, for who may not see it."""
-    kept = {name: count for name, count in standings.items() if name not in FOUND}
-    return {**kept, "to_review": sum(standings.get(each, 0) for each in FOUND)}
+def _merge_audit_standings(standings: Mapping[str, int]) -> dict[str, int]:
+    """Merge the standings that depend on audits into one, for reviewers who may not see audit
+    results.
+    """
+    others = {name: count for name, count in standings.items() if name not in AUDIT_STANDINGS}
+    return {**others, "to_review": sum(standings.get(name, 0) for name in AUDIT_STANDINGS)}
 
 
 def waiting_in(case_filter: CaseFilter) -> CaseFilter:
-    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that
-    wait.
+    """Narrow a filter to the cases that wait. A filter for decided cases only becomes one for all
+    that wait.
 
-    Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was
-    found in.
+    Auto-accepted cases don't wait. They're included only if the filter asks for cases in which
+    nothing was found.
     """
-    standings = tuple(each for each in ("not_audited", *FOUND) if each in case_filter.standings)
-    every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
+    standings = tuple(
+        each for each in ("not_audited", *AUDIT_STANDINGS) if each in case_filter.standings
+    )
+    every = len(standings) == len(AUDIT_STANDINGS) + 1  # All standings of waiting cases are chosen.
     asked = case_filter.states == ("accepted",) or (not every and "nothing_found" in standings)
     every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
     states = tuple(
@@ -109,12 +120,15 @@ def waiting_in(case_filter: CaseFilter) -> CaseFilter:
 
 def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
     """Return whether the policy hides the machine's verdict on a case from this reviewer now.
-    Raises UnknownRecord.
 
-    ``after`` hides it until the reviewer has decided the case, or it is decided by others;
-    ``never`` until it is decided. What was found about an earlier version is hidden as long as what
-    is found about the newest one. An answer drawn for a guarantee (``SamplePlan``) is decided blind
+    ``after`` hides it until the reviewer has decided the case, or others have settled it. ``never``
+    hides it until the case is settled. Results about an earlier version are hidden as long as
+    results about the newest one. An answer drawn for a guarantee (``SamplePlan``) is decided blind
     under any policy.
+
+    Raises:
+        UnknownRecord: There is no such case.
+
     """
     shown = store.team.in_force(QueuePolicy).machine
     if shown == "first" and case_id in store.team.in_force(SamplePlan).case_ids:
@@ -130,9 +144,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
-    """Return a summary that looks the same whatever an audit found: one drawn for a spot check,
-    too.
-    """
+    """Return a summary that looks the same whatever the audit found, also for a spot check."""
     scores = (
         "quality",
         "revised_quality",
@@ -145,35 +157,34 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
         ("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity")
     )
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
-    if summary.standing in FOUND:
+    if summary.standing in AUDIT_STANDINGS:
         hidden["standing"] = "to_review"
     state = "needs_review" if summary.state == "accepted" else summary.state
     if summary.state == "accepted":
-        hidden["reviewer"] = None  # the policy: a case that waits names nobody
+        hidden["reviewer"] = None  # The policy; a waiting case names no reviewer.
     return summary.model_copy(update=hidden | {"state": state})
 
 
-def _by_machine(entry: LogEntry | None) -> bool:
+def _is_policy_accept(entry: LogEntry | None) -> bool:
     return (
         entry is not None and entry.decision is not None and entry.decision.kind == "policy_accept"
     )
 
 
 def shown_flags(run: Run, index: int) -> tuple[str, ...]:
-    """Return what is wrong with the answer of iteration ``index`` (from 0), in fixed words, and how
-    the run went.
+    """Return the issues of the answer of iteration ``index`` (from 0) in fixed words, and flags of
+    the run.
     """
     return (*faults(run.iterations[index]), *run_flags(run))
 
 
-# Versions: which cases are versions of one another, by what they and the decision log say.
+# Versions of a case, from its own reference to the earlier one and from the decision log.
 
 
 def earlier_version(store: Store, case: Case) -> str | None:
-    """Return the id of the case that one is a new version of; None where it is none, or that one is
-    not here.
+    """Return the id of the case that this one is a new version of, or None if there is none here.
 
-    A file can name any id; the digest says whether it is the case that was meant.
+    A file can name any id, so the digest is compared to check that the same case is meant.
     """
     earlier = case.earlier_version
     if earlier is None:
@@ -185,17 +196,22 @@ def earlier_version(store: Store, case: Case) -> str | None:
 
 
 def newer_version(store: Store, case_id: str) -> str | None:
-    """Return the id of the case that took the place of one; None where it is the newest version."""
+    """Return the id of the case that replaced this one, or None if it is the newest version."""
     log_filter = DecisionFilter(case_id=case_id, kinds=("new_version",), size=1)
     entries = store.decisions.entries(log_filter).rows
     return next((entry.decision.newer_case for entry in entries if entry.decision), None)
 
 
 def versions_of(store: Store, case_id: str) -> tuple[str, ...]:
-    """Return the ids of all versions of a case, the first one first. Raises UnknownRecord."""
-    before = _version_chain(case_id, lambda each: earlier_version(store, store.cases.get(each)))
-    behind = _version_chain(case_id, lambda each: newer_version(store, each))
-    return (*reversed(list(before)), case_id, *behind)
+    """Return the ids of all versions of a case, oldest first.
+
+    Raises:
+        UnknownRecord: There is no such case.
+
+    """
+    earlier = _version_chain(case_id, lambda other: earlier_version(store, store.cases.get(other)))
+    newer = _version_chain(case_id, lambda other: newer_version(store, other))
+    return (*reversed(list(earlier)), case_id, *newer)
 
 
 def _version_chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str]:
@@ -207,10 +223,10 @@ def _version_chain(case_id: str, following: Callable[[str], str | None]) -> Iter
 
 
 class CaseService(Service):
-    """The use cases of cases and of the evidence they hold.
+    """The use cases of cases and their evidence.
 
-    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``beside`` read what needs no
-    check, as it is stored.
+    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``beside`` read stored data without
+    checks.
     """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
@@ -222,19 +238,30 @@ class CaseService(Service):
     def add(
         self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
     ) -> AddResult:
-        """Store cases; one that is stored with other content is a conflict, and the others are
-        stored all the same.
+        """Store cases. A case that is stored with other content is a conflict; the others are still
+        stored.
         """
         self._access.require(actor, "audit")
         return self._store.cases.add_many(cases, on_batch=on_batch)
 
     def add_one(self, actor: Actor, case: Case) -> Literal["added", "unchanged"]:
-        """Store one case. Raises CaseConflict where another one has its id, and NotAllowed."""
+        """Store one case.
+
+        Raises:
+            CaseConflict: Another case has its id.
+            NotAllowed: The actor's role doesn't allow imports.
+
+        """
         self._access.require(actor, "audit")
         return self._store.cases.add(case)
 
     def open(self, case_id: str, viewer: str | None = None) -> CaseView:
-        """Return one case with its newest finished run and its log. Raises UnknownRecord."""
+        """Return one case with its newest finished run and its log.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
         runs = self._store.runs.for_case(case_id)
         summary = self._store.cases.summary(case_id, viewer)
         copy = self._store.planted.find_revealed(case_id) if summary.state == "planted" else None
@@ -250,11 +277,15 @@ class CaseService(Service):
         )
 
     def open_for(self, actor: Actor, case_id: str) -> CaseView:
-        """Return one case as this reviewer may see it now. Raises UnknownRecord.
+        """Return one case as this reviewer may see it now.
 
-        Others' decisions and comments are left out while decisions of a shared case are missing;
-        where the policy hides the machine's verdict, runs and figures are, and a case without an
-        answer shows the one drafted for it.
+        Others' decisions and comments are left out while decisions of a shared case are missing. If
+        the policy hides the machine's verdict, runs and figures are left out, and a case without an
+        answer shows the drafted one.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         view = self.open(case_id, actor.name)
         seen = DecisionFilter(case_id=case_id, size=200, blind_to=actor.name)
@@ -269,15 +300,15 @@ class CaseService(Service):
             summary=_without_machine(view.summary),
             runs=(),
             run=None,
-            decision=None if _by_machine(view.decision) else view.decision,
-            history=tuple(entry for entry in view.history if not _by_machine(entry)),
+            decision=None if _is_policy_accept(view.decision) else view.decision,
+            history=tuple(entry for entry in view.history if not _is_policy_accept(entry)),
             machine_hidden=True,
         )
 
     def find_for(self, actor: Actor, case_filter: CaseFilter) -> CasePage:
-        """Return one page of the cases that match, as this reviewer may see them now.
+        """Return one page of the matching cases, as this reviewer may see them now.
 
-        Where the policy hides the machine's verdict, neither filters nor order go by it.
+        If the policy hides the machine's verdict, neither the filters nor the order use it.
         """
         case_filter = case_filter.model_copy(update={"viewer": actor.name})
         if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
@@ -290,11 +321,10 @@ class CaseService(Service):
         return page.model_copy(update={"rows": tuple(rows)})
 
     def hides_machine_from(self, actor: Actor) -> bool:
-        """Return whether the policy hides from this reviewer what an audit found about a case, any
-        case.
+        """Return whether the policy hides audit results from this reviewer for any case.
 
-        While it does, nothing that counts or lists audits is for them: figures over all cases say
-        something about those that they have not submitted.
+        While it does, counts and lists of audits are hidden too, because figures over all cases
+        would reveal something about cases that the reviewer hasn't decided.
         """
         team = self._store.team
         return team.hides_machine_from(actor.name, team.in_force(QueuePolicy).machine)
@@ -302,22 +332,24 @@ class CaseService(Service):
     def hides_figures_from(self, actor: Actor) -> bool:
         """Return whether the policy hides figures over all cases from this reviewer.
 
-        Who has signed in as a lead or an admin sees them: they answer for the policy, and may never
-        decide a case.
+        Signed-in leads and admins see them: they're responsible for the policy and may never decide
+        a case.
         """
         return self.hides_machine_from(actor) and not actor.may("oversee")
 
     def blind_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
-        """Return the filter without what shows the machine's verdict, where that is hidden from
-        this reviewer.
+        """Return the filter without the parts that reveal the machine's verdict, if it is hidden
+        from this reviewer.
         """
         if not self.hides_machine_from(actor):
             return case_filter
         policy = self._store.team.in_force(QueuePolicy)
-        update: dict[str, Any] = dict.fromkeys(BY_AUDIT, ())
-        if set(FOUND) & set(case_filter.standings):
+        update: dict[str, Any] = dict.fromkeys(AUDIT_FILTERS, ())
+        if set(AUDIT_STANDINGS) & set(case_filter.standings):
             update["standings"] = tuple(
-                each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND)
+                standing
+                for standing in NOT_DECIDED
+                if standing in (*case_filter.standings, *AUDIT_STANDINGS)
             )
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
@@ -331,23 +363,28 @@ class CaseService(Service):
         return case_filter.model_copy(update=update)
 
     def standings_for(self, actor: Actor, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """Count the cases that match by where they stand, and those with lesser issues, as this
-        reviewer may see it.
+        """Count the matching cases by standing, and those with minor issues, as this reviewer may
+        see them.
         """
-        found = self._store.cases.standings(
+        standings, minor = self._store.cases.standings(
             self.blind_filter(actor, case_filter.model_copy(update={"viewer": actor.name}))
         )
-        return (_found_as_one(found[0]), 0) if self.hides_machine_from(actor) else found
+        if self.hides_machine_from(actor):
+            return _merge_audit_standings(standings), 0
+        return standings, minor
 
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
 
-        Where verdicts are hidden from them, auto-accepted cases count as cases that need review.
+        If verdicts are hidden from them, auto-accepted cases count as cases that need review.
         """
         facets = self._store.cases.facets(actor.name)
         if not self.hides_machine_from(actor):
             return facets
-        standings, states = _found_as_one(facets.standings), _passed_as_waiting(facets.states)
+        standings, states = (
+            _merge_audit_standings(facets.standings),
+            _count_accepted_as_waiting(facets.states),
+        )
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         shown = {"standings": standings, "states": states, "reviewers": reviewers}
         return facets.model_copy(update={**shown, "flags": {}, "lesser": 0})
@@ -357,10 +394,10 @@ class CaseService(Service):
         reviewer may see it.
         """
         case_filter = case_filter.model_copy(update={"viewer": actor.name, field: ()})
-        found = self.values(self.blind_filter(actor, case_filter), field)
+        values = self.values(self.blind_filter(actor, case_filter), field)
         if not self.hides_machine_from(actor):
-            return found
-        found.pop(POLICY.name, None)
-        return (
-            {} if field in BY_AUDIT else _passed_as_waiting(found) if field == "states" else found
-        )
+            return values
+        values.pop(POLICY.name, None)
+        if field in AUDIT_FILTERS:
+            return {}
+        return _count_accepted_as_waiting(values) if field == "states" else values

@@ -1,6 +1,4 @@
-"""Dataset versions: data sets out of what was decided, frozen under a name, compared, and written
-again.
-"""
+"""Export decided cases, and freeze, compare and rebuild dataset versions."""
 
 from __future__ import annotations
 
@@ -38,11 +36,9 @@ from masis.services.access import Service
 from masis.services.records import CaseFilter, DatasetVersion, DecisionFilter
 from masis.services.reviews import name_of
 
-# Exports: data sets out of what was decided, and the decision log.
-
 
 class ExportService(Service):
-    """The use cases of taking data out of a database."""
+    """The use cases of exporting data from a database."""
 
     def write(
         self,
@@ -55,8 +51,12 @@ class ExportService(Service):
         name: str = "-",
         on_case: Callable[[int], None] | None = None,
     ) -> ExportResult:
-        """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises
-        InputError, NotAllowed.
+        """Write the matching cases to a stream, in any of ``FORMATS`` except ``hf``.
+
+        Raises:
+            InputError: The format or the encoding isn't valid.
+            NotAllowed: The actor's role doesn't allow exports.
+
         """
         self._access.require(actor, "export")
         return write_export(
@@ -79,8 +79,12 @@ class ExportService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> ExportResult:
-        """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError
-        and NotAllowed.
+        """Write the matching cases to a file (a folder for ``hf``) with a manifest, atomically.
+
+        Raises:
+            InputError: The format, the encoding or the path isn't valid.
+            NotAllowed: The actor's role doesn't allow exports.
+
         """
         self._access.require(actor, "export")
         return write_file(
@@ -88,25 +92,24 @@ class ExportService(Service):
         )
 
     def count(self, case_filter: CaseFilter) -> int:
-        """Count the cases that an export of a filter reads: all that match, but those with
-        simulated decisions.
+        """Count the cases that an export of a filter reads: all matches except those with simulated
+        decisions.
         """
         return self._store.outcomes.count(case_filter)
 
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
-        """Return of how many undecided cases an export shows what the team's policy hides from
-        reviewers.
+        """Count the undecided cases for which an export reveals audit results that the policy hides
+        from reviewers.
 
-        That is what audits found, where reviewers are blind to the machine. ``runs`` and
-        ``executions`` show what audits found; a data set does where its filter lets undecided cases
-        in.
+        ``runs`` and ``executions`` reveal audit results, and so does a data set whose filter
+        includes undecided cases.
         """
         if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
             return 0
         states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
         case_filter = selection.cases if form in FORMATS and selection else CaseFilter()
         states = tuple(
-            each for each in states if not case_filter.states or each in case_filter.states
+            state for state in states if not case_filter.states or state in case_filter.states
         )
         return (
             self._store.cases.count_matching(case_filter.model_copy(update={"states": states}))
@@ -115,15 +118,18 @@ class ExportService(Service):
         )
 
     def write_log_csv(self, actor: Actor, out: BinaryIO, log_filter: DecisionFilter) -> int:
-        """Write the entries of the decision log that match as CSV; returns how many. Raises
-        NotAllowed.
+        """Write the matching entries of the decision log as CSV and return how many.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow exports.
+
         """
         self._access.require(actor, "export")
         return write_log_csv(self._store, out, log_filter)
 
 
 class DatasetComparison(NamedTuple):
-    """What differs between two versions: how many cases by kind, and the first of them."""
+    """The differences between two versions: the number of cases by kind, and the first cases."""
 
     counts: dict[Kind, int]
     cases: tuple[VersionChange, ...]
@@ -131,8 +137,9 @@ class DatasetComparison(NamedTuple):
 
 
 class DatasetService(Service):
-    """The use cases of dataset versions. Looking at them takes no role; making and taking them out
-    that of exports.
+    """The use cases of dataset versions.
+
+    Reading needs no role; freezing and writing need the role for exports.
     """
 
     def freeze(
@@ -146,8 +153,13 @@ class DatasetService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> DatasetVersion:
-        """Freeze what an export of this selection holds now. Raises InputError, StoreError and
-        NotAllowed.
+        """Freeze the current content of an export of this selection.
+
+        Raises:
+            InputError: The name, the description or the format isn't valid, or no case matches.
+            StoreError: The version can't be stored.
+            NotAllowed: The actor's role doesn't allow exports.
+
         """
         self._access.require(actor, "export")
         return freeze(
@@ -162,30 +174,42 @@ class DatasetService(Service):
         )
 
     def compare(self, first: str, second: str, most: int = 100) -> DatasetComparison:
-        """Count what differs between two versions, and name the first ``most`` cases. Raises
-        UnknownRecord.
+        """Count the differences between two versions, and list the first ``most`` cases.
+
+        Raises:
+            UnknownRecord: There is no such version.
+
         """
-        counts, found, total = Counter[Kind](), list[VersionChange](), 0
+        counts, first_changes, total = Counter[Kind](), list[VersionChange](), 0
         for change in changes(self._store, first, second):
             counts.update(change.kinds)
             total += 1
             if total <= most:
-                found.append(change)
-        return DatasetComparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
+                first_changes.append(change)
+        return DatasetComparison(
+            {kind: counts[kind] for kind in KINDS}, tuple(first_changes), total
+        )
 
     def write(
         self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
     ) -> ExportResult:
-        """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
-        frozen, or nothing.
+        """Write a version to a file (a folder for ``hf``) with its manifest: exactly the frozen
+        bytes, or nothing.
 
-        Raises UnknownRecord, StoreError where it can't be rebuilt, and NotAllowed.
+        Raises:
+            UnknownRecord: There is no such version.
+            StoreError: It can't be rebuilt.
+            NotAllowed: The actor's role doesn't allow exports.
+
         """
         self._access.require(actor, "export")
         return rebuild(self._store, name, path, on_case=on_case)
 
     def zip(self, actor: Actor, name: str) -> io.BytesIO:
-        """Return a version and its manifest as a zip file. Raises as ``write`` does."""
+        """Return a version and its manifest as a zip file.
+
+        It raises the errors of ``write``.
+        """
         self._access.require(actor, "export")
         version, out = self._store.datasets.get(name), io.BytesIO()
         with tempfile.TemporaryDirectory() as folder:
@@ -197,6 +221,12 @@ class DatasetService(Service):
         return out
 
     def remove(self, actor: Actor, name: str) -> None:
-        """Remove a version; cases and decisions stay. Raises UnknownRecord and NotAllowed."""
+        """Remove a version; cases and decisions stay.
+
+        Raises:
+            UnknownRecord: There is no such version.
+            NotAllowed: The actor isn't a lead.
+
+        """
         self._access.require(actor, "oversee")
         self._store.datasets.remove(name)

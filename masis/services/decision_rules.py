@@ -1,7 +1,8 @@
-"""What makes a decision valid, and the reasons that a reviewer can give. Pure.
+"""The rules that make a decision valid, and the reasons that a reviewer can give. All functions are
+pure.
 
-``problems`` has the rules, once: the page, the desk, an adjudication and the commands ask it before
-they record anything, and ``ReviewService`` asks it again as it records.
+``problems`` is the only place with the rules. The page, the desk, an adjudication and the commands
+call it before they record a decision, and ``ReviewService`` calls it again when recording.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ from masis.schema.audit import Issue
 from masis.schema.review import Decision, Verdict
 from masis.schema.wording import count_noun
 
-# The reasons a reviewer can give with one key, so that decisions can be counted by reason.
+# The reasons that a reviewer can choose with one key, so that decisions can be counted by reason.
 #
-# The list follows what the audit can find (fabricated, misattributed, contradicted, ...) and adds
-# what only a person sees. ``other`` asks for words of the reviewer's own.
+# The list follows the issues that the audit can raise (fabricated, misattributed, contradicted) and
+# adds reasons that only a person can see. ``other`` asks for the reviewer's own words.
 
 OTHER = "other"
 
 REASON_CODE = "reason_code"
-"""In an entry's ``extra``: the code of its reason, which figures count by. The words of the reason
-are for people, and may be worded anew."""
+"""Key in an entry's ``extra``: the code of its reason.
+
+Figures count by the code, because the words are for people and may change.
+"""
 
 
 class ReviewReasonChoice(NamedTuple):
-    """One reason; ``rules`` are the findings of an audit that speak for it."""
+    """One reason; ``rules`` are the audit rules whose issues suggest it."""
 
     code: str
     text: str
@@ -84,12 +87,12 @@ _BY_CODE = {reason.code: reason for reason in REASONS}
 
 
 def reasons_for(verdict: Verdict) -> tuple[ReviewReasonChoice, ...]:
-    """The reasons that can be given with a verdict; ``other`` is the last."""
+    """Return the reasons that can be given with a verdict; ``other`` is the last one."""
     return tuple(reason for reason in REASONS if verdict in reason.verdicts)
 
 
 def suggest_reasons(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
-    """The codes of the reasons that findings of these rules speak for."""
+    """Return the codes of the reasons that issues of these rules suggest."""
     return tuple(
         reason.code
         for reason in reasons_for(verdict)
@@ -98,8 +101,8 @@ def suggest_reasons(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]
 
 
 def reason_text(code: str, own_words: str = "") -> str:
-    """What goes into the log: the words of the reason, for ``other`` the reviewer's own; empty for
-    an unknown code.
+    """Return the words of a reason for the log; the reviewer's own words for ``other``, "" for an
+    unknown code.
     """
     if code == OTHER:
         return own_words.strip()
@@ -108,23 +111,24 @@ def reason_text(code: str, own_words: str = "") -> str:
 
 
 def code_of(verdict: Verdict, words: str) -> str:
-    """Return the code of the reason that is given by its code or its words.
+    """Return the code of a reason that is given by its code or its words.
 
     Returns:
         A code of ``reasons_for(verdict)``; ``other`` for the reviewer's own words, "" for none.
 
     """
     words = words.strip()
-    known = (reason for reason in reasons_for(verdict) if words in (reason.code, reason.text))
-    found = next((reason.code for reason in known if reason.code != OTHER), OTHER)
-    return found if words else ""
+    if not words:
+        return ""
+    matches = (reason for reason in reasons_for(verdict) if words in (reason.code, reason.text))
+    return next((reason.code for reason in matches if reason.code != OTHER), OTHER)
 
 
 def with_reason_code(decision: Decision) -> Decision:
-    """Return a decision that says the code of its reason.
+    """Return the decision with the code of its reason.
 
-    Words are turned into a code here, where a decision is recorded, and nowhere else: a lead types
-    the reason of a final verdict, and a program may give words only.
+    Words are turned into a code only here, when a decision is recorded, because a lead types the
+    reason of a final verdict, and a program may pass only words.
     """
     if decision.verdict is None or REASON_CODE in decision.extra:
         return decision
@@ -134,7 +138,7 @@ def with_reason_code(decision: Decision) -> Decision:
     return decision.model_copy(update={"extra": decision.extra | {REASON_CODE: code}})
 
 
-# What makes a decision valid.
+# The rules for a valid decision.
 
 ProblemCode = Literal[
     "correction_missing",
@@ -149,17 +153,18 @@ NEEDS_REASON: frozenset[Verdict] = frozenset({"override", "reject"})
 """The verdicts that need a reason."""
 
 ISSUES_SEEN = "issues_seen"
-"""In an entry's ``extra``: the serious issues that were open in an answer as it was approved, and
-that the reviewer was shown."""
+"""Key in an entry's ``extra``: the serious issues that were open and shown when the answer was
+approved.
+"""
 
 ISSUES_NAMED = 3
-"""Serious issues whose descriptions a problem repeats."""
+"""The number of serious issues whose descriptions a problem repeats."""
 
 
 @dataclass(frozen=True)
 class DecisionProblem:
-    """Why a decision isn't valid: a code, the field of the decision, what is wrong and
-    what to do.
+    """Why a decision isn't valid: a code, the field of the decision, what is wrong and what to
+    do.
     """
 
     code: ProblemCode
@@ -169,23 +174,21 @@ class DecisionProblem:
 
     @property
     def sentence(self) -> str:
-        """What is wrong and what to do, as a page says it."""
+        """The message and the hint, as a page shows them."""
         return f"{self.message[:1].upper()}{self.message[1:]}. {self.hint}"
 
     def as_error(self, hint: str = "") -> InputError:
-        """Return it as an error; ``hint`` takes the place of its own, as where a command has
-        options.
-        """
+        """Return it as an error; ``hint`` replaces its own hint, for a command that has options."""
         return InputError(self.message, hint=hint or self.hint, field=self.field)
 
 
 @dataclass(frozen=True)
 class DecidedAnswer:
-    """The answer that a decision is about, as far as the rules ask for it.
+    """The answer that a decision is about, as far as the rules need it.
 
-    ``text`` is None where retention has removed it. ``serious`` are the issues of severity high or
-    critical open in it; none where the reviewer may not see them. ``final_needs_reason`` says why a
-    final verdict has to give a reason; "" where it need not.
+    ``text`` is None if retention has removed it. ``serious`` are the open issues of severity high
+    or critical; it is empty if the reviewer may not see them. ``final_needs_reason`` says why a
+    final verdict needs a reason, or is "".
     """
 
     text: str | None
@@ -194,23 +197,19 @@ class DecidedAnswer:
 
 
 def is_unchanged(corrected: str, answer: str) -> bool:
-    """Return whether a corrected answer says what the answer says: blanks and line breaks don't
-    count.
-    """
+    """Return whether a corrected answer equals the answer, apart from whitespace."""
     return corrected.split() == answer.split()
 
 
 def seen_issues(issues: Iterable[Issue]) -> dict[str, Any]:
-    """Return what goes into an entry's ``extra`` for serious issues that the reviewer was shown."""
+    """Return the ``extra`` of an entry for serious issues that the reviewer was shown."""
     named = {"id", "rule", "severity", "description"}
     seen = [issue.model_dump(mode="json", include=named) for issue in issues]
     return {ISSUES_SEEN: seen} if seen else {}
 
 
 def problems(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
-    """Return what keeps a decision or an adjudication from being valid, in the order of
-    the form.
-    """
+    """Return why a decision or an adjudication isn't valid, in the order of the form."""
     return [
         *_problems_of_correction(decision, answer),
         *_problems_of_reason(decision, answer),
@@ -223,7 +222,7 @@ def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[D
     if decision.verdict != "override":
         if corrected is None:
             return []
-        unused = "a corrected answer is only used to override"
+        unused = "a corrected answer needs the verdict override"
         return [
             DecisionProblem(
                 "correction_unused", "corrected_answer", unused, "Leave it out, or override."
@@ -260,12 +259,12 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Decis
 
 
 def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
-    """An approval names the serious issues that it leaves open, so that nobody approves them
+    """An approval must list the serious issues that it leaves open, so that they can't be approved
     unseen.
     """
     if decision.verdict != "approve":
         return []
-    seen = {each.get("id") for each in decision.extra.get(ISSUES_SEEN, ())}
+    seen = {issue.get("id") for issue in decision.extra.get(ISSUES_SEEN, ())}
     unseen = [issue for issue in answer.serious if issue.id not in seen]
     if not unseen:
         return []

@@ -1,7 +1,7 @@
-"""The desk by program: queue, case, decision, label, log and undo with the rules, rights and log of
-the pages.
+"""A reviewer's desk for programs, with the rules, rights and log of the pages.
 
 import masis
+
 desk = masis.Desk("review.db", reviewer="Ada")
 desk.audit(cases)
 for row in desk.queue():
@@ -56,21 +56,25 @@ from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path, default_reviewer
 
 SHOWN = ("answer", "verdicts", "scores", "issues")
-"""What ``Desk.show`` shows of the machine's verdict, as a decision after it records."""
+"""The parts of the machine's verdict that ``Desk.show`` shows, as a later decision records them."""
 
 LabelRecord = Mapping[str, Any]
-"""A label: ``{"text": "...", "label": "unsupported"}`` on words of the answer, with ``start`` where
-they stand twice; with ``severity`` it reports an issue of one of the team's types, on the whole
-answer where it has no ``text``."""
+"""A label on words of the answer: ``{"text": "...", "label": "unsupported"}``.
 
-_ROW = {
+It needs ``start`` if the words occur more than once. With ``severity`` it reports an issue of one
+of the team's types, which is about the whole answer if there is no ``text``.
+"""
+
+_ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
     *("machine_shown", "reviewer", "token", "acknowledge", "version", "line"),
 }
 
 
 class DecisionRowResult(NamedTuple):
-    """What became of one row of a file of decisions: the entry it made, or why it made none."""
+    """The result of one row of a file of decisions: the log entry, or the error why there is
+    none.
+    """
 
     line: int
     case: str
@@ -80,15 +84,15 @@ class DecisionRowResult(NamedTuple):
 
 
 class Desk:
-    """A person's desk on one database; who has the file may do everything, under the name they
-    give.
+    """A person's desk on one database.
+
+    Anyone who has the file may do everything, under the name they give.
 
     Args:
-        db: The database, which is made where there is none, or a workbench that is open. Default:
-            as the commands find it.
-        reviewer: The name that decisions are recorded under. Default: the one the person is logged
-            in with.
-        settings: Those of the workbench.
+        db: The database, which is created if needed, or an open workbench. By default it's found as
+            the commands find it.
+        reviewer: The name that decisions are recorded under. By default it's the account's name.
+        settings: The workbench's settings.
 
     Raises:
         StoreError: The database can't be read.
@@ -118,9 +122,7 @@ class Desk:
         self.close()
 
     def close(self) -> None:
-        """Close the database that this desk has opened; a workbench that it was given
-        stays open.
-        """
+        """Close the database if this desk opened it; a workbench that was passed in stays open."""
         if self._opened_here:
             self.workbench.close()
 
@@ -134,27 +136,26 @@ class Desk:
         progress: bool = True,
         max_cost: float | None = None,
     ) -> list[Run]:
-        """Store cases, audit them with the desk's settings, store the runs and return them, in the
+        """Store cases, audit them with the desk's settings, store the runs and return them in the
         order of the cases.
 
-        A case that has a finished run of the same text and settings is not audited again: that run
-        is returned.
+        A case with a finished run of the same text and settings isn't audited again; its run is
+        returned.
 
         Args:
-            cases: As for ``audit_many``: cases, mappings, a data frame, an Arrow table or a Hugging
-                Face data set.
-            map: Which column or key holds a field where the names differ: ``{"answer":
+            cases: Cases, mappings, a data frame, an Arrow table or a Hugging Face data set, as for
+                ``audit_many``.
+            map: The column or key that holds a field, if the names differ: ``{"answer":
                 "response"}``.
             again: Audit every case again.
-            concurrency: How many audits at once.
-            progress: Whether to show a bar on stderr.
-            max_cost: US dollars that all audits together may cost. Runs that it left out are not
-                stored.
+            concurrency: The number of audits that run at once.
+            progress: Whether to show a progress bar on stderr.
+            max_cost: The limit for all audits together in US dollars. Runs beyond it aren't stored.
 
         Raises:
-            InputError: As ``audit_many`` does.
-            CaseConflict: A case is stored already with other content; of a list or frame nothing
-                was audited then.
+            InputError: As for ``audit_many``.
+            CaseConflict: A case is already stored with other content. If the cases are a list or a
+                frame, nothing was audited.
 
         """
         audits = self.workbench.audits
@@ -175,13 +176,13 @@ class Desk:
         return list(found.values())
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
-        """Return the cases that wait for this reviewer, the most pressing first.
+        """Return the cases that wait for this reviewer, most urgent first.
 
-        What audits found is left out where the team's policy hides it from the reviewer.
+        Audit results are left out if the team's policy hides them from the reviewer.
 
         Args:
-            limit: How many cases, up to 1,000.
-            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order``
+            limit: The number of cases, up to 1,000.
+            filters: The queue's filters: ``text``, ``fields``, ``datasets``, ``tiers``, ``order``
                 and so on.
 
         Raises:
@@ -189,34 +190,39 @@ class Desk:
 
         """
         try:
-            asked = CaseFilter(**{**filters, "size": limit})
+            case_filter = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
             raise explain(error) from error
         return self.workbench.cases.find_for(
-            self.actor, self.workbench.team.open_to(self.actor, asked)
+            self.actor, self.workbench.team.open_to(self.actor, case_filter)
         ).rows
 
     def show(self, case_id: str) -> CaseView:
-        """Return a case with its newest audit and decisions, as this reviewer may see it. Raises
-        UnknownRecord.
+        """Return a case with its newest audit and decisions, as far as this reviewer may see them.
 
-        A later ``decide`` records that it was shown, and is refused where the case has changed
-        meanwhile.
+        A later ``decide`` records that it was shown, and fails if the case has changed meanwhile.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         view = self._open(case_id)
         self._seen[case_id] = view.summary.version
         return view
 
     def _open(self, case_id: str) -> CaseView:
-        """Return a case; raises UnknownRecord, which names the id that a wrong one may
-        have meant.
+        """Return a case.
+
+        Raises:
+            UnknownRecord: There is no such case; the message suggests the nearest id.
+
         """
         try:
             return self.workbench.cases.open_for(self.actor, case_id)
         except UnknownRecord as error:
             ids = {
-                each.casefold(): each
-                for each in reversed(self.workbench.store.evidence.newest_ids("cases"))
+                newest.casefold(): newest
+                for newest in reversed(self.workbench.store.evidence.newest_ids("cases"))
             }
             near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
             if not near:
@@ -245,35 +251,35 @@ class Desk:
         Args:
             case_id: The case.
             verdict: ``approve``, ``override``, ``reject`` or ``escalate``.
-            reason: Why: the code of a reason (``unsupported``) or a sentence; a single word as
-                ``other: WORD``. ``override`` and ``reject`` need one.
+            reason: The code of a reason (``unsupported``) or a sentence; write a single word as
+                ``other: WORD``. ``override`` and ``reject`` need a reason.
             note: Anything else worth recording.
-            corrected_answer: What an ``override`` puts in the answer's place.
-            iteration: Which answer of the audit is decided about: 1 is the original one, 2 its
-                first revision.
+            corrected_answer: The answer that an ``override`` uses instead.
+            iteration: The answer of the audit to decide about: 1 is the original one, 2 its first
+                revision.
             labels: Labels on words of the answer, and issues that the audit missed.
-            machine_shown: What of the machine's verdict the reviewer saw; ``()`` for nothing.
-                Default: what ``show`` showed on this desk, else that it is unknown, which never
-                counts as blind.
-            acknowledge: To approve an answer that has serious issues open, say that they were seen.
-            version: The version of the case that was looked at (``summary.version``). Default: that
-                of ``show``.
-            token: The same token again makes no second decision.
+            machine_shown: The parts of the machine's verdict that the reviewer saw; ``()`` for
+                none. By default they are what ``show`` showed on this desk; otherwise they're
+                unknown, which never counts as blind.
+            acknowledge: Confirm that open serious issues were seen, to approve the answer anyway.
+            version: The version of the case that was looked at (``summary.version``). By default
+                it's that of ``show``.
+            token: An idempotency key: the same token makes no second decision.
 
         Raises:
-            InputError: Something is missing or wrong; it names the field and the hint.
+            InputError: Something is missing or wrong; it names the field and has a hint.
             UnknownRecord: There is no such case or iteration.
             StaleVersion: The case has changed since ``version``.
             CaseHeld: Another reviewer has taken the case.
-            StoreError: Every decision that the case needs is made.
+            StoreError: All decisions that the case needs have been made.
 
         """
         _check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
-        answer = _answer_decided_about(view, run, iteration)
-        serious = _serious(run, iteration)
-        extra: dict[str, Any] = {"answer": _answer_named(view, run, iteration)}
+        answer = _decided_text(view, run, iteration)
+        serious = _open_serious_issues(run, iteration)
+        extra: dict[str, Any] = {"answer": _answer_name(view, run, iteration)}
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious)
         words, code = _reason_and_code(verdict, reason)
@@ -291,7 +297,7 @@ class Desk:
                 note=note.strip(),
                 corrected_answer=corrected_answer,
                 labels=tuple(
-                    _label_on_words(each, answer, place) for place, each in enumerate(labels)
+                    _label_on_words(label, answer, number) for number, label in enumerate(labels)
                 ),
                 machine_shown=shown,
                 token=token,
@@ -311,17 +317,21 @@ class Desk:
     def label(
         self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
     ) -> LogEntry:
-        """Add labels to this reviewer's decision on a case: a further entry repeats it with all
-        labels.
+        """Add labels to this reviewer's decision on a case; a new log entry repeats the decision
+        with all labels.
 
-        ``acknowledge`` says that serious issues were seen, as for ``decide``: who approved an
-        answer before they were shown what the audit found approves it again now.
+        ``acknowledge`` confirms that serious issues were seen, as for ``decide``. A reviewer who
+        approved an answer before they were shown the audit's issues now approves it again.
 
-        Raises what ``decide`` does, and InputError where the reviewer has not decided the case.
+        It raises the errors of ``decide``, and InputError if the reviewer hasn't decided the case.
         """
         decisions = (entry.decision for entry in self.workbench.reviews.individual(case_id))
         own = next(
-            (each for each in decisions if each is not None and each.reviewer == self.actor.name),
+            (
+                decision
+                for decision in decisions
+                if decision is not None and decision.reviewer == self.actor.name
+            ),
             None,
         )
         if own is None:
@@ -329,7 +339,7 @@ class Desk:
                 "has no decision of yours", hint="Decide it first, with the labels.", field="case"
             )
         answer = self.workbench.reviews.answer_of(own)
-        added = tuple(_label_on_words(each, answer, place) for place, each in enumerate(labels))
+        added = tuple(_label_on_words(label, answer, number) for number, label in enumerate(labels))
         if not added:
             raise InputError(
                 "names no label", hint='Give one: {"text": "...", "label": "..."}.', field="labels"
@@ -346,53 +356,57 @@ class Desk:
         )
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
-        """Return the newest entries of the decision log, of one case or all, as this reviewer may
-        see them.
+        """Return the newest entries of the decision log, of one case or all, as far as this
+        reviewer may see them.
         """
         policy = self.workbench.store.team.in_force(QueuePolicy)
-        asked = DecisionFilter(
+        log_filter = DecisionFilter(
             case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine
         )
-        return self.workbench.reviews.entries(asked).rows
+        return self.workbench.reviews.entries(log_filter).rows
 
     def undo(self, entry_id: str) -> LogEntry:
-        """Undo one entry of the log by a further one. Raises UnknownRecord, and StoreError where it
-        decides nothing.
+        """Undo one entry of the log by another one.
+
+        Raises:
+            UnknownRecord: There is no such entry.
+            StoreError: It isn't a decision.
+
         """
         return self.workbench.reviews.undo(self.actor, entry_id)
 
     def decide_all(
         self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False
     ) -> Iterator[DecisionRowResult]:
-        """Make the decisions of rows, one after another, and yield what became of each; a wrong one
-        stops no other.
+        """Make the decisions of rows one after another and yield each result; an invalid row
+        doesn't stop the others.
 
-        A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this
-        desk's. What was shown to the reviewer is unknown unless ``machine_shown`` says it. The same
-        row again makes no second decision.
+        A row has ``case``, ``verdict`` and the other arguments of ``decide``, and ``reviewer`` if
+        it isn't this desk's. What the reviewer was shown is unknown unless ``machine_shown`` says
+        it. Passing the same row again makes no second decision.
 
         Args:
             rows: The rows.
-            dry_run: Make every decision and take all of them back at the end: the results are those
+            dry_run: Make every decision and roll all of them back at the end. The results are those
                 of a real run.
 
         """
         if not dry_run:
             yield from self._decide_each(rows)
             return
-        found: list[DecisionRowResult] = []
+        results: list[DecisionRowResult] = []
         try:
             with self.workbench.store.transaction():
-                found += self._decide_each(rows)
-                raise _TakenBack
-        except _TakenBack:
-            yield from found
+                results += self._decide_each(rows)
+                raise _DryRunRollback
+        except _DryRunRollback:
+            yield from results
 
     def _decide_each(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[DecisionRowResult]:
         for number, row in enumerate(rows, 1):
-            held = row if isinstance(row, Mapping) else {}
-            line = held.get("line", number)
-            case, verdict = (str(held.get(key) or "") for key in ("case", "verdict"))
+            values = row if isinstance(row, Mapping) else {}
+            line = values.get("line", number)
+            case, verdict = (str(values.get(key) or "") for key in ("case", "verdict"))
             try:
                 with self.workbench.store.transaction():
                     entry = self._decide_row(row)
@@ -401,7 +415,7 @@ class Desk:
                 )
             except MasisError as error:
                 yield DecisionRowResult(
-                    line, case or str(held.get("case_id") or ""), verdict, None, error
+                    line, case or str(values.get("case_id") or ""), verdict, None, error
                 )
 
     def _decide_row(self, row: Any) -> LogEntry:
@@ -410,34 +424,32 @@ class Desk:
                 f"is {kind_of(row)}, must be an object",
                 hint='Write {"case": "...", "verdict": "..."}.',
             )
-        if unknown := [str(key) for key in row if key not in _ROW]:
+        if unknown := [str(key) for key in row if key not in _ROW_FIELDS]:
             raise InputError(
-                "is no part of a decision",
-                hint=f"There are: {', '.join(sorted(_ROW))}.",
+                "isn't a field of a decision",
+                hint=f"There are: {', '.join(sorted(_ROW_FIELDS))}.",
                 field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
         if not isinstance(case_id, str) or not case_id:
             raise InputError("is missing", hint='Name the case as "case": "...".', field="case")
-        case_id = self._case_written(case_id)
+        case_id = self._resolve_case_id(case_id)
         _check_verdict(row.get("verdict"))
-        given = {
+        arguments = {
             key: value
             for key, value in row.items()
             if key not in ("case", "case_id", "reviewer", "line")
         }
-        given |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
-        given.setdefault("token", _row_token(row, self.actor.name))
-        named = row.get("reviewer")
-        desk = (
-            self if named in (None, self.actor.name) else Desk(self.workbench, reviewer=str(named))
-        )
-        return desk.decide(case_id, **given)
+        arguments |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
+        arguments.setdefault("token", _row_token(row, self.actor.name))
+        reviewer = row.get("reviewer")
+        desk = self
+        if reviewer not in (None, self.actor.name):
+            desk = Desk(self.workbench, reviewer=str(reviewer))
+        return desk.decide(case_id, **arguments)
 
-    def _case_written(self, written: str) -> str:
-        """Return the id of a case that a row names: a spreadsheet writes ``2.0`` for the case
-        ``2``.
-        """
+    def _resolve_case_id(self, written: str) -> str:
+        """Return the case id that a row means: a spreadsheet writes ``2.0`` for the case ``2``."""
         if not re.fullmatch(r"\d+\.0+", written):
             return written
         try:
@@ -448,7 +460,7 @@ class Desk:
     def _shown_parts(
         self, case_id: str, view: CaseView, named: Sequence[str] | None
     ) -> tuple[str, ...]:
-        """Return what of the machine's verdict was shown, as a decision records it."""
+        """Return the parts of the machine's verdict that were shown, as a decision records them."""
         if named is not None:
             return tuple(named)
         if view.machine_hidden or view.run is None:
@@ -456,14 +468,17 @@ class Desk:
         return SHOWN if case_id in self._seen else (SHOWN_UNKNOWN,)
 
 
-def _check_verdict(given: object) -> None:
-    if given not in get_args(Verdict):
-        hint = f"Use one of {', '.join(get_args(Verdict))}."
-        raise InputError(f"is {str(given)[:40]!r}, which is no verdict", hint=hint, field="verdict")
+def _check_verdict(verdict: object) -> None:
+    if verdict not in get_args(Verdict):
+        raise InputError(
+            f"is {str(verdict)[:40]!r}, which isn't a verdict",
+            hint=f"Use one of {', '.join(get_args(Verdict))}.",
+            field="verdict",
+        )
 
 
-class _TakenBack(Exception):
-    """Ends a dry run: its transaction is rolled back."""
+class _DryRunRollback(Exception):
+    """Raised at the end of a dry run, so that its transaction is rolled back."""
 
 
 def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
@@ -473,7 +488,7 @@ def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
     return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 
-def _answer_decided_about(view: CaseView, run: Run | None, iteration: int) -> str:
+def _decided_text(view: CaseView, run: Run | None, iteration: int) -> str:
     if run is None or view.machine_hidden:
         if iteration != 1:
             raise InputError(
@@ -488,21 +503,21 @@ def _answer_decided_about(view: CaseView, run: Run | None, iteration: int) -> st
     return run.iterations[iteration - 1].answer
 
 
-def _serious(run: Run | None, iteration: int) -> tuple[Issue, ...]:
+def _open_serious_issues(run: Run | None, iteration: int) -> tuple[Issue, ...]:
     """Return the serious issues that are open in an answer."""
     return (
         tuple(issue for issue in run.iterations[iteration - 1].issues if issue.major) if run else ()
     )
 
 
-def _answer_named(view: CaseView, run: Run | None, iteration: int) -> str:
-    """Return the name of the answer that is decided about, as the entry records it."""
+def _answer_name(view: CaseView, run: Run | None, iteration: int) -> str:
+    """Return the name of the answer that is decided about, as the log entry records it."""
     drafted = run is not None and run.draft is not None
     return answer_name(iteration if run else None, drafted=drafted)
 
 
 def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) -> str:
-    """Return what to do about a problem by the names of this desk's arguments and the command's
+    """Return what to do about a problem, in terms of this desk's arguments and the command's
     options.
     """
     if problem.code in ("correction_missing", "correction_changes_nothing"):
@@ -514,9 +529,9 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
             hint += " To take a revision as it is, approve it: iteration=2 (--iteration 2)."
         return hint
     if problem.code == "reason_missing":
-        return f"Use one of {_reason_codes(verdict)}, or words."
+        return f"Use one of {_reason_codes(verdict)}, or your own words."
     if problem.code == "serious_issues_open":
-        return "Read them, then say acknowledge=True (--acknowledge)."
+        return "Read them, then set acknowledge=True (--acknowledge)."
     return problem.hint
 
 
@@ -524,66 +539,66 @@ def _reason_codes(verdict: Verdict) -> str:
     return ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
 
 
-def _reason_and_code(verdict: Verdict, given: str) -> tuple[str, str]:
-    """Return the words of a reason and its code: one of the fixed reasons by its code or words, or
-    one's own words.
+def _reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
+    """Return the words of a reason and its code.
+
+    ``reason`` is a fixed reason's code or words, or the reviewer's own words.
     """
-    if (code := code_of(verdict, given)) not in ("", OTHER):
+    if (code := code_of(verdict, reason)) not in ("", OTHER):
         return reason_text(code), code
-    word, _, own = given.strip().partition(":")
+    word, _, own = reason.strip().partition(":")
     if word.lower() == OTHER and own.strip():
         return own.strip(), OTHER
-    if re.fullmatch(r"[A-Za-z_-]+", given.strip()):  # one word is meant as a code
+    # A single word is probably a misspelled code, so it isn't recorded as the reviewer's own words.
+    if re.fullmatch(r"[A-Za-z_-]+", reason.strip()):
         raise InputError(
-            f"is {given[:40]!r}, which is no reason to {verdict}",
-            hint=f"Use one of {_reason_codes(verdict)}; or your words, as 'other: ...'.",
+            f"is {reason[:40]!r}, which isn't a reason to {verdict}",
+            hint=f"Use one of {_reason_codes(verdict)}, or your own words as 'other: ...'.",
             field="reason",
         )
-    return given.strip(), OTHER if given.strip() else ""
+    return reason.strip(), OTHER if reason.strip() else ""
 
 
-def _label_on_words(given: LabelRecord, answer: str, number: int) -> TargetLabel:
-    """Return a label on words of the answer, found where they stand once."""
+def _label_on_words(record: LabelRecord, answer: str, number: int) -> TargetLabel:
+    """Return a label on words of the answer, which must occur once unless ``start`` says where."""
     field = f"labels[{number}]"
-    if not isinstance(given, Mapping):
+    if not isinstance(record, Mapping):
         raise InputError(
-            f"is {kind_of(given)}", hint='Write {"text": "...", "label": "..."}.', field=field
+            f"is {kind_of(record)}", hint='Write {"text": "...", "label": "..."}.', field=field
         )
-    text, start = given.get("text"), given.get("start")
-    known: Literal["span", "answer", "claim"] = given.get("target") or (
-        ("answer" if not text else "span") if given.get("severity") else "claim"
+    text, start = record.get("text"), record.get("start")
+    target: Literal["span", "answer", "claim"] = record.get("target") or (
+        ("answer" if not text else "span") if record.get("severity") else "claim"
     )
-    placed: dict[str, Any] = {}
-    if text and known != "answer":
+    span: dict[str, Any] = {}
+    if text and target != "answer":
         if start is None:
             start = answer.find(text)
             if start < 0 or answer.find(text, start + 1) >= 0:
                 problem = (
-                    "stands nowhere in the answer"
-                    if start < 0
-                    else "stands in the answer more than once"
+                    "isn't in the answer" if start < 0 else "occurs in the answer more than once"
                 )
                 raise InputError(
                     problem,
-                    hint="Copy the words from the answer, or give start.",
+                    hint="Copy the words from the answer, or set start.",
                     field=f"{field}.text",
                 )
-        placed = {"text": text, "start": start, "end": start + len(text)}
-        if answer[placed["start"] : placed["end"]] != text:
+        span = {"text": text, "start": start, "end": start + len(text)}
+        if answer[span["start"] : span["end"]] != text:
             raise InputError(
-                "does not stand at start",
+                "isn't at start",
                 hint="Correct start, or leave it out.",
                 field=f"{field}.text",
             )
     rest = {
         key: value
-        for key, value in given.items()
+        for key, value in record.items()
         if key in ("label", "severity", "note") and value is not None
     }
     try:
-        return TargetLabel(target=known, **placed, **rest)
+        return TargetLabel(target=target, **span, **rest)
     except ValidationError as error:
-        found = explain(error)
+        explained = explain(error)
         raise InputError(
-            found.problem, hint=found.hint, field=f"{field}.{found.field or 'label'}"
+            explained.problem, hint=explained.hint, field=f"{field}.{explained.field or 'label'}"
         ) from error

@@ -1,6 +1,4 @@
-"""Drafts: what a person has typed and not yet submitted, stored as they type so that nothing typed
-is lost.
-"""
+"""Drafts: a person's unsubmitted input, stored as they type so that none of it is lost."""
 
 from __future__ import annotations
 
@@ -15,37 +13,38 @@ from masis.services.access import Service
 from masis.services.records import ReviewDraft
 
 Form = TypeVar("Form", bound=BaseModel)
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")
+# SQLite text can't hold a null byte safely, and half of a surrogate pair can't be encoded as UTF-8.
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(value: object, longest: int) -> str:
-    """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than
-    allowed.
+    """Return text that can be stored: without null bytes and unpaired surrogates, cut to the
+    longest length.
     """
-    return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
+    return _NOT_STORABLE.sub("", value)[:longest] if isinstance(value, str) else ""
 
 
 def read_form(form: type[Form], posted: object) -> Form:
-    """Return a form as a browser posted it or a draft held it: a field that makes no sense is left
-    at its default.
+    """Return a form as a browser posted it or a draft held it; invalid fields get their
+    defaults.
     """
-    kept = (
+    fields = (
         {name: posted[name] for name in form.model_fields if name in posted}
         if isinstance(posted, Mapping)
         else {}
     )
     try:
-        return form.model_validate(kept)
+        return form.model_validate(fields)
     except ValidationError as error:
-        wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
+        invalid = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
         return form.model_validate(
-            {name: value for name, value in kept.items() if name not in wrong}
+            {name: value for name, value in fields.items() if name not in invalid}
         )
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
-    """Return the same of a part of a form, which may be read already; None where its fields
-    together make no sense.
+    """Return a part of a form, which may be parsed already, or None if its fields contradict each
+    other.
     """
     if isinstance(posted, form):
         return posted
@@ -66,24 +65,22 @@ def adjudication_subject(case_id: str) -> str:
 
 
 def rubric_subject(case_id: str) -> str:
-    """Return the subject of the draft that holds scores of the rubric."""
+    """Return the subject of a draft of rubric scores."""
     return f"rubric:{case_id}"
 
 
 def comment_subject(case_id: str) -> str:
-    """Return the subject of the draft that holds a comment not added yet."""
+    """Return the subject of a draft of a comment."""
     return f"comment:{case_id}"
 
 
 def evidence_subject(case_id: str) -> str:
-    """Return the subject of the draft that holds pasted texts of missing evidence until they are
-    used.
-    """
+    """Return the subject of a draft of pasted texts for missing evidence."""
     return f"evidence:{case_id}"
 
 
 def subjects_of_case(case_id: str) -> tuple[str, ...]:
-    """Return the subjects of every draft that can be about a case."""
+    """Return the subjects of all possible drafts about a case."""
     return (
         case_subject(case_id),
         adjudication_subject(case_id),
@@ -94,32 +91,36 @@ def subjects_of_case(case_id: str) -> tuple[str, ...]:
 
 
 class DraftService(Service):
-    """The use cases of drafts. A draft belongs to an actor's name and a subject: ``case:1``,
-    ``new-audit``.
+    """The use cases of drafts. A draft belongs to an actor's name and a subject, such as ``case:1``
+    or ``new-audit``.
     """
 
     def get(self, actor: Actor, subject: str) -> ReviewDraft:
-        """Return the actor's draft; without values where there is none."""
+        """Return the actor's draft; it has no values if there is none."""
         return self._store.drafts.get(actor.name, subject)
 
     def with_drafts(
         self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
     ) -> frozenset[str]:
-        """Return on which of these cases the actor has a draft: of a decision, or of what else
-        ``subject`` names.
+        """Return the cases on which the actor has a draft of a decision, or of another kind of
+        ``subject``.
         """
-        subjects = {subject(each): each for each in case_ids}
-        return frozenset(subjects[each] for each in self._store.drafts.among(actor.name, subjects))
+        subjects = {subject(case_id): case_id for case_id in case_ids}
+        return frozenset(subjects[name] for name in self._store.drafts.among(actor.name, subjects))
 
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store these fields of a draft in place of what they held. Raises StoreError and
-        NotAllowed.
+        """Store these fields of a draft; its other fields stay.
+
+        Raises:
+            StoreError: The draft can't be stored.
+            NotAllowed: The actor's role doesn't allow decisions.
+
         """
         self._access.require(actor, "decide")
         self._store.drafts.save(actor.name, subject, values)
 
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
-        """Remove these fields of a draft, or all of it where none is named."""
+        """Remove these fields of a draft, or the whole draft if no field is named."""
         self._access.require(actor, "decide")
         self._store.drafts.clear(actor.name, subject, *fields)
 

@@ -1,6 +1,4 @@
-"""The exam of models: taking it beside the pages, and what is said of it wherever a
-model is named.
-"""
+"""Run the exam of models beside the pages, and say how a model did in it."""
 
 from __future__ import annotations
 
@@ -19,29 +17,29 @@ from masis.store import Store
 
 
 class ExamUnderWay(BackgroundTask):
-    """An exam on a thread of the server. Its result is stored when it ends; stopped, it leaves
-    nothing.
+    """An exam on a thread of the server. Its result is stored at the end; if it's stopped, nothing
+    is stored.
     """
 
     result: ExamResult | None = None
 
     def __init__(self, settings: Settings) -> None:
-        """``settings`` are those of an exam, as ``exam_settings`` makes them."""
+        """``settings`` are those of an exam, made by ``exam_settings``."""
         super().__init__()
         self.settings, self.done, self.total = settings, 0, 0
 
     @property
     def name(self) -> str:
-        """Who takes the exam."""
+        """The name of the model or models that take the exam."""
         return joined_name({role: getattr(self.settings, role) for role in JUDGING_ROLES})
 
     @property
     def share(self) -> float:
-        """How many of the answers are judged, 0 to 1."""
+        """The share of the answers that are judged, 0 to 1."""
         return self.done / self.total if self.total else 0.0
 
     @property
-    def says(self) -> str:
+    def progress_text(self) -> str:
         """How many of the answers are judged, in words."""
         return (
             f"{self.name}: {self.done} of {self.total} answers judged"
@@ -50,13 +48,13 @@ class ExamUnderWay(BackgroundTask):
         )
 
     def work(self) -> None:
-        """Test the connection to each model, so that a wrong key shows first, then take
-        the exam.
+        """Test the connection to each model, so that a wrong key shows at once, then take the
+        exam.
         """
         for model in dict.fromkeys(getattr(self.settings, role) for role in JUDGING_ROLES):
             if model != OFFLINE and not (probed := probe_model(model, self.settings)).ok:
                 raise InputError(
-                    probed.message.rstrip("."), hint="Put that right, then start the exam again."
+                    probed.message.rstrip("."), hint="Fix that, then start the exam again."
                 )
 
         def show_progress(done: int, total: int) -> None:
@@ -71,11 +69,13 @@ class ExamUnderWay(BackgroundTask):
 
 _UNDER_WAY: BackgroundTasks[ExamUnderWay] = BackgroundTasks()
 _ONE = "exam"
-"""One exam at a time in a server: two would share the provider's limit, and the page shows one."""
+"""Only one exam runs at a time, because two would share the provider's rate limit and the page
+shows one.
+"""
 
 
 class ExamService(Service):
-    """Takes exams, and says how models stand with them."""
+    """Runs exams and reports the results of models."""
 
     def __init__(self, store: Store, settings: Settings, access: Access) -> None:
         """``settings`` name the models in use and the file of results."""
@@ -83,16 +83,21 @@ class ExamService(Service):
         self._settings = settings
 
     def cost(self, model: str = "") -> CostEstimate:
-        """Return what the exam of a model takes at most; of the models in use where none is named.
+        """Return the highest cost of a model's exam, or of the models in use if none is named.
 
-        Raises MasisError for a model that can't be asked.
+        Raises:
+            MasisError: The model can't be called.
+
         """
         return estimate_exam(exam_settings(self._settings, model))
 
     def start(self, actor: Actor, model: str = "") -> None:
-        """Start the exam of a model, or of the models in use, unless an exam is under way.
+        """Start the exam of a model, or of the models in use, unless an exam is running.
 
-        Raises NotAllowed, and MasisError for a model that can't be asked.
+        Raises:
+            NotAllowed: The actor's role doesn't allow it.
+            MasisError: The model can't be called.
+
         """
         self._access.require(actor, "configure")
         settings = exam_settings(self._settings, model)
@@ -100,35 +105,38 @@ class ExamService(Service):
 
     @staticmethod
     def latest() -> ExamUnderWay | None:
-        """Return the exam under way in this process, else the last one; None where
-        there was none.
-        """
+        """Return the running exam of this process, else the last one, or None if there was none."""
         return _UNDER_WAY.get(_ONE)
 
     def standing(self, model: str = "") -> ExamStanding:
-        """Return what is known of a model, or of the models in use. Raises as ``cost``."""
+        """Return the exam status of a model, or of the models in use.
+
+        Raises:
+            MasisError: The model can't be called.
+
+        """
         return exam_standing(exam_settings(self._settings, model))
 
     def line(self, model: str = "") -> str:
-        """Return the line about a model's exam, or that of the models in use; empty for one that
-        can't be asked.
+        """Return the line about a model's exam, or that of the models in use; "" if it can't be
+        called.
         """
         return self.line_for(self._settings, model)
 
     def line_for(self, settings: Settings, model: str = "") -> str:
-        """Return the same for the models that other settings name, as those of an audit that is
-        being prepared.
+        """Return the same line for the models in other settings, such as those of an audit being
+        prepared.
         """
         return line_about(lambda: exam_standing(exam_settings(settings, model)))
 
     def line_for_run(self, run: Run) -> str:
-        """Return the line about the exam of whoever judged in a run."""
+        """Return the line about the exam of the models that judged in a run."""
         results = ExamResults(self._settings.exam_results)
         return line_about(lambda: results.standing(examinee_of_run(run, self._settings)))
 
     def line_for_auditor(self, auditor: str) -> str:
-        """Return the line about an auditor, named by its digest; empty where none of its runs is
-        stored any more.
+        """Return the line about an auditor, named by its digest; "" if none of its runs is stored
+        any more.
         """
         run_id = self._store.trust.newest_run_of(auditor)
         return line_about(lambda: self._standing_in(run_id)) if run_id else ""

@@ -1,15 +1,14 @@
-"""Jobs: audits and screenings that run beside the pages, in worker processes fed from one queue of
-this server.
+"""Run audits and screenings in worker processes, fed from one queue per server.
 
-A job writes what it finds into the database (events, iterations, rounds), where every tab, a reload
-and a restarted server find it by the job's id; there it is cancelled from another process, marked
-interrupted once its process is gone, and resumed. Only what the store can't know is here: which
-jobs wait, and which could not be run.
+A job writes its results into the database (events, iterations, rounds), where every tab finds them
+by the job's id, also after a reload or a restart. Through the database a job can be cancelled from
+another process, marked as interrupted once its process is gone, and resumed. This module holds only
+state that the store doesn't have: the jobs that wait, and the ones that couldn't be run.
 
-A worker is a process, so that no page waits for a busy core. The server writes one JSON object a
-line to its input (a job, or ``cancel``) and reads one line back for each job. It is started
-plainly, not through ``multiprocessing``: that would run the main module again, which inside
-Streamlit is the page.
+A worker is a process, so that no page waits for a busy core. The server writes one JSON object per
+line to the worker's input (a job, or ``cancel``) and reads one line back for each job. The process
+is started with ``subprocess`` because ``multiprocessing`` would import the main module again, which
+inside Streamlit is the page.
 """
 
 from __future__ import annotations
@@ -57,17 +56,17 @@ log = logging.getLogger(__name__)
 JobKind = Literal["audit", "screening"]
 
 AT_ONCE = 2
-"""Jobs of one kind that run at the same time."""
+"""How many jobs of each kind run at the same time."""
 
 UNAUDITED: tuple[CaseState, ...] = ("new", "interrupted")
-"""The states of cases without a finished audit: what ``audit_all_new`` takes."""
+"""The states of cases without a finished audit, which ``audit_all_new`` audits."""
 
 NICENESS = 10
-"""Workers step back behind the pages where both want a core."""
+"""Workers yield to the pages if both need a core."""
 
-LAST_WORDS_S = 1.0
-"""How long the end of a worker waits for what it has left to send; the server waits twice as long
-for the worker.
+SHUTDOWN_GRACE_S = 1.0
+"""How long an exiting worker may take to send its pending data; the server waits twice as long for
+it.
 """
 
 _IDLE_WORKERS = 2
@@ -75,11 +74,11 @@ _FAILURES = 1000
 
 
 class QueuedJob(NamedTuple):
-    """One audit or screening to run; its id is known before it begins, so that a page can wait for
+    """One audit or screening to run. Its id is known before it starts, so that a page can wait for
     it.
 
-    ``id`` is that of the run or the screening, ``subject`` the id of the case or the question,
-    ``sources`` where a screening searches (``corpus:NAME``, ``pubmed``).
+    ``id`` is the run's or the screening's id, and ``subject`` the case's id or the question.
+    ``sources`` are the sources that a screening searches (``corpus:NAME``, ``pubmed``).
     """
 
     kind: JobKind
@@ -91,7 +90,9 @@ class QueuedJob(NamedTuple):
 
     @property
     def key(self) -> tuple[JobKind, str]:
-        """What at most one job at a time is for: a case to audit, or a screening."""
+        """The key under which at most one job exists at a time: the case to audit, or the
+        screening.
+        """
         return self.kind, self.subject if self.kind == "audit" else self.id
 
 
@@ -99,16 +100,16 @@ _JOB = TypeAdapter(QueuedJob)
 
 
 class WorkerDied(Exception):
-    """The process ended in the middle of a job; what the job had finished is in the database."""
+    """The worker process ended during a job; the job's finished steps are in the database."""
 
 
 @dataclass
 class BatchProgress:
-    """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be
-    audited.
+    """The progress of "audit everything": ``done`` of ``total`` cases, ``failed`` of which couldn't
+    be audited.
 
-    ``standings`` counts where its cases stand since, ``lesser`` those with lesser issues only;
-    ``cost_usd`` is None where a price is not known.
+    ``standings`` counts the audited cases by standing, and ``lesser`` those with minor issues only.
+    ``cost_usd`` is None if a price is unknown.
     """
 
     actor: Actor
@@ -117,9 +118,9 @@ class BatchProgress:
     budget: Budget
     cases: Iterator[str | None]
     day: str = ""
-    """Of the batch that goes on for ever: the day whose costs it counts."""
-    held: str | None = None
-    """The next case, which has to wait until what is under way has shown its cost."""
+    """For the batch of ingested cases, which never ends: the day whose costs count."""
+    waiting_case: str | None = None
+    """The next case, which waits until the running audits have shown their cost."""
     done: int = 0
     failed: int = 0
     standings: Counter[Standing] = field(default_factory=Counter)
@@ -128,27 +129,25 @@ class BatchProgress:
     running: set[str] = field(default_factory=set)
     stopping: bool = False
     exhausted: bool = False
-    looked: int = -1
-    """At which state of the queue no case of it could begin: it is looked at again once that has
-    changed.
+    checked_at: int = -1
+    """The queue's change number at which the next case couldn't start. It's tried again after a
+    change.
     """
 
     @property
     def under_way(self) -> bool:
-        """Whether an audit of it runs or may begin."""
+        """Whether one of its audits runs or may start."""
         return bool(self.running) or not (self.exhausted or self.stopping)
 
     @property
     def limit_reached(self) -> bool:
-        """Whether the next audit could have cost more than the limit, so that the other cases are
-        left.
-        """
+        """Whether the cost limit keeps the remaining cases from being audited."""
         return self.budget.exhausted
 
 
 @dataclass
 class _QueueEntry:
-    """A job that waits or runs; ``worker`` runs it, once there is one for it."""
+    """A job that waits or runs, with the worker that runs it."""
 
     job: QueuedJob
     running: bool = False
@@ -157,10 +156,9 @@ class _QueueEntry:
 
 
 class _NextCase(NamedTuple):
-    """The next case of a batch as it was read: with the run that its audit makes, or why it can't
-    be audited.
+    """The next case of a batch: with the id of its run, or with the error why it can't be audited.
 
-    ``case`` is read where its cost has to be estimated; ``run_id`` is "" where there is an error.
+    ``case`` is loaded only if its cost must be estimated; ``run_id`` is "" if there is an error.
     """
 
     case_id: str
@@ -170,15 +168,15 @@ class _NextCase(NamedTuple):
 
 
 class Jobs:
-    """The jobs of this server, in the order they were added, at most ``at_once`` of each kind at a
-    time.
+    """The jobs of this server, in the order they were added, with at most ``at_once`` of each kind
+    running.
 
-    One at most for each case and each screening. Whatever a person starts goes before the batch of
-    all cases that are not audited yet. Jobs of a server that ended in the middle are marked as
-    interrupted at the start.
+    There is at most one job per case and per screening. Jobs that a person starts run before the
+    batch of unaudited cases. Jobs that a previous server left unfinished are marked as interrupted
+    at the start.
 
-    Pages ask for the state of jobs every moment, so the lock is held for a look at what is in
-    memory only, never while the database is read.
+    Pages poll the state of jobs all the time, so the lock is held only to read and change memory,
+    and never during a database access.
     """
 
     def __init__(
@@ -205,25 +203,32 @@ class Jobs:
                 target=self._serve, args=(kind,), daemon=True, name=f"{kind} jobs"
             ).start()
 
-    # starting
+    # Starting jobs
 
     def audit(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
-        """Audit a case, ahead of any batch; returns the run's id, of the one under way where there
-        is one.
+        """Audit a case, ahead of any batch, and return the run's id; if an audit of the case is
+        running, its id.
 
-        An interrupted run of the same content with the same settings is resumed. Raises
-        UnknownRecord and NotAllowed.
+        An interrupted run of the same content with the same settings is resumed.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            NotAllowed: The actor's role doesn't allow audits.
+
         """
         settings = settings or self.workbench.settings
-        if elsewhere := self.workbench.runs.under_way(case_id):
-            return elsewhere
+        if running := self.workbench.runs.under_way(case_id):
+            return running
         return self._add(
             QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
         )
 
     def resume_audit(self, actor: Actor, run_id: str) -> str:
-        """Resume an interrupted run after its last finished iteration; returns its id. Raises
-        UnknownRecord.
+        """Resume an interrupted run after its last finished iteration and return its id.
+
+        Raises:
+            UnknownRecord: There is no such run.
+
         """
         progress = self.workbench.runs.progress(run_id)
         return self.audit(
@@ -231,10 +236,16 @@ class Jobs:
         )
 
     def audit_all_new(self, actor: Actor, max_cost: float | None = None) -> None:
-        """Audit every case without a finished audit, one after the other, unless that is under way.
+        """Audit every case without a finished audit, unless such a batch is already running.
 
-        Raises NotAllowed, and InputError where ``max_cost`` (US dollars) is set for models whose
-        price is not known.
+        Args:
+            actor: Who asks for it.
+            max_cost: The limit in US dollars.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow audits.
+            InputError: ``max_cost`` is set and the price of a model is unknown.
+
         """
         self.workbench.access.require(actor, "audit")
         states, settings = self.workbench.store.cases.states(), self.workbench.settings
@@ -249,19 +260,22 @@ class Jobs:
             self._announce()
 
     def audit_arrived(self, settings: Settings) -> None:
-        """Audit what programs have sent in over HTTP and nobody has audited, the oldest first.
+        """Audit the unaudited cases that programs sent over HTTP, oldest first.
 
-        Call it again whenever more has come; what failed, and what the limit on a day's cost has
-        left, is tried again on the next day (UTC) and by the next server. Raises InputError where
-        the price of a model is not known.
+        Call it again whenever more cases have arrived. Failed cases, and cases left out because of
+        the daily cost limit, are tried again on the next day (UTC) and by the next server.
+
+        Raises:
+            InputError: The price of a model is unknown.
+
         """
         today = datetime.now(UTC).date().isoformat()
         with self._changed:
-            begun = self._batch is not None
+            has_batch = self._batch is not None
         limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
         spent = (
             self.workbench.store.inbox.cost_since(ingestion.ACTOR.name, today)
-            if limit and not begun
+            if limit and not has_batch
             else 0.0
         )
         with self._changed:
@@ -283,8 +297,8 @@ class Jobs:
         sources: tuple[str, ...],
         settings: Settings | None = None,
     ) -> str:
-        """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's
-        id at once.
+        """Screen a question on these sources (``corpus:NAME``, ``pubmed``) and return the
+        screening's id at once.
         """
         settings = settings or self.workbench.settings
         return self._add(
@@ -292,7 +306,12 @@ class Jobs:
         )
 
     def resume_screening(self, actor: Actor, screening_id: str) -> str:
-        """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
+        """Resume an interrupted screening after its last finished round.
+
+        Raises:
+            UnknownRecord: There is no such screening.
+
+        """
         stored = self.workbench.store.screenings.progress(screening_id)
         settings = self.workbench.settings.with_values(stored.settings)
         return self._add(
@@ -300,16 +319,23 @@ class Jobs:
         )
 
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
-        """Search further for a finished screening; returns the id of the new one. Raises
-        MasisError.
+        """Search further for a finished screening and return the id of the new one.
+
+        Raises:
+            MasisError: The screening can't be searched further
+                (``ScreeningService.begin_further``).
+
         """
         return self.resume_screening(
             actor, self.workbench.screenings.begin_further(actor, screening_id, rounds)
         )
 
     def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
-        """Screen a question again with other concepts; returns the id of the new screening. Raises
-        MasisError.
+        """Screen a question again with other concepts and return the id of the new screening.
+
+        Raises:
+            MasisError: The screening can't be repeated (``ScreeningService.plan_again``).
+
         """
         self.workbench.access.require(actor, "audit")
         return self.screen(actor, *self.workbench.screenings.plan_again(screening_id, concepts))
@@ -318,52 +344,58 @@ class Jobs:
         return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()
 
     def _add(self, job: QueuedJob) -> str:
-        """Add a job at the end; returns the id of the one that waits or runs under its key. Raises
-        NotAllowed.
+        """Append a job and return its id, or the id of the job that already waits or runs under its
+        key.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow audits.
+
         """
         self.workbench.access.require(job.actor, "audit")
         with self._changed:
-            if (held := self._jobs.get(job.key)) is not None:
-                return held.job.id
+            if (entry := self._jobs.get(job.key)) is not None:
+                return entry.job.id
             self._failed.pop(job.key, None)
             self._jobs[job.key] = _QueueEntry(job)
-            if self._batch is not None and self._batch.held == job.subject:
-                self._batch.held = None
+            if self._batch is not None and self._batch.waiting_case == job.subject:
+                self._batch.waiting_case = None
             self._announce()
         return job.id
 
-    # following
+    # Following jobs
 
     def get(self, job_id: str) -> QueuedJob | None:
-        """The job of a run or a screening that waits or runs in this server."""
+        """Return the waiting or running job of a run or a screening in this server, or None."""
         with self._changed:
-            return next((held.job for held in self._jobs.values() if held.job.id == job_id), None)
+            return next(
+                (entry.job for entry in self._jobs.values() if entry.job.id == job_id), None
+            )
 
-    def auditing(self, case_id: str) -> bool:
-        """Whether an audit of the case waits or runs in this server."""
+    def is_auditing(self, case_id: str) -> bool:
+        """Return whether an audit of the case waits or runs in this server."""
         with self._changed:
             return ("audit", case_id) in self._jobs
 
-    def ahead(self, job_id: str) -> int | None:
-        """How many jobs of the same kind wait before this one; None where it does not wait."""
+    def count_ahead(self, job_id: str) -> int | None:
+        """Return how many jobs of the same kind wait before this one, or None if it doesn't
+        wait.
+        """
         with self._changed:
-            waiting = [held.job for held in self._jobs.values() if not held.running]
-            job = next((each for each in waiting if each.id == job_id), None)
-            return (
-                None
-                if job is None
-                else [each for each in waiting if each.kind == job.kind].index(job)
-            )
+            waiting = [entry.job for entry in self._jobs.values() if not entry.running]
+            job = next((job for job in waiting if job.id == job_id), None)
+            if job is None:
+                return None
+            return [other for other in waiting if other.kind == job.kind].index(job)
 
     def failure(self, kind: JobKind, subject: str) -> str | None:
-        """Why the last job of a case or of a screening could not be run in this server, if it could
-        not.
+        """Return why the last job of a case or a screening couldn't be run in this server, or
+        None.
         """
         with self._changed:
             return self._failed.get((kind, subject))
 
     def batch(self) -> BatchProgress | None:
-        """How far the last batch of this server has come; None where there was none."""
+        """Return the progress of this server's last batch, or None if there was none."""
         with self._changed:
             batch = self._batch
             if batch is None:
@@ -375,37 +407,46 @@ class Jobs:
                 batch, total=total, standings=batch.standings.copy(), running=batch.running.copy()
             )
 
-    # stopping
+    # Stopping jobs
 
     def cancel(self, actor: Actor, kind: JobKind, subject: str) -> None:
-        """Remove a waiting job, or ask one under way, here or in another process, to stop after its
-        step.
+        """Remove a waiting job, or ask a running one to stop after its step, also in another
+        process.
 
-        ``subject`` is the id of the case or of the screening. Raises NotAllowed.
+        Args:
+            actor: Who asks for it.
+            kind: The kind of the job.
+            subject: The id of the case or the screening.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow audits.
+
         """
         self.workbench.access.require(actor, "audit")
         with self._changed:
-            held = self._jobs.get((kind, subject))
-            if held is not None and not held.running:
+            entry = self._jobs.get((kind, subject))
+            if entry is not None and not entry.running:
                 del self._jobs[kind, subject]
-                # of an audit the case is there, and can be started again from its page
+                # A screening that hasn't started isn't stored, so its page needs a message. An
+                # audit can be started again from the page of its case.
                 if kind == "screening":
-                    self._note_failure(held.job.key, "It was stopped before it began.")
+                    self._note_failure(entry.job.key, "It was stopped before it started.")
                 return
-            if held is not None:
-                held.cancelled = True
-        if held is not None:
-            if held.worker is not None:
-                held.worker.cancel(held.job)
+            if entry is not None:
+                entry.cancelled = True
+        if entry is not None:
+            if entry.worker is not None:
+                entry.worker.cancel(entry.job)
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
         elif run_id := self.workbench.runs.under_way(subject):
             self.workbench.audits.cancel(actor, run_id)
 
-    def cancelling(self, kind: JobKind, job_id: str) -> bool:
-        """Whether a job under way, here or in another process, has been asked to stop."""
+    def is_cancelling(self, kind: JobKind, job_id: str) -> bool:
+        """Return whether a running job, here or in another process, has been asked to stop."""
         with self._changed:
-            if any(held.cancelled for held in self._jobs.values() if held.job.id == job_id):
+            entries = self._jobs.values()
+            if any(entry.cancelled for entry in entries if entry.job.id == job_id):
                 return True
         try:
             return self._record_store(kind).cancel_requested(job_id)
@@ -413,24 +454,27 @@ class Jobs:
             return False
 
     def cancel_batch(self, actor: Actor) -> None:
-        """Let the batch end with what is under way; the cases left stay as they are. Raises
-        NotAllowed.
+        """Let the batch end after its running audits; the remaining cases stay as they are.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow audits.
+
         """
         self.workbench.access.require(actor, "audit")
         with self._changed:
             if self._batch is not None:
                 self._batch.stopping = True
 
-    # the workers
+    # Workers
 
     def warm_up(self) -> None:
-        """Start the first worker, so that the next job need not wait a second for it."""
+        """Start the first worker in advance, because starting one takes about a second."""
         with self._changed:
             if not self._closed and not self._workers:
                 self._idle.append(self._new_worker())
 
     def close(self) -> None:
-        """End the workers; jobs they were in the middle of are interrupted."""
+        """End the workers; the jobs they were running are interrupted."""
         with self._changed:
             self._closed = True
             workers = list(self._workers)
@@ -448,68 +492,72 @@ class Jobs:
         return self.workbench.runs if kind == "audit" else self.workbench.store.screenings
 
     def _serve(self, kind: JobKind) -> None:
-        """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's
+        """Run jobs of one kind, one at a time. This thread only waits for jobs and for a worker's
         replies.
         """
-        while (held := self._next(kind)) is not None:
-            job, worker = held.job, None
+        while (entry := self._wait_for_job(kind)) is not None:
+            job, worker = entry.job, None
             try:
-                worker = self._worker(held)
+                worker = self._worker_for(entry)
                 error = worker.run(job)
             except (WorkerDied, OSError) as died:
                 with self._changed:
                     self._workers -= {worker}
-                error = f"{died} {self._what_is_stored(job)}".strip()
+                error = f"{died} {self._resume_hint(job)}".strip()
             else:
                 self._release(worker)
             self._finish(job, error)
 
     def _announce(self) -> None:
-        """Wake whoever waits for a change of the queue. Called with the lock held."""
+        """Wake all threads that wait for a change of the queue. Call it with the lock held."""
         self._changes += 1
         self._changed.notify_all()
 
-    def _next(self, kind: JobKind) -> _QueueEntry | None:
-        """Wait for the next job of a kind; None once the server is closing."""
+    def _wait_for_job(self, kind: JobKind) -> _QueueEntry | None:
+        """Wait for the next job of a kind and return it, or None once the server is closing."""
         while True:
             with self._changed:
                 while not self._closed:
-                    if (held := self._first_waiting(kind)) is not None:
-                        held.running = True
-                        return held
-                    if kind == "audit" and (batch := self._batch_to_look_at()) is not None:
+                    if (entry := self._first_waiting(kind)) is not None:
+                        entry.running = True
+                        return entry
+                    if kind == "audit" and (batch := self._ready_batch()) is not None:
                         break
                     self._changed.wait()
                 else:
                     return None
                 self._picking, seen = True, self._changes
-            picked = self._pick(batch)
+            picked = self._read_next_case(batch)
             with self._changed:
                 self._picking = False
-                if (held := self._first_waiting(kind)) is None:
-                    held = self._begin_picked(batch, picked, seen)
-                elif picked is not None:  # what a person has started meanwhile goes first
-                    batch.held = picked.case_id
-                self._changed.notify_all()  # another thread may look for the next one now
-                if held is not None:
-                    held.running = True
-                    return held
+                if (entry := self._first_waiting(kind)) is None:
+                    entry = self._enqueue_next_case(batch, picked, seen)
+                elif picked is not None:  # A person has started a job meanwhile, which goes first.
+                    batch.waiting_case = picked.case_id
+                self._changed.notify_all()  # Another thread may read the next case now.
+                if entry is not None:
+                    entry.running = True
+                    return entry
 
     def _first_waiting(self, kind: JobKind) -> _QueueEntry | None:
-        """Return the job of a kind that has waited longest. Called with the lock held."""
+        """Return the job of a kind that has waited longest. Call it with the lock held."""
         return next(
-            (each for each in self._jobs.values() if each.job.kind == kind and not each.running),
+            (
+                entry
+                for entry in self._jobs.values()
+                if entry.job.kind == kind and not entry.running
+            ),
             None,
         )
 
-    def _worker(self, held: _QueueEntry) -> WorkerProcess:
+    def _worker_for(self, entry: _QueueEntry) -> WorkerProcess:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
-            worker = held.worker = self._idle.pop() if self._idle else self._new_worker()
-            cancelled = held.cancelled
+            worker = entry.worker = self._idle.pop() if self._idle else self._new_worker()
+            cancelled = entry.cancelled
         if cancelled:
-            worker.cancel(held.job)
+            worker.cancel(entry.job)
         return worker
 
     def _new_worker(self) -> WorkerProcess:
@@ -518,7 +566,7 @@ class Jobs:
         return worker
 
     def _release(self, worker: WorkerProcess) -> None:
-        """Let the worker wait for the next job, or end it where enough of them wait."""
+        """Keep the worker for the next job, or end it if enough workers are idle."""
         with self._changed:
             if len(self._idle) < _IDLE_WORKERS:
                 self._idle.append(worker)
@@ -526,17 +574,17 @@ class Jobs:
             self._workers.discard(worker)
         worker.close()
 
-    def _what_is_stored(self, job: QueuedJob) -> str:
+    def _resume_hint(self, job: QueuedJob) -> str:
         if self._closed:
             return ""
         try:
             self._mark_lost()
             self._record_store(job.kind).summary(job.id)
         except UnknownRecord:
-            return "It had not begun: start it again."
-        except Exception as error:  # noqa: BLE001 (this thread serves all later jobs; the page shows what went wrong)
+            return "It didn't start. Start it again."
+        except Exception as error:  # noqa: BLE001 (this thread serves all later jobs; the page shows the error)
             return str(error)
-        return "What it had finished is stored: resume it."
+        return "Its finished steps are stored. Resume it."
 
     def _finish(self, job: QueuedJob, error: str | None) -> None:
         with self._changed:
@@ -558,33 +606,33 @@ class Jobs:
         while len(self._failed) > _FAILURES:
             self._failed.pop(next(iter(self._failed)))
 
-    # the batch
+    # The batch
 
-    def _batch_to_look_at(self) -> BatchProgress | None:
-        """Return the batch if its next case may be read now. Called with the lock held."""
+    def _ready_batch(self) -> BatchProgress | None:
+        """Return the batch if its next case may be read now. Call it with the lock held."""
         batch = self._batch
         if (
             batch is None
             or self._picking
             or batch.stopping
             or batch.exhausted
-            or batch.looked == self._changes
+            or batch.checked_at == self._changes
         ):
             return None
         return batch
 
-    def _pick(self, batch: BatchProgress) -> _NextCase | None:
-        """Read the next case of a batch; None where there is none. One thread at a time, without
-        the lock.
+    def _read_next_case(self, batch: BatchProgress) -> _NextCase | None:
+        """Read the next case of a batch, or return None if there is none.
+
+        Only one thread at a time calls it, without the lock.
         """
         try:
-            case_id = batch.held or next(batch.cases, None)
+            case_id = batch.waiting_case or next(batch.cases, None)
         except Exception:
-            log.exception("the batch of audits stopped: the database could not be read")
+            log.exception("the batch of audits stopped because the database could not be read")
             if batch.day:
-                batch.cases = (
-                    self._arrived_ids()
-                )  # an iterator that has failed gives nothing any more
+                # A generator that has raised an exception yields nothing any more.
+                batch.cases = self._arrived_ids()
             return None
         if case_id is None:
             return None
@@ -597,42 +645,45 @@ class Jobs:
             log.exception("case %s could not be read", case_id)
             return _NextCase(case_id, error=f"{type(error).__name__}: {error}")
 
-    def _begin_picked(
+    def _enqueue_next_case(
         self, batch: BatchProgress, picked: _NextCase | None, seen: int
     ) -> _QueueEntry | None:
-        """Put the audit of a case that was picked into the queue, if it may begin. Called with the
-        lock held.
+        """Queue the audit of the case that was read, if it may start. Call it with the lock held.
 
-        ``seen`` is the state of the queue before it was picked.
+        Args:
+            batch: The batch that the case was read for.
+            picked: The case, or None if there was none.
+            seen: The queue's change number before the case was read.
+
         """
         if self._closed or batch is not self._batch or batch.stopping:
             return None
         if picked is None:
-            # else more may have come meanwhile
+            # If the queue has changed since the read, more cases may have arrived.
             batch.exhausted = batch.exhausted or seen == self._changes
             return None
-        if ("audit", picked.case_id) in self._jobs:  # somebody has started it
-            batch.held = None
+        if ("audit", picked.case_id) in self._jobs:  # A person has started it meanwhile.
+            batch.waiting_case = None
             return None
-        if picked.error is not None:  # that case alone: the others are audited all the same
-            batch.held = None
+        if picked.error is not None:  # Only this case fails; the others are still audited.
+            batch.waiting_case = None
             batch.done += 1
             batch.failed += 1
             self._note_failure(("audit", picked.case_id), picked.error)
             return None
         if picked.case is not None and not batch.budget.begin(picked.case):
-            batch.held, batch.looked = picked.case_id, seen
-            # if not, it may begin once the cost of others is known
+            batch.waiting_case, batch.checked_at = picked.case_id, seen
+            # If the budget isn't exhausted, the case may start once the others' costs are known.
             batch.exhausted = batch.budget.exhausted
             return None
-        batch.held = None
+        batch.waiting_case = None
         batch.running.add(picked.run_id)
         job = QueuedJob("audit", picked.run_id, picked.case_id, batch.settings, batch.actor)
-        held = self._jobs[job.key] = _QueueEntry(job)
-        return held
+        entry = self._jobs[job.key] = _QueueEntry(job)
+        return entry
 
     def _unaudited_ids(self) -> Iterator[str]:
-        """Ids of cases without a finished audit, the oldest first."""
+        """Yield the ids of cases without a finished audit, oldest first."""
         cases, unaudited = (
             self.workbench.cases,
             CaseFilter(states=UNAUDITED, order="oldest", size=1),
@@ -643,28 +694,27 @@ class Jobs:
             case_id = cases.beside(case_id, unaudited, forward=True)
 
     def _arrived_ids(self) -> Iterator[str | None]:
-        """Ids of cases that programs have sent in and nobody has audited; None where there are no
-        more of them yet.
-        """
+        """Yield the ids of unaudited cases that programs sent; None while there are no more."""
         after = 0
         while True:
-            # one by one: others may audit them meanwhile
-            found = self.workbench.store.inbox.next_unaudited(after)
-            if found is None:
+            # Read the cases one by one, because others may audit them meanwhile.
+            arrived = self.workbench.store.inbox.next_unaudited(after)
+            if arrived is None:
                 yield None
                 continue
-            after, case_id = found
+            after, case_id = arrived
             yield case_id
 
     def _result_of(self, job: QueuedJob) -> tuple[CaseSummary | None, Usage | None]:
-        """Read where the case of a finished audit stands, and what the audit has used; None for
-        what can't be read.
+        """Read the case's summary and the audit's usage after an audit; None for each that can't be
+        read.
         """
         case = usage = None
-        with contextlib.suppress(MasisError):  # redacted meanwhile
+        with contextlib.suppress(MasisError):  # The case was redacted meanwhile.
             case = self.workbench.cases.summary(job.subject)
         if uses_models(job.settings):
-            with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result
+            # A run that didn't finish has no result, so its cost is unknown.
+            with contextlib.suppress(MasisError):
                 usage = self.workbench.runs.get(job.id).usage
         return case, usage
 
@@ -676,7 +726,7 @@ class Jobs:
         case: CaseSummary | None,
         usage: Usage | None,
     ) -> None:
-        """Count a finished job of the batch, and what it cost. Called with the lock held."""
+        """Count a finished job of the batch and its cost. Call it with the lock held."""
         batch.running.discard(job.id)
         batch.done += 1
         batch.failed += error is not None
@@ -689,19 +739,20 @@ class Jobs:
             batch.budget.record(usage)
 
 
-# One worker process: the server's end, then its own.
+# One worker process: the server's end, then the worker's own.
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; main(sys.argv[2])"
 
 
 class WorkerProcess:
-    """The server's end of one worker process. One job at a time; ``cancel`` may come from any
-    thread.
+    """The server's end of one worker process, which runs one job at a time.
+
+    Any thread may call ``cancel``.
     """
 
     def __init__(self, database: Path, module: str = __name__) -> None:
-        """``module`` has the ``main`` that the process runs."""
+        """Start the process, which runs the ``main`` function of ``module``."""
         self._writing = threading.Lock()
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
             [
@@ -723,32 +774,35 @@ class WorkerProcess:
         return self._process.pid
 
     def run(self, job: QueuedJob) -> str | None:
-        """Run the job to its end; returns why it failed, None where it did not. Raises
-        WorkerDied.
+        """Run the job to its end and return its error message, or None if it succeeded.
+
+        Raises:
+            WorkerDied: The process ended during the job.
+
         """
         self._send({"run": _JOB.dump_python(job, mode="json")}, job.kind)
         reply = ""
-        with contextlib.suppress(OSError, ValueError):  # ValueError: closed meanwhile
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the pipe was closed.
             assert self._process.stdout is not None
             reply = self._process.stdout.readline()
         if not reply:
-            raise self._death(job.kind)
+            raise self._death_error(job.kind)
         error: str | None = json.loads(reply)
         return error
 
     def cancel(self, job: QueuedJob) -> None:
-        """Ask the job to stop after its current step; harmless where it is over."""
+        """Ask the job to stop after its current step; this does nothing if the job is over."""
         with contextlib.suppress(WorkerDied):
             self._send({"cancel": job.id}, job.kind)
 
     def close(self) -> None:
-        """End the process; a job it was in the middle of is interrupted."""
+        """End the process; a job that it is running is interrupted."""
         if self._process.stdin:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        self._process.terminate()  # what it was writing is stored completely or not at all
+        self._process.terminate()  # Safe at any time, because SQLite commits atomically.
         try:
-            self._process.wait(timeout=2 * LAST_WORDS_S)
+            self._process.wait(timeout=2 * SHUTDOWN_GRACE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -761,25 +815,31 @@ class WorkerProcess:
                 assert self._process.stdin is not None
                 self._process.stdin.write(json.dumps(order) + "\n")
                 self._process.stdin.flush()
-            except (OSError, ValueError) as error:  # ValueError: closed meanwhile
-                raise self._death(kind) from error
+            except (OSError, ValueError) as error:  # ValueError: the pipe was closed.
+                raise self._death_error(kind) from error
 
-    def _death(self, kind: str) -> WorkerDied:
+    def _death_error(self, kind: str) -> WorkerDied:
         self.close()
         code = self._process.returncode
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-        return WorkerDied(f"The process that ran this {kind} {how}.")
+        # subprocess reports a signal as the negative of its number.
+        end = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        return WorkerDied(f"The process that ran this {kind} {end}.")
 
 
 def main(database: str, prepare: Callable[[Settings], None] = lambda settings: None) -> None:
-    """Run the jobs that the server sends until the server is gone; the worker's end.
+    """Run the jobs that the server sends until the server is gone. This is the worker's main
+    function.
 
-    ``prepare`` is called before each job with its settings.
+    Args:
+        database: The path of the database.
+        prepare: Called with the settings before each job.
+
     """
-    # Ctrl-C is for the server, whose end closes the input
+    # Ctrl-C reaches the whole process group. The server handles it, and its end closes the input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
+    # Replies go through the original stdout. Anything that a library prints must not mix with them.
     replies, sys.stdout = sys.stdout, sys.stderr
     orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
     cancelled: set[str] = set()
@@ -792,17 +852,22 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
             workbench = workbench or Workbench.open(Path(database))
             prepare(job.settings)
             run_job(workbench, job, partial(cancelled.__contains__, job.id))
-        except MasisError as failed:
-            error = str(failed)
-        except Exception as failed:  # noqa: BLE001 (one job must not end the others; the page shows what went wrong)
+        except MasisError as raised:
+            error = str(raised)
+        except Exception as raised:  # noqa: BLE001 (one job must not end the others; the page shows the error)
             traceback.print_exc()
-            error = f"{type(failed).__name__}: {failed}"
+            error = f"{type(raised).__name__}: {raised}"
         cancelled.clear()
         print(json.dumps(error), file=replies, flush=True)
 
 
 def run_job(workbench: Workbench, job: QueuedJob, cancelled: Callable[[], bool]) -> None:
-    """Run one job here and now; its result is stored. Raises MasisError."""
+    """Run one job in this process and store its result.
+
+    Raises:
+        MasisError: The job can't be run.
+
+    """
     if job.kind == "audit":
         case = workbench.store.cases.get(job.subject)
         workbench.audits.audit(
@@ -826,30 +891,36 @@ def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) 
             cancelled.add(order["cancel"])
         else:
             orders.put(order["run"])
-    # the server is gone; the job under way is marked interrupted by whoever opens the database next
-    leave()
+    # The server is gone. The next process that opens the database marks the running job as
+    # interrupted.
+    exit_worker()
 
 
-_at_the_end: list[Callable[[float], object]] = []
-_leaving = threading.Lock()
+_exit_callbacks: list[Callable[[float], object]] = []
+_exiting = threading.Lock()
 
 
-def at_the_end(send: Callable[[float], object]) -> None:
-    """Have a worker process call this before it ends, also when terminated; it is given the seconds
-    it may take.
+def on_worker_exit(send: Callable[[float], object]) -> None:
+    """Register a callback for the end of a worker process, also when it is terminated.
+
+    The callback receives the seconds that it may take.
     """
-    if send not in _at_the_end:
-        _at_the_end.append(send)
+    if send not in _exit_callbacks:
+        _exit_callbacks.append(send)
     signal.signal(
-        signal.SIGTERM, lambda number, frame: None if _leaving.locked() else leave(128 + number)
+        signal.SIGTERM,
+        lambda number, frame: None if _exiting.locked() else exit_worker(128 + number),
     )
 
 
-def leave(status: int = 0) -> NoReturn:
-    """End this worker process at once, after what ``at_the_end`` named, for a second at most."""
-    if _leaving.acquire(blocking=False):
-        for send in _at_the_end:
-            send(LAST_WORDS_S)
+def exit_worker(status: int = 0) -> NoReturn:
+    """End this worker process after the callbacks of ``on_worker_exit``, which have a second in
+    total.
+    """
+    if _exiting.acquire(blocking=False):
+        for send in _exit_callbacks:
+            send(SHUTDOWN_GRACE_S)
         os._exit(status)
-    time.sleep(2 * LAST_WORDS_S)  # another thread is at it
+    # Another thread runs the callbacks and then ends the process; this is only the fallback.
+    time.sleep(2 * SHUTDOWN_GRACE_S)
     os._exit(status)

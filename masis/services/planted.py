@@ -1,9 +1,9 @@
-"""Planted faults: a lead mixes copies of sound answers with one certain fault into the queue, to
-see who finds it.
+"""Planted faults: a lead adds copies of sound answers with one certain fault each, to see who finds
+them.
 
-Until all decisions on a copy are made nothing shows that it is one, to nobody. From then on it is
-marked, counts towards the recall of the audit and of its reviewers, and is a case in no other
-figure, label or export.
+Until all decisions on a copy are made, it looks like any other case to everyone. Afterwards it is
+marked and counts towards the recall of the audit and its reviewers. It is never a case in other
+figures, labels or exports.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from masis.store.reviews.planted import PlantedCopy, PlantedDecision
 from masis.trust.faults import AuditOutcome, Recall, audit_outcome, recall_of, reviewer_found
 
 MOST_PLANTED = 200
-"""Copies that are planted at once: a queue of them measures nobody's attention to cases."""
+"""The most copies that are planted at once. In a queue full of copies, reviewers' attention isn't
+what it usually is.
+"""
 
 WITHDRAWN = "A copy with a planted fault, withdrawn before anybody decided it"
-"""The reason in the log's entry."""
+"""The reason in the log entry of a withdrawn copy."""
 
 
 class Planting(NamedTuple):
-    """What an act planted: how many by kind, from how many sound answers, and why others gave none,
-    with how many.
+    """The copies that were planted by kind, the number of sound answers, and why others were
+    refused, with counts.
     """
 
     planted: Mapping[FaultKind, int]
@@ -46,13 +48,14 @@ class Planting(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many copies were planted."""
+        """The number of planted copies."""
         return sum(self.planted.values())
 
 
 class PlantedCounts(NamedTuple):
-    """How far planted copies have come: ``open`` wait for a decision that nobody has begun,
-    ``started`` for others'.
+    """The number of planted copies by progress.
+
+    ``open`` copies wait for a first decision, and ``started`` ones for further decisions.
     """
 
     sound: int
@@ -63,9 +66,7 @@ class PlantedCounts(NamedTuple):
 
 
 class AuditRecall(NamedTuple):
-    """How many planted faults the audit flagged, and how many of the others it accepted or left to
-    people.
-    """
+    """The share of planted faults that the audit flagged, and what it did with the others."""
 
     recall: Recall
     accepted: int
@@ -73,10 +74,11 @@ class AuditRecall(NamedTuple):
 
 
 class ReviewerRecall(NamedTuple):
-    """How many planted faults one reviewer found, or all of them together ("" for a name).
+    """The share of planted faults that one reviewer found, or all of them together (``reviewer`` is
+    "").
 
-    ``escalated`` copies are left out; ``knew_source`` counts those whose original they had decided
-    before.
+    ``escalated`` copies are left out. ``knew_source`` counts the copies whose original the reviewer
+    had decided before.
     """
 
     reviewer: str
@@ -86,7 +88,9 @@ class ReviewerRecall(NamedTuple):
 
 
 class DecidedCopy(NamedTuple):
-    """A copy that is no secret any more, what the audit made of it, and who found its fault."""
+    """A copy that has been revealed, with the audit's result and the reviewers who found or missed
+    its fault.
+    """
 
     copy: PlantedCopy
     audit: AuditOutcome | None
@@ -95,9 +99,10 @@ class DecidedCopy(NamedTuple):
 
 
 class RecallReport(NamedTuple):
-    """The recall of the audit (None for who may not see it) and of reviewers.
+    """The recall of the audit and the reviewers.
 
-    ``reviewers`` are the person's own figures, for a lead those of all, the first of all together.
+    ``audit`` is None if the person may not see it. ``reviewers`` has the person's own figures, or
+    all for a lead, starting with the total.
     """
 
     audit: AuditRecall | None
@@ -109,10 +114,11 @@ class PlantedService(Service):
     """The use cases of planted faults."""
 
     def count_copies(self, actor: Actor) -> PlantedCounts:
-        """Count the copies by how far they have come, and the sound answers that more can be made
-        of.
+        """Count the copies by progress, and the sound answers that further copies can be made of.
 
-        Raises NotAllowed.
+        Raises:
+            NotAllowed: The actor isn't a lead.
+
         """
         self._access.require(actor, "oversee")
         copies = self._store.planted.copies()
@@ -135,21 +141,21 @@ class PlantedService(Service):
         seed: int | None = None,
         on_case: Callable[[int, int], None] | None = None,
     ) -> Planting:
-        """Plant copies of sound answers, each with one certain fault, among the cases that wait.
+        """Plant copies of sound answers, each with one certain fault, among the waiting cases.
 
-        An answer is sound where a person approved it as it is, and each gives one copy. The copies
-        are new cases, to be audited as others are. All of them are stored, or none.
+        An answer is sound if a person approved it unchanged; each one gives one copy. The copies
+        are new cases that are audited like others. All of them are stored in one transaction.
 
         Args:
             actor: A lead.
-            count: How many copies; fewer are planted where the sound answers give no more.
-            kinds: What may be changed, as evenly as the answers allow.
-            case_filter: Which sound answers may be copied; all where None.
-            seed: Draws answers, places and words; a random one where None, recorded with the act.
-            on_case: Hears how many copies are made and how many answers were tried.
+            count: The number of copies; fewer if there aren't enough sound answers.
+            kinds: The kinds of faults, used as evenly as the answers allow.
+            case_filter: The sound answers that may be copied; all by default.
+            seed: The seed for answers, places and words. It's random by default, and recorded.
+            on_case: Called with the number of copies made and the number of answers tried.
 
         Raises:
-            NotAllowed: The actor's role doesn't grant it.
+            NotAllowed: The actor isn't a lead.
             InputError: The actor has no name, the count is out of range, a kind is unknown, or no
                 answer is sound.
 
@@ -158,57 +164,61 @@ class PlantedService(Service):
         by = name_of(actor)
         if not 1 <= count <= MOST_PLANTED:
             raise InputError(
-                f"{count} copies can't be planted at once", hint=f"Plant 1 to {MOST_PLANTED}."
+                f"you can't plant {count} copies at once",
+                hint=f"Choose a number from 1 to {MOST_PLANTED}.",
             )
         if not kinds or set(kinds) - set(FAULT_KINDS):
             raise InputError(
-                "name kinds of faults", hint=f"There are: {', '.join(FAULT_KINDS)}.", field="kinds"
+                "a kind of fault is missing or unknown",
+                hint=f"Use one or more of {', '.join(FAULT_KINDS)}.",
+                field="kinds",
             )
         seed = secrets.randbits(32) if seed is None else seed
         draw = random.Random(f"planted:{seed}")
-        sound = self._sound(case_filter)
+        sound = self._sound_ids(case_filter)
         if not sound:
             raise InputError(
                 "there is no sound answer to copy",
-                hint=(
-                    "Approve some first: a copy is made of an answer that a person approved as"
-                    " it is."
-                ),
+                hint="Approve some answers unchanged first. Copies are made of these.",
             )
         draw.shuffle(sound)
         planted: Counter[FaultKind] = Counter()
         refused: Counter[str] = Counter()
-        made: list[str] = []
+        copies: list[str] = []
         with self._store.transaction():
             for tried, case_id in enumerate(sound, 1):
-                if len(made) == count:
+                if len(copies) == count:
                     break
                 case = self._store.cases.get(case_id)
-                # what is rarest so far comes first; of equals, one by chance
+                # Try the rarest kind first. Ties are in random order, because sorting is stable.
                 order = sorted(draw.sample(list(kinds), len(kinds)), key=lambda kind: planted[kind])
-                found = _first_fault(case, order, seed)
-                if isinstance(found, FaultyAnswer):
-                    copy = copy_of(case, found, self._unused_id(case, found.answer, draw))
-                    self._store.planted.add(copy, found.fault, case.id, by)
-                    planted[found.fault.kind] += 1
-                    made.append(copy.id)
+                faulty = _first_fault(case, order, seed)
+                if isinstance(faulty, FaultyAnswer):
+                    copy = copy_of(case, faulty, self._unused_id(case, faulty.answer, draw))
+                    self._store.planted.add(copy, faulty.fault, case.id, by)
+                    planted[faulty.fault.kind] += 1
+                    copies.append(copy.id)
                 else:
-                    refused[found] += 1
+                    refused[faulty] += 1
                 if on_case is not None:
-                    on_case(len(made), tried)
-            if made:
-                self._store.planted.note(by, "planted", made, seed)
+                    on_case(len(copies), tried)
+            if copies:
+                self._store.planted.note(by, "planted", copies, seed)
         return Planting(dict(planted), seed, len(sound), dict(refused))
 
     def withdraw(self, actor: Actor) -> int:
-        """Take back every copy that nobody has decided; returns how many. Their texts are removed
-        for good.
+        """Withdraw every undecided copy, remove its texts permanently, and return how many were
+        withdrawn.
 
-        One that is being audited just now stays. Raises NotAllowed, and InputError where the actor
-        has no name.
+        A copy that is being audited stays.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: The actor has no name.
+
         """
         self._access.require(actor, "oversee")
-        by, done = name_of(actor), list[str]()
+        by, withdrawn = name_of(actor), list[str]()
         for copy in self._store.planted.copies():
             if copy.state in ("planted", "running", "superseded") or copy.started:
                 continue
@@ -217,27 +227,30 @@ class PlantedService(Service):
                 self._store.planted.mark_withdrawn(copy.case_id)
             for lease in self._store.team.work(copy.case_id).leases:
                 self._store.team.release(copy.case_id, lease.reviewer)
-            done.append(copy.case_id)
-        if done:
-            self._store.planted.note(by, "withdrawn", done)
-        return len(done)
+            withdrawn.append(copy.case_id)
+        if withdrawn:
+            self._store.planted.note(by, "withdrawn", withdrawn)
+        return len(withdrawn)
 
     def recall(self, actor: Actor) -> RecallReport:
-        """Return how many planted faults were found: the actor's own figures, for a lead those of
-        all and the audit's.
+        """Return how many planted faults were found: the actor's own figures, or for a lead
+        everyone's and the audit's.
 
-        Only copies whose decisions are all made count for people, and all that were audited for the
-        audit. Decisions that the demo simulated are nobody's.
+        For people, only copies with all decisions count; for the audit, all audited copies.
+        Decisions that the demo simulated don't count.
         """
         lead = self._access.allows(actor, "oversee")
         copies = {copy.case_id: copy for copy in self._store.planted.copies()}
-        decisions = [each for each in self._store.planted.decisions() if not each.simulated]
-        mine = [each for each in decisions if lead or each.reviewer == actor.name]
-        names = sorted({each.reviewer for each in mine})
-        reviewers = [_of_reviewer(name, mine, copies) for name in names]
+        mine = [
+            decision
+            for decision in self._store.planted.decisions()
+            if not decision.simulated and (lead or decision.reviewer == actor.name)
+        ]
+        names = sorted({decision.reviewer for decision in mine})
+        reviewers = [_reviewer_recall(name, mine, copies) for name in names]
         if lead and len(names) > 1:
-            reviewers.insert(0, _of_reviewer("", mine, copies))
-        # of a copy with a newer version the newest one counts
+            reviewers.insert(0, _reviewer_recall("", mine, copies))
+        # Only the newest version of a copy counts.
         measured = [
             copy
             for copy in copies.values()
@@ -250,7 +263,7 @@ class PlantedService(Service):
             if copy.decided and (lead or _is_decided_copy(copy, mine))
         ]
         return RecallReport(
-            _of_audit(copies, outcomes) if lead else None,
+            _audit_recall(copies, outcomes) if lead else None,
             tuple(reviewers),
             tuple(_with_finders(copy, outcomes[copy.case_id], mine) for copy in shown),
         )
@@ -265,56 +278,55 @@ class PlantedService(Service):
         except Removed:
             return None
 
-    def _sound(self, case_filter: CaseFilter | None) -> list[str]:
-        """Return the ids of sound answers: approved by a person, the original answer."""
+    def _sound_ids(self, case_filter: CaseFilter | None) -> list[str]:
+        """Return the ids of sound answers: original answers that a person approved."""
         reviews = ReviewService(self._store, self._access)
-        found = []
+        sound = []
         for case_id in self._store.planted.sound(case_filter):
             outcome = reviews.outcome(case_id)
             case = self._store.cases.get(case_id)
             if outcome is not None and case.answer is not None and outcome.answer == case.answer:
-                found.append(case_id)
-        return found
+                sound.append(case_id)
+        return sound
 
     def _unused_id(self, case: Case, answer: str, draw: random.Random) -> str:
         taken = self._store.planted.taken_ids
-        for candidate in alike_ids(case, answer, taken, draw):
+        for candidate in similar_ids(case, answer, taken, draw):
             if candidate not in taken(candidate):
                 return candidate
         raise AssertionError("the last candidates are random")
 
 
-# copies
+# Copies
 
 
 def _first_fault(case: Case, kinds: Sequence[FaultKind], seed: int) -> FaultyAnswer | str:
-    """Return the first fault of these kinds that can be planted in a case, or why the last one
-    can't be.
-    """
+    """Return the first fault of these kinds that can be planted in a case, or why none can be."""
     reason = "it has no answer"
     for kind in kinds if case.answer else ():
-        found = plant_fault(case.answer or "", case.evidence, kind, seed=seed, question=case.query)
-        if isinstance(found, FaultyAnswer):
-            return found
-        reason = found.reason
+        faulty = plant_fault(case.answer or "", case.evidence, kind, seed=seed, question=case.query)
+        if isinstance(faulty, FaultyAnswer):
+            return faulty
+        reason = faulty.reason
     return reason if len(kinds) == 1 else "no fault of these kinds is certain in it"
 
 
 def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
-    """Return the copy of a case with a faulty answer, without what would tell it from others or
-    says what is right.
+    """Return the copy of a case with a faulty answer, without fields that could give it away.
 
-    What came beside the answer is about the sound one: labels, what the model thought, and the turn
-    of the conversation that holds the answer are left out. Citations given beside the answer move
-    with its words.
+    Labels, the model's reasoning, and the turn of the conversation that holds the answer are left
+    out, because they belong to the sound answer. Citations attached to the answer move with its
+    words.
     """
     left_out = {"labels", "supersedes", "reasoning", "reasoning_steps"}
     record = {name: value for name, value in case.to_json_dict().items() if name not in left_out}
     record = {name: value for name, value in record.items() if value != case.answer}
     record |= {"id": case_id, "answer": faulty.answer}
     if case.given_citations:
-        moved = (_move_citation(each, faulty.fault) for each in case.given_citations)
-        record["citations"] = [each.model_dump(mode="json", exclude_unset=True) for each in moved]
+        moved = (_move_citation(citation, faulty.fault) for citation in case.given_citations)
+        record["citations"] = [
+            citation.model_dump(mode="json", exclude_unset=True) for citation in moved
+        ]
     if isinstance(case.messages, tuple) and case.messages:
         turns = list(case.to_json_dict()["messages"])  # type: ignore[arg-type]
         if _says_answer(turns[-1], case):
@@ -331,7 +343,7 @@ def _says_answer(turn: Any, case: Case) -> bool:
 
 
 def _move_citation(citation: GivenCitation, fault: PlantedFault) -> GivenCitation:
-    """Return a citation with its place in the altered answer."""
+    """Return a citation with its place in the changed answer."""
     shift = fault.end - fault.original_end
 
     def place(offset: int) -> int:
@@ -341,20 +353,21 @@ def _move_citation(citation: GivenCitation, fault: PlantedFault) -> GivenCitatio
 
 
 _NUMBER = re.compile(r"\d+")
+# At least eight hexadecimal digits or hyphens that stand alone, such as a UUID.
 _HEXADECIMAL = re.compile(r"(?<![0-9a-z])[0-9a-f-]{8,}(?![0-9a-z])")
 
 
-def alike_ids(
+def similar_ids(
     case: Case, answer: str, taken: Callable[[str], Sequence[str]], draw: random.Random
 ) -> Iterator[str]:
-    """Yield ids for a copy that look like the id of its source: the next number where ids count,
-    else other digits.
+    """Yield ids for a copy that look like its source's id: the next number if ids count up, else
+    other digits.
 
     Args:
         case: The source.
         answer: The answer of the copy.
-        taken: Returns the ids of the database that begin with a text.
-        draw: Draws what is random.
+        taken: Returns the ids in the database that begin with a text.
+        draw: The source of randomness.
 
     """
     if case.id == content_id(case.to_json_dict()):
@@ -362,7 +375,8 @@ def alike_ids(
     if found := _HEXADECIMAL.search(case.id):
         while any(character in "abcdef" for character in found.group()):
             drawn = "".join(
-                draw.choice("0123456789abcdef") if each != "-" else each for each in found.group()
+                draw.choice("0123456789abcdef") if character != "-" else character
+                for character in found.group()
             )
             yield case.id[: found.start()] + drawn + case.id[found.end() :]
     numbers = list(_NUMBER.finditer(case.id))
@@ -370,9 +384,9 @@ def alike_ids(
         last = numbers[-1]
         beginning, width = case.id[: last.start()], len(last.group())
         used = [
-            int(found.group())
-            for each in taken(beginning)
-            if (found := _NUMBER.match(each, len(beginning)))
+            int(match.group())
+            for taken_id in taken(beginning)
+            if (match := _NUMBER.match(taken_id, len(beginning)))
         ]
         number = max(used, default=0)
         while True:
@@ -382,26 +396,26 @@ def alike_ids(
         yield content_id({"query": case.query, "answer": answer, "evidence": draw.random()})
 
 
-# figures
+# Figures
 
 
-def _of_reviewer(
+def _reviewer_recall(
     name: str, decisions: Sequence[PlantedDecision], copies: Mapping[str, PlantedCopy]
 ) -> ReviewerRecall:
-    own = [each for each in decisions if name in ("", each.reviewer)]
-    found = [
-        (copies[each.case_id], reviewer_found(each.decision, copies[each.case_id].fault))
-        for each in own
+    own = [decision for decision in decisions if name in ("", decision.reviewer)]
+    hits = [
+        (copies[logged.case_id], reviewer_found(logged.decision, copies[logged.case_id].fault))
+        for logged in own
     ]
     return ReviewerRecall(
         name,
-        recall_of((copy.kind, hit) for copy, hit in found if hit is not None),
-        sum(hit is None for _, hit in found),
-        sum(each.knew_source for each in own),
+        recall_of((copy.kind, hit) for copy, hit in hits if hit is not None),
+        sum(hit is None for _, hit in hits),
+        sum(logged.knew_source for logged in own),
     )
 
 
-def _of_audit(
+def _audit_recall(
     copies: Mapping[str, PlantedCopy], outcomes: Mapping[str, AuditOutcome | None]
 ) -> AuditRecall:
     known = {case_id: outcome for case_id, outcome in outcomes.items() if outcome is not None}
@@ -411,16 +425,16 @@ def _of_audit(
 
 
 def _is_decided_copy(copy: PlantedCopy, decisions: Sequence[PlantedDecision]) -> bool:
-    return any(each.case_id == copy.case_id for each in decisions)
+    return any(decision.case_id == copy.case_id for decision in decisions)
 
 
 def _with_finders(
     copy: PlantedCopy, audit: AuditOutcome | None, decisions: Sequence[PlantedDecision]
 ) -> DecidedCopy:
     own = [
-        (each.reviewer, reviewer_found(each.decision, copy.fault))
-        for each in decisions
-        if each.case_id == copy.case_id
+        (logged.reviewer, reviewer_found(logged.decision, copy.fault))
+        for logged in decisions
+        if logged.case_id == copy.case_id
     ]
-    found = tuple(name for name, hit in own if hit)
-    return DecidedCopy(copy, audit, found, tuple(name for name, hit in own if hit is False))
+    found_by = tuple(name for name, hit in own if hit)
+    return DecidedCopy(copy, audit, found_by, tuple(name for name, hit in own if hit is False))

@@ -1,10 +1,8 @@
-"""Reassessment: what the current acceptance rule makes of stored runs, from their stored
-iterations.
+"""Apply the current acceptance rule to stored runs, using their stored iterations.
 
-Nothing is audited again and nothing that was stored is rewritten. A run that the current rule no
-longer accepts gets an entry that undoes its acceptance, one that it accepts now gets an entry of
-acceptance, both signed by the policy and naming the rule and who asked. What a person has decided
-or undone is left alone.
+No run is audited again, and stored runs aren't changed. If the current rule no longer accepts a
+run, an entry undoes its acceptance; if it accepts the run now, an entry accepts it. Both are signed
+by the policy and name the rule and the person who asked. People's decisions and undos stay.
 """
 
 from __future__ import annotations
@@ -31,16 +29,16 @@ from masis.store import Store
 from masis.store.records import AssessedCase
 
 BATCH = 50
-"""Runs that are read, and with ``apply`` written, in one transaction."""
+"""The number of runs that are read, and with ``apply`` written, in one transaction."""
 
 
 @dataclass
 class Reassessment:
-    """What the current rule changes: counts, and for what it no longer accepts how often each
-    reason is given.
+    """The changes by the current rule as counts, and how often each reason is given for a lost
+    acceptance.
 
-    ``left`` are runs that could not be read or that somebody changed meanwhile; each comes again
-    the next time.
+    ``skipped`` runs couldn't be read or were changed meanwhile; the next reassessment tries them
+    again.
     """
 
     total: int
@@ -48,29 +46,27 @@ class Reassessment:
     done: int = 0
     to_review: int = 0
     to_accepted: int = 0
-    left: int = 0
+    skipped: int = 0
     reasons: Counter[ReviewCode] = field(default_factory=Counter)
     applied: bool = False
 
     @property
     def changed(self) -> int:
-        """Return how many cases change their state."""
+        """The number of cases that change their state."""
         return self.to_review + self.to_accepted
 
 
 class ReassessmentService:
-    """The use cases of recomputing acceptance on one database, by the thresholds of
-    these settings.
-    """
+    """The use cases of reassessing the acceptance on one database under these settings."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self._access = store, settings, access
         self._guarantees = Guarantees(store)
 
     def waiting(self, *, again: bool = False) -> int:
-        """Return how many cases stand by a run that an earlier rule judged.
+        """Return how many cases have a run that was judged by an earlier rule.
 
-        ``again`` counts those that the current rule has judged as well.
+        ``again`` also counts the runs that the current rule has judged.
         """
         return self._store.runs.count_to_assess(None if again else RULE_VERSION)
 
@@ -83,18 +79,26 @@ class ReassessmentService:
         on_progress: Callable[[Reassessment], None] | None = None,
         stopped: Callable[[], bool] | None = None,
     ) -> Reassessment:
-        """Reassess the runs that cases without a person's decision stand by, and say what changes.
+        """Reassess the runs of cases without a person's decision and return the changes.
 
-        Nothing is written without ``apply``, whose entries name the actor. With ``again`` also runs
-        are reassessed that the current rule has judged, for thresholds that were changed since.
-        ``on_progress`` hears after each batch how far it has come; ``stopped`` is asked between
-        batches: what is written by then stays, and the next call goes on behind it. Raises
-        NotAllowed, and InputError where the actor has no name and ``apply`` is asked.
+        Args:
+            actor: A lead.
+            apply: Write the changes; the entries name the actor.
+            again: Also reassess runs that the current rule has judged, after thresholds have
+                changed.
+            on_progress: Called after each batch.
+            stopped: Checked between batches. Written batches stay, and the next call continues
+                after them.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: ``apply`` is set and the actor has no name.
+
         """
         self._access.require(actor, "oversee")
         name = name_of(actor) if apply else actor.name
         rule = None if again else RULE_VERSION
-        found = Reassessment(self._store.runs.count_to_assess(rule), applied=apply)
+        result = Reassessment(self._store.runs.count_to_assess(rule), applied=apply)
         after = 0
         while not (stopped is not None and stopped()):
             batch = self._store.runs.to_assess(rule, after=after, limit=BATCH)
@@ -102,20 +106,20 @@ class ReassessmentService:
                 break
             after = batch[-1].case_seq
             with self._store.transaction() if apply else nullcontext():
-                for each in batch:
-                    self._one(each, found, name)
+                for assessed in batch:
+                    self._reassess_case(assessed, result, name)
             if on_progress is not None:
-                on_progress(found)
-        return found
+                on_progress(result)
+        return result
 
-    def _one(self, each: AssessedCase, counts: Reassessment, name: str) -> None:
+    def _reassess_case(self, stored: AssessedCase, counts: Reassessment, name: str) -> None:
         counts.done += 1
         try:
-            run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
+            run, case = self._store.runs.get(stored.run_id), self._store.cases.get(stored.case_id)
         except (Removed, StoreError):
-            counts.left += 1
+            counts.skipped += 1
             return
-        found = acceptance.assess(
+        by_rule = acceptance.assess(
             run.iterations,
             case,
             run.termination_reason,
@@ -123,49 +127,50 @@ class ReassessmentService:
             chosen=run.best,
             unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
         )
-        assessed = self._guarantees.reassess(found, run, case, review_settings(self._settings))
+        assessed = self._guarantees.reassess(by_rule, run, case, review_settings(self._settings))
         drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(
             case.id, self._settings
         )
-        waits = not each.accepted and not each.touched
+        waits = not stored.accepted and not stored.touched
         entry: Decision | None = None
-        if each.accepted and not assessed.acceptance.passed:
-            entry = _no_longer(each, assessed, name)
+        if stored.accepted and not assessed.acceptance.passed:
+            entry = _revoke_acceptance(stored, assessed, name)
         elif waits and assessed.acceptance.passed and not drawn:
-            entry = _accepted_now(each, run, name, assessed)
+            entry = _accept_by_rule(stored, run, name, assessed)
         if counts.applied:
             try:
                 if entry is not None:
-                    self._store.decisions.append(entry, seen_version=each.version)
+                    self._store.decisions.append(entry, seen_version=stored.version)
                 self._store.runs.note_assessment(
-                    each.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
+                    stored.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
                 )
             except StaleVersion:
-                counts.left += 1
+                counts.skipped += 1
                 return
         if entry is None:
             return
-        if each.accepted:
+        if stored.accepted:
             counts.to_review += 1
             counts.reasons.update({reason.code for reason in assessed.reasons})
         else:
             counts.to_accepted += 1
 
 
-def _no_longer(each: AssessedCase, assessed: Acceptability, name: str) -> Decision:
-    """Return the entry that undoes an acceptance; it names no run, so that retention counts it as
-    nobody's decision.
+def _revoke_acceptance(stored: AssessedCase, assessed: Acceptability, name: str) -> Decision:
+    """Return the entry that undoes an acceptance.
+
+    It names no run, so that retention doesn't count it as a person's decision.
     """
     reasons = " ".join(reason.message for reason in assessed.reasons)
     return Decision(
         kind="undo",
         source="CODE",
         reviewer=POLICY.name,
-        case_id=each.case_id,
+        case_id=stored.case_id,
         run_id=None,
-        undoes=each.entry_id,
+        undoes=stored.entry_id,
         reason=f"Acceptance rule {RULE_VERSION} does not accept it: {reasons}",
-        token=f"reassess:{each.run_id}:{each.version}",
+        token=f"reassess:{stored.run_id}:{stored.version}",
         extra={
             "rule": RULE_VERSION,
             "by": name,
@@ -174,30 +179,31 @@ def _no_longer(each: AssessedCase, assessed: Acceptability, name: str) -> Decisi
     )
 
 
-def _accepted_now(each: AssessedCase, run: Run, name: str, assessed: Acceptability) -> Decision:
+def _accept_by_rule(stored: AssessedCase, run: Run, name: str, assessed: Acceptability) -> Decision:
     entry = acceptance_entry(run.model_copy(update={"acceptance": assessed.acceptance}))
     return entry.model_copy(
         update={
             "reason": f"{entry.reason} by acceptance rule {RULE_VERSION}",
-            "token": f"reassess:{each.run_id}:{each.version}",
+            "token": f"reassess:{stored.run_id}:{stored.version}",
             "extra": entry.extra | {"rule": RULE_VERSION, "by": name},
         }
     )
 
 
-def in_words(found: Reassessment) -> list[str]:
-    """Return what a reassessment changed or would change, a line each."""
+def result_lines(result: Reassessment) -> list[str]:
+    """Return the changes of a reassessment in words, one line each."""
     review, accepted = "now need review", "now auto-accepted"
-    if not found.applied:
+    if not result.applied:
         review, accepted = "would now need review", "would now be auto-accepted"
     lines = [
         (
-            f"{count_noun(found.done, 'case')} of {found.total:,} reassessed by acceptance rule"
-            f" {found.rule}."
+            f"{count_noun(result.done, 'case')} of {result.total:,} reassessed by acceptance rule"
+            f" {result.rule}."
         ),
-        f"{count_noun(found.to_review, 'auto-accepted answer')} {review}.",
-        f"{count_noun(found.to_accepted, 'answer')} that needed review {accepted}.",
+        f"{count_noun(result.to_review, 'auto-accepted answer')} {review}.",
+        f"{count_noun(result.to_accepted, 'answer')} that needed review {accepted}.",
     ]
-    if found.left:
-        lines.append(f"{count_noun(found.left, 'case')} left: not readable, or changed meanwhile.")
+    if result.skipped:
+        skipped = count_noun(result.skipped, "case")
+        lines.append(f"{skipped} skipped: not readable, or changed meanwhile.")
     return lines

@@ -1,4 +1,4 @@
-"""Reviews: decisions on cases, undoing and redacting them, and the decision log."""
+"""Decide cases, undo and redact decisions, and read the decision log."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ from masis.store.reviews.states import WORK, answer_decided
 
 
 class StandingDecision(NamedTuple):
-    """A decision that stands, when it was made, and the answer it leaves standing (None: there is
-    none).
+    """A decision in force, when it was made, and the answer it leaves (None if there is none).
 
-    ``seq`` and ``entry_id`` name the entry of the decision log.
+    ``seq`` and ``entry_id`` name its entry in the decision log.
     """
 
     seq: int
@@ -46,16 +45,16 @@ class StandingDecision(NamedTuple):
 
 
 SIGNED_IN_BY = "signed_in_by"
-"""In an entry's ``extra``: who vouched for the reviewer's name. Without it the name is what a
-person typed.
+"""Key in an entry's ``extra``: the sign-in provider that verified the reviewer's name.
+
+Without it, the name is what a person typed.
 """
 
 
 class ReviewService(Service):
     """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes.
 
-    ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read what needs no check, as
-    the log has them.
+    ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read the log without checks.
     """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
@@ -77,22 +76,26 @@ class ReviewService(Service):
         seen_version: int | None = None,
         shown: str | None = None,
     ) -> LogEntry:
-        """Append a decision under the actor's name and remove its draft, both or neither.
+        """Append a decision under the actor's name and remove its draft, in one transaction.
 
-        The same token again returns the first entry. ``seen_version`` is the version of the case
-        that the actor looked at, ``shown`` the ``answer_digest`` of the answer that they were
-        shown; pages always give it.
+        Args:
+            actor: The reviewer.
+            decision: The decision. If its token is already in the log, the first entry is returned.
+            seen_version: The version of the case that the actor looked at.
+            shown: The ``answer_digest`` of the answer that the actor was shown; pages always pass
+                it.
 
         Raises:
-            NotAllowed: The actor's role does not grant deciding.
-            InputError: The decision is not valid (``decision_rules.problems``).
-            AnotherAnswer: The answer that the decision names is not the one shown; the draft stays.
+            NotAllowed: The actor's role doesn't allow decisions.
+            InputError: The decision isn't valid (``decision_rules.problems``).
+            AnotherAnswer: The decision names another answer than the one shown; the draft stays.
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
-            InputError: The actor has no name; or a reported issue quotes words that don't stand at
-                its place in the answer, or has a type that the team does not have.
+            InputError: The actor has no name, a reported issue quotes words that aren't at its
+                place in the answer, or it has a type that the team doesn't have.
             UnknownRecord: There is no such case, run or iteration.
-            StoreError: The run is of another case, or every decision that the case wants is made.
+            StoreError: The run belongs to another case, or all decisions that the case needs have
+                been made.
 
         """
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
@@ -103,12 +106,12 @@ class ReviewService(Service):
                 self._store.team.assert_free(own.case_id, actor.name)
                 if shown is not None and shown != answer_digest(self.answer_of(own)):
                     raise AnotherAnswer(
-                        f"{answer_name(own.iteration)} of case {own.case_id!r} is not the answer"
-                        " that was shown: nothing was recorded. Read the answer on the page, then"
-                        " decide."
+                        f"{answer_name(own.iteration)} of case {own.case_id!r} isn't the answer"
+                        " that you were shown. Nothing was recorded. Read the answer on the page,"
+                        " then decide."
                     )
                 self._assert_valid(actor, own)
-                own = own.model_copy(update=self._as_the_rules_say(actor, own))
+                own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own))
             entry = self._store.decisions.append(own, seen_version=seen_version)
@@ -117,27 +120,35 @@ class ReviewService(Service):
         return entry
 
     def answer_of(self, decision: Decision) -> str:
-        """Return the text a decision is about: of its iteration, else of the original answer.
+        """Return the text of the answer that a decision is about: its iteration, else the original
+        answer.
 
-        Raises UnknownRecord, StoreError where the run is of another case, and Removed where its
-        answer is gone.
+        Raises:
+            UnknownRecord: There is no such run or iteration.
+            StoreError: The run belongs to another case.
+            Removed: The answer has been removed.
+
         """
         return self._answer_and_iteration(decision)[0]
 
     def decided_answer(self, actor: Actor, decision: Decision) -> DecidedAnswer:
-        """Return what the rules of a decision ask about its answer, as far as the actor may see it.
+        """Return the answer that a decision is about, as far as the rules need it and the actor may
+        see it.
 
-        Raises UnknownRecord, and StoreError where the run is of another case.
+        Raises:
+            UnknownRecord: There is no such run or iteration.
+            StoreError: The run belongs to another case.
+
         """
         final = decision.kind == "adjudication"
-        why = self.why_reason(decision.case_id, decision.verdict) if final else ""
+        why = self.explain_needed_reason(decision.case_id, decision.verdict) if final else ""
         try:
             text, iteration = self._answer_and_iteration(decision)
         except Removed:
             return DecidedAnswer(None, final_needs_reason=why)
         seen = iteration is not None and not machine_hidden(self._store, actor, decision.case_id)
         issues = iteration.issues if iteration is not None and seen else ()
-        return DecidedAnswer(text, tuple(each for each in issues if each.major), why)
+        return DecidedAnswer(text, tuple(issue for issue in issues if issue.major), why)
 
     def _assert_valid(self, actor: Actor, decision: Decision) -> None:
         """Raise InputError for the first problem of a decision."""
@@ -145,7 +156,7 @@ class ReviewService(Service):
             raise problem.as_error()
 
     def _answer_and_iteration(self, decision: Decision) -> tuple[str, Iteration | None]:
-        """Return the text a decision is about, and its audited iteration; None where that wasn't
+        """Return the text that a decision is about, and its audited iteration, or None if it wasn't
         audited.
 
         A decision that names no run is about the original answer, as the newest finished run
@@ -163,7 +174,7 @@ class ReviewService(Service):
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
             raise StoreError(
-                f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}."
+                f"run {run.id!r} belongs to case {run.case_id!r}, not to {decision.case_id!r}."
             )
         if decision.iteration is None and not run.iterations:
             return run.final_answer, None
@@ -173,28 +184,32 @@ class ReviewService(Service):
         return run.iterations[number - 1].answer, run.iterations[number - 1]
 
     def _newest_run(self, case_id: str) -> str | None:
-        """Return the id of a case's newest finished run that has an audited answer."""
+        """Return the id of a case's newest finished run with an audited answer, or None."""
         runs = self._store.runs.for_case(case_id)
         return next((run.id for run in runs if run.readable and run.iterations), None)
 
     def _with_seconds(self, decision: Decision) -> Decision:
-        """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a
-        file of decisions.
+        """Add how long the reviewer had the case, unless that's unknown, as for a file of
+        decisions.
         """
         leases = self._store.team.work(decision.case_id).leases
-        begun = next(
+        taken_at = next(
             (lease.taken_at for lease in leases if lease.reviewer == decision.reviewer), None
         )
-        if begun is None or "seconds" in decision.extra:
+        if taken_at is None or "seconds" in decision.extra:
             return decision
-        taken = datetime.fromisoformat(self._store.database.now()) - datetime.fromisoformat(begun)
+        now = datetime.fromisoformat(self._store.database.now())
+        seconds = (now - datetime.fromisoformat(taken_at)).total_seconds()
         return decision.model_copy(
-            update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}}
+            update={"extra": decision.extra | {"seconds": round(seconds, 1)}}
         )
 
     def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues a decision reports, and name the version of the label types. Raises
-        InputError.
+        """Check the issues that a decision reports, and record the version of the label types.
+
+        Raises:
+            InputError: A type is unknown, or a quote isn't at its place.
+
         """
         if not decision.reported:
             return decision
@@ -202,10 +217,10 @@ class ReviewService(Service):
         for label in decision.reported:
             if label.label not in types.names:
                 raise InputError(
-                    f"{label.label!r} is no label type of version {types.version}",
+                    f"{label.label!r} isn't a label type of version {types.version}",
                     hint=(
-                        f"There are: {', '.join(types.names)}. Load the page again: they may have"
-                        " changed."
+                        f"There are: {', '.join(types.names)}. Reload the page, because they may"
+                        " have changed."
                     ),
                     field="labels",
                 )
@@ -215,17 +230,19 @@ class ReviewService(Service):
             update={"versions": decision.versions | {"label_types": str(types.version)}}
         )
 
-    def _as_the_rules_say(self, actor: Actor, decision: Decision) -> dict[str, Any]:
-        """What policy and rubric add to a decision: that nothing of the machine was shown, and the
+    def _policy_and_rubric(self, actor: Actor, decision: Decision) -> dict[str, Any]:
+        """Return the fields that policy and rubric add to a decision: nothing shown, and the
         rubric's version.
 
-        Raises InputError where a score is not one of the rubric's.
+        Raises:
+            InputError: A score isn't one of the rubric's.
+
         """
         update: dict[str, Any] = {}
         if machine_hidden(self._store, actor, decision.case_id):
             if SHOWN_UNKNOWN not in decision.machine_shown:
                 update["machine_shown"] = ()
-            # pages that hide the run can't name it: the original answer is its first
+            # Pages that hide the run can't name it. The original answer is its first iteration.
             if decision.run_id is None:
                 newest = self._newest_run(decision.case_id)
                 update |= {"run_id": newest, "iteration": 1} if newest else {}
@@ -235,9 +252,9 @@ class ReviewService(Service):
             for name, value in decision.rubric_scores.items():
                 if name not in scores or not scores[name].accepts(value):
                     raise InputError(
-                        f"{value!r} is no value of the score {name!r} in version {rubric.version}"
-                        " of the rubric",
-                        hint="Load the page again: the rubric may have changed.",
+                        f"{value!r} isn't a value of the score {name!r} in version"
+                        f" {rubric.version} of the rubric",
+                        hint="Reload the page, because the rubric may have changed.",
                         field="rubric_scores",
                     )
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
@@ -246,11 +263,11 @@ class ReviewService(Service):
     def adjudicate(
         self, actor: Actor, decision: Decision, *, seen_version: int | None = None
     ) -> LogEntry:
-        """Append the final verdict on a case of several reviewers; every individual decision stays
-        in the log.
+        """Append the final verdict on a case of several reviewers; all individual decisions stay in
+        the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate,
-        lacks some, or one of them is the actor's.
+        It raises the errors of ``submit``, and StoreError if the case has no decisions to
+        adjudicate, some are missing, or one of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -265,7 +282,7 @@ class ReviewService(Service):
             )
         if actor.name in work.decided_by:
             raise StoreError(
-                "you are one of the reviewers who differ: somebody else adjudicates this case."
+                "you decided this case yourself, so another person must adjudicate it."
             )
         final = with_reason_code(
             sign_decision(actor, decision.model_copy(update={"kind": "adjudication"}))
@@ -276,8 +293,11 @@ class ReviewService(Service):
         )
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:
-        """Return whose decision stands on a case; where agreement settled it, all who agree. Raises
-        UnknownRecord.
+        """Return the people whose decision settled a case; if they agreed, everyone who agrees.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         entry = self._store.decisions.current(case_id)
         final = entry.decision if entry else None
@@ -286,27 +306,30 @@ class ReviewService(Service):
         if final.kind != "decision" or final.policy is None or final.policy.rule == "first":
             return (final.reviewer,)
         decisions = [
-            each.decision
-            for each in self._store.decisions.individual(case_id)
-            if each.decision is not None
+            entry.decision
+            for entry in self._store.decisions.individual(case_id)
+            if entry.decision is not None
         ]
         return tuple(
-            each.reviewer
-            for each in decisions
-            if (each.verdict, answer_decided(each.model_dump_json()))
+            decision.reviewer
+            for decision in decisions
+            if (decision.verdict, answer_decided(decision.model_dump_json()))
             == (final.verdict, answer_decided(final.model_dump_json()))
         )
 
-    def why_reason(self, case_id: str, verdict: Verdict | None) -> str:
-        """Say why a final verdict on a case has to give a reason; "" where it need not. Raises
-        UnknownRecord.
+    def explain_needed_reason(self, case_id: str, verdict: Verdict | None) -> str:
+        """Return why a final verdict on a case needs a reason, or "" if it doesn't.
 
-        It need not where reviewers differ and it approves as one of them did.
+        It doesn't if reviewers differ and the verdict approves the answer as one of them did.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         if verdict is not None and verdict != "approve":
-            return "every verdict but an approval needs one"
+            return "every verdict except an approval needs one"
         if self._store.cases.summary(case_id).state != "needs_adjudication":
-            return "it replaces a verdict that stands"
+            return "it replaces a verdict in force"
         sides = [
             entry.decision.verdict
             for entry in self._store.decisions.individual(case_id)
@@ -315,13 +338,18 @@ class ReviewService(Service):
         return "" if verdict in (*sides, None) else "no reviewer approved the answer"
 
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
-        """Undo one entry by a further one; asked again, that one is returned and nothing else is
-        undone.
+        """Undo one entry by another one. A repeated call returns the same entry and undoes nothing
+        else.
 
-        The entry is named because a second press on "undo the current decision" would undo the one
-        before it, too. Raises UnknownRecord, StoreError where the entry does not decide its case
-        any more, and NotAllowed where it is another person's and the actor's role grants undoing
-        only one's own.
+        The entry must be named, because a second click on "undo the current decision" would
+        otherwise undo the one before it as well.
+
+        Raises:
+            UnknownRecord: There is no such entry.
+            StoreError: The entry no longer decides its case.
+            NotAllowed: The entry is another person's, and the actor's role allows undoing only
+                one's own.
+
         """
         entry = self._store.decisions.get(entry_id)
         own = (
@@ -332,10 +360,10 @@ class ReviewService(Service):
         self._access.require(actor, "decide" if own else "oversee")
         if entry.decision is None:
             raise StoreError(
-                f"what entry {entry_id} decided was redacted, so it can't be undone: decide again."
+                f"entry {entry_id} was redacted, so it can't be undone. Decide the case again."
             )
         if entry.decision.kind in WORK:
-            raise StoreError(f"entry {entry_id} decides nothing: add another one in its place.")
+            raise StoreError(f"entry {entry_id} isn't a decision. Add another one instead.")
         undo = Decision(
             kind="undo",
             reviewer=name_of(actor),
@@ -347,66 +375,84 @@ class ReviewService(Service):
         return self._store.decisions.append(sign_decision(actor, undo))
 
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Remove what was written in an entry of the decision log or the screening log, for good;
-        returns its record.
+        """Permanently remove the texts of an entry of the decision log or the screening log; return
+        its record.
 
-        Verdict and place in the chain stay. Raises InputError where name or reason is missing,
-        NotAllowed, UnknownRecord, and StoreError where the entry is redacted already or is a
-        redaction itself.
+        The verdict and the place in the hash chain stay.
+
+        Raises:
+            InputError: The name or the reason is missing.
+            NotAllowed: The actor's role doesn't allow redactions.
+            UnknownRecord: There is no such entry.
+            StoreError: The entry is already redacted, or is itself a redaction.
+
         """
         self._access.require(actor, "redact")
         return self._store.redactions.redact_entry(entry_id, by=name_of(actor), reason=reason)
 
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
-        """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts
-        and figures stay.
+        """Permanently remove all texts of a case, its runs, drafts and decisions; id, verdicts and
+        figures stay.
 
         Its other versions, and copies of it with a planted fault, hold the same question and
-        answer, so they are redacted with it; the counts are of all. Saved views that search for
-        words which no other case has go too. Raises InputError where name or reason is missing,
-        NotAllowed, UnknownRecord, and StoreError where the case is redacted already or is being
-        audited.
+        answer, so they are redacted too, and the counts include them. Saved views that search for
+        words which no other case contains are removed as well.
+
+        Raises:
+            InputError: The name or the reason is missing.
+            NotAllowed: The actor's role doesn't allow redactions.
+            UnknownRecord: There is no such case.
+            StoreError: The case is already redacted or is being audited.
+
         """
         self._access.require(actor, "redact")
         by = name_of(actor)
 
-        def found(words: str) -> bool:
+        def is_found(words: str) -> bool:
             return self._store.cases.count_matching(CaseFilter(text=words)) > 0
 
         with self._store.transaction():
             versions = versions_of(self._store, case_id)
-            # copies with a planted fault hold its question and evidence, and most of its answer
-            copies = [copy for each in versions for copy in self._store.planted.copies_of(each)]
-            others = [each for each in (*versions, *copies) if each != case_id]
+            # Copies with a planted fault hold the question, the evidence and most of the answer.
+            copies = [
+                copy
+                for version_id in versions
+                for copy in self._store.planted.copies_of(version_id)
+            ]
+            others = [other for other in (*versions, *copies) if other != case_id]
             searches = {
-                seq: words for seq, words in self._store.team.searches().items() if found(words)
+                seq: words for seq, words in self._store.team.searches().items() if is_found(words)
             }
-            done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
-            for each in others:
-                if self._store.cases.summary(each).state != "redacted":
-                    also = self._store.redactions.redact_case(each, by=by, reason=reason)
+            redaction = self._store.redactions.redact_case(case_id, by=by, reason=reason)
+            for other in others:
+                if self._store.cases.summary(other).state != "redacted":
+                    further = self._store.redactions.redact_case(other, by=by, reason=reason)
                     counts = {
-                        name: getattr(done, name) + getattr(also, name)
+                        name: getattr(redaction, name) + getattr(further, name)
                         for name in ("entries", "runs", "drafts")
                     }
-                    done = done.model_copy(update=counts)
+                    redaction = redaction.model_copy(update=counts)
+            # A view whose words were found before and aren't now repeats a redacted text.
             self._store.team.forget_views(
-                seq for seq, words in searches.items() if not found(words)
+                seq for seq, words in searches.items() if not is_found(words)
             )
-        return done
+        return redaction
 
     def sign(self, actor: Actor, key: bytes) -> int:
-        """Sign every entry of both logs that has no signature; returns how many. What was forged
-        before is signed too.
+        """Sign all unsigned entries of both logs and return how many; earlier forgeries are signed
+        too.
 
-        Raises NotAllowed, and InputError where the actor has no name.
+        Raises:
+            NotAllowed: The actor isn't an admin.
+            InputError: The actor has no name.
+
         """
         self._access.require(actor, "configure")
         name_of(actor)
         return self._store.sign_logs(key).new
 
     def undone_by(self, entry: LogEntry) -> LogEntry | None:
-        """Return the entry that undid this one."""
+        """Return the entry that undid this one, or None."""
         if entry.decision is None:
             return None
         undos = self._store.decisions.entries(
@@ -417,11 +463,15 @@ class ReviewService(Service):
         )
 
     def outcome(self, case_id: str, after: int = 0) -> StandingDecision | None:
-        """Return what a person or the acceptance policy decided about a case; None while nothing is
+        """Return what a person or the acceptance policy decided about a case, or None if it isn't
         decided.
 
-        An entry up to number ``after`` is passed over, and an undone decision does not stand.
-        Raises UnknownRecord, and StoreError where what was decided has been redacted.
+        Entries up to number ``after`` are ignored, and so are undone decisions.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            StoreError: The decision has been redacted.
+
         """
         with self._store.database.reading():
             entry = self._store.decisions.current(case_id)
@@ -429,7 +479,7 @@ class ReviewService(Service):
                 return None
             if entry.decision is None:
                 raise StoreError(
-                    f"what was decided about case {case_id!r} has been redacted: decide it again."
+                    f"the decision about case {case_id!r} has been redacted. Decide it again."
                 )
             run = self._run_of(entry.decision)
         return StandingDecision(
@@ -437,40 +487,39 @@ class ReviewService(Service):
         )
 
     def _run_of(self, decision: Decision) -> Run | None:
-        """Return the run decided about, the newest finished one where none is named; None where it
-        was removed.
+        """Return the run that was decided about, by default the newest finished one; None if it was
+        removed.
         """
         run_id = decision.run_id or self._store.cases.summary(decision.case_id).run_id
         try:
             return self._store.runs.get(run_id) if run_id else None
-        except Removed:  # what the person wrote stands all the same
+        except Removed:  # The decision itself is still valid.
             return None
 
 
 def _assert_quoted(label: TargetLabel, answer: str) -> None:
-    """Raise InputError unless the words that a label quotes stand at its place in the answer."""
+    """Raise InputError unless the words that a label quotes are at its place in the answer."""
     start, end = label.start or 0, label.end or 0
     where = f"characters {start} to {end}"
     if not 0 <= start < end <= len(answer):
         raise InputError(
-            f"{where} are no words of the answer, which has {len(answer):,} characters",
+            f"{where} aren't a range of the answer, which has {len(answer):,} characters",
             hint=(
-                "Give start and end in characters of the answer that is decided about, start before"
-                " end."
+                "Count start and end in characters of the decided answer; start must be before end."
             ),
             field="labels",
         )
     if answer[start:end] != label.text:
         raise InputError(
             f"at {where} the answer has {answer[start:end][:80]!r}, not {label.text[:80]!r}",
-            hint="Label the words again in the answer that is decided about.",
+            hint="Label the words again in the decided answer.",
             field="labels",
         )
 
 
 def sign_decision(actor: Actor, decision: Decision) -> Decision:
-    """Return the decision under the actor's name, with who vouches for it and the versions that it
-    was made with.
+    """Return the decision under the actor's name, with the sign-in provider and the current
+    versions.
     """
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
     extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}
@@ -482,7 +531,7 @@ def sign_decision(actor: Actor, decision: Decision) -> Decision:
 
 
 def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -> Decision:
-    """Return an entry about a case itself, about none of its audits, under the actor's name."""
+    """Return an entry about a case, independent of its audits, under the actor's name."""
     named = {"reviewer": name_of(actor), "versions": {"app": version.APP}}
     return sign_decision(
         actor, Decision(kind=kind, case_id=case_id, run_id=None, **named, **content)
@@ -490,7 +539,12 @@ def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -
 
 
 def name_of(actor: Actor) -> str:
-    """Return the name that a log records. Raises InputError where the actor has none."""
+    """Return the actor's name for a log.
+
+    Raises:
+        InputError: The actor has no name.
+
+    """
     if not actor.name.strip():
         raise InputError("the reviewer's name is missing", hint="Type your name.", field="reviewer")
     return actor.name

@@ -1,8 +1,8 @@
-"""Screening: corpora of abstracts, screening a question on them, people's overrides of grades, and
-what is learned.
+"""Corpora of abstracts, screening a question on them, people's overrides, and the acceptance
+memory.
 
-This is what happens around a screening: it is stored as it goes, and what it accepted is
-remembered. How a screening works is in ``masis.screening``.
+This module stores a screening as it progresses and remembers what it accepted. The screening itself
+is in ``masis.screening``.
 """
 
 from __future__ import annotations
@@ -65,19 +65,18 @@ ScreeningFile = Literal["csv", "kept", "labels", "flow"]
 CORPUS = "corpus:"
 PUBMED = "pubmed"
 CONTINUES = "continues"
-"""Names, in the first event of a screening, the finished one that it goes on from."""
+"""Key in the first event of a screening: the id of the finished screening that it continues."""
 CARRIED_FROM = "carried_from"
-"""Names, in an override of a screening that goes on from another one, the one it was made in."""
-WATCHED = timedelta(seconds=0.5)
-"""How often a screening with models looks whether a person wants it to stop."""
+"""Key in an override of a continued screening: the id of the screening it was made in."""
+CANCEL_CHECK_INTERVAL = timedelta(seconds=0.5)
+"""How often a screening with models checks whether a person wants it to stop."""
 
 
 class OpenedScreening(NamedTuple):
-    """A screening with people's overrides applied, as the machine left it, the overrides, and its
-    abstracts.
+    """A finished screening with people's overrides applied, beside the machine's own result.
 
-    ``synthesis`` says what the kept abstracts found, ``agreements`` who agrees with which of the
-    machine's grades.
+    ``synthesis`` summarizes the findings of the kept abstracts, and ``agreements`` are people's
+    agreements with the machine's grades.
     """
 
     screening: Screening
@@ -90,33 +89,33 @@ class OpenedScreening(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """The acceptance memory: what it holds, and by how much it would move the required averages."""
+    """The acceptance memory: its entries, and how far it would move the required averages."""
 
     entries: tuple[AcceptedStudy, ...]
     shift: Shift
     on: bool
 
 
-class LabelsTaken(NamedTuple):
-    """What came of another tool's decisions: grades changed, as they were, without a decision, not
-    in the screening.
+class LabelImport(NamedTuple):
+    """Counts of the records of another tool: grades changed or unchanged, no decision, not in the
+    screening.
     """
 
     changed: int
-    alike: int
+    unchanged: int
     undecided: int
     unknown: int
 
 
 class DriftSeries(NamedTuple):
-    """The judgements about one grader, or by one reviewer, in time, and whether their disagreement
+    """The judgements about one grader or by one reviewer over time, and whether their disagreement
     drifted.
 
-    ``what`` has the counts: grades changed, of those judged.
+    ``counts`` has the numbers in words: grades changed, of those judged.
     """
 
-    who: str
-    what: str
+    name: str
+    counts: str
     drift: Drift
 
 
@@ -124,22 +123,20 @@ _LONGEST_LABEL = 80
 
 
 def _assert_stored(sources: Iterable[str], hint: str) -> None:
-    """Raise InputError with the hint where a screening searched a file, whose records no corpus
-    holds.
-    """
+    """Raise InputError if a screening searched a file, because no corpus holds its records."""
     if files := [name for name in sources if name != PUBMED and not name.startswith(CORPUS)]:
         raise InputError(
-            f"the records of {', '.join(files)}, which it searched, are not stored",
+            f"the records of {', '.join(files)}, which it searched, aren't stored",
             hint=hint,
             field="sources",
         )
 
 
 def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
-    """Return the name of the corpus that holds the records of a screened file: its name and a
-    digest of the records.
+    """Return the name of the corpus for the records of a screened file: the file's name and a
+    digest.
 
-    The same records of a file of that name are one corpus, however often they are screened.
+    Screening the same records of a file of this name again uses the same corpus.
     """
     digest = hashlib.sha256()
     for abstract in abstracts:
@@ -161,8 +158,12 @@ class CorpusService(Service):
         on_batch: Callable[[int], None] | None = None,
         on_error: Callable[[InputError], None] | None = None,
     ) -> CorpusImport:
-        """Add abstracts to a corpus, made where there is none; returns the counts. Raises
-        InputError and NotAllowed.
+        """Add abstracts to a corpus, which is created if needed, and return the counts.
+
+        Raises:
+            InputError: The name or an abstract isn't valid.
+            NotAllowed: The actor's role doesn't allow imports.
+
         """
         self._access.require(actor, "audit")
         return self._store.corpora.add_many(
@@ -178,42 +179,50 @@ class CorpusService(Service):
         source: str,
         on_batch: Callable[[int], None] | None = None,
     ) -> None:
-        """Store the records that a screening searched as a corpus, unless it holds them: further
-        rounds need them.
+        """Store the records that a screening searched as a corpus, unless it already has them.
 
-        Raises InputError and NotAllowed.
+        Further rounds need them.
+
+        Raises:
+            InputError: The name or an abstract isn't valid.
+            NotAllowed: The actor's role doesn't allow imports.
+
         """
         self._access.require(actor, "audit")
-        held = any(each.name == corpus for each in self._store.corpora.list_all())
-        if not held or not any(
-            each.identified == len(abstracts) for each in self._store.corpora.imports(corpus)
+        exists = any(stored.name == corpus for stored in self._store.corpora.list_all())
+        if not exists or not any(
+            report.identified == len(abstracts) for report in self._store.corpora.imports(corpus)
         ):
             self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
 
     def add_demo(self, actor: Actor) -> CorpusSummary:
-        """Store the abstracts written for the demo in a corpus of their own, unless
-        they are there.
-        """
+        """Store the demo's abstracts in a corpus of their own, unless it already has them."""
         self._access.require(actor, "audit")
         abstracts = tuple(demo_abstracts())
-        held = next(
-            (each for each in self._store.corpora.list_all() if each.name == DEMO_CORPUS), None
+        stored = next(
+            (corpus for corpus in self._store.corpora.list_all() if corpus.name == DEMO_CORPUS),
+            None,
         )
-        if held is None or held.abstracts < len(abstracts):
+        if stored is None or stored.abstracts < len(abstracts):
             self._store.corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
         return self._store.corpora.summary(DEMO_CORPUS)
 
     def remove(self, actor: Actor, corpus: str) -> None:
-        """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord and
-        NotAllowed.
+        """Remove a corpus; screenings keep copies of the abstracts they graded.
+
+        Raises:
+            UnknownRecord: There is no such corpus.
+            NotAllowed: The actor isn't a lead.
+
         """
         self._access.require(actor, "oversee")
         self._store.corpora.remove(corpus)
 
 
 class ScreeningService:
-    """The use cases of screening on one database; ``graders`` makes the grader of a screening from
-    its settings.
+    """The use cases of screening on one database.
+
+    ``graders`` makes the grader of a screening from its settings.
     """
 
     def __init__(
@@ -227,7 +236,7 @@ class ScreeningService:
         self._store, self._settings, self._graders, self._access = store, settings, graders, access
         self.mark_lost = store.screenings.mark_lost
 
-    # screening
+    # Screening
 
     def sources(
         self,
@@ -235,10 +244,18 @@ class ScreeningService:
         settings: Settings | None = None,
         cancellation: CancelToken | None = None,
     ) -> tuple[Retriever, ...]:
-        """Return the sources of these names: ``corpus:NAME``, ``pubmed``; ``cancellation`` ends
-        their waits.
+        """Return the sources of these names: ``corpus:NAME``, ``pubmed``.
 
-        Raises UnknownRecord, SettingsError and InputError.
+        Args:
+            names: The names.
+            settings: The settings; by default those of the workbench.
+            cancellation: Ends the waits of a source.
+
+        Raises:
+            UnknownRecord: There is no such corpus.
+            SettingsError: PubMed can't be used with these settings.
+            InputError: There is no name, or it names no source.
+
         """
         if not names:
             raise InputError(
@@ -251,7 +268,7 @@ class ScreeningService:
             if name == PUBMED:
                 return pubmed_of(settings or self._settings, cancellation)
             raise InputError(
-                f"{name!r} is no source", hint=f"Use {CORPUS}NAME or {PUBMED}.", field="sources"
+                f"{name!r} isn't a source", hint=f"Use {CORPUS}NAME or {PUBMED}.", field="sources"
             )
 
         return tuple(map(source, dict.fromkeys(names)))
@@ -267,30 +284,33 @@ class ScreeningService:
         on_event: Callable[[ScreeningEvent], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Screening:
-        """Screen a question on these sources, storing every round as it goes; returns the machine's
-        result.
+        """Screen a question on these sources, store every round, and return the machine's result.
 
-        A screening of this id that was interrupted is resumed after its last finished round, with
-        the question, sources and settings that it began with. Raises InputError, UnknownRecord,
-        SettingsError, MissingExtra and NotAllowed before anything is searched.
+        An interrupted screening of this id is resumed after its last finished round, with its
+        original question, sources and settings.
+
+        Raises:
+            InputError: The question is empty, or a name is no source.
+            UnknownRecord: There is no such corpus.
+            SettingsError: A model or source can't be used with these settings.
+            MissingExtra: A library is not installed.
+            NotAllowed: The actor's role doesn't allow screenings.
+
         """
         self._access.require(actor, "audit")
         if not question.strip():
             raise InputError(
                 "the question is empty",
-                hint="Ask what the evidence is to answer.",
+                hint="Type the question that the evidence should answer.",
                 field="question",
             )
         settings = settings or self._settings
         screening_id = screening_id or round_loop.new_screening_id()
         interrupted = screening_id in self._store.screenings.in_state("interrupted")
         if interrupted:
-            begun = self._store.screenings.progress(screening_id)
-            question, sources, settings = (
-                begun.question,
-                begun.sources,
-                settings.with_values(begun.settings),
-            )
+            stored = self._store.screenings.progress(screening_id)
+            question, sources = stored.question, stored.sources
+            settings = settings.with_values(stored.settings)
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
         retrievers = self.sources(sources, settings, control.cancellation)
         grader = CachingGrader(self._graders(settings, control), self._store.remembered_grades)
@@ -328,14 +348,14 @@ class ScreeningService:
         )
 
         def record(event: ScreeningEvent) -> None:
-            stored = self._store.screenings.append_event(event)
+            recorded = self._store.screenings.append_event(event)
             if on_event is not None:
-                on_event(stored)
+                on_event(recorded)
 
         waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
         try:
             with (
-                RepeatedTask(lambda _: stop(), WATCHED, "screening watch")
+                RepeatedTask(lambda _: stop(), CANCEL_CHECK_INTERVAL, "screening watch")
                 if waits
                 else nullcontext()
             ):
@@ -346,7 +366,7 @@ class ScreeningService:
             )
             raise
         self.store_screening(actor, screening)
-        self._carry(actor, screening_id)
+        self._carry_over_overrides(actor, screening_id)
         return screening
 
     def begin_further(
@@ -357,42 +377,53 @@ class ScreeningService:
         *,
         sources: Sequence[str] | None = None,
     ) -> str:
-        """Make a screening that goes on from a finished one with further rounds, and return its id.
+        """Create a screening that continues a finished one with further rounds, and return its id.
 
-        It has the rounds, grades, settings and thresholds of the finished one, which stays as it
-        is, and is interrupted until ``screen`` takes it up. People's overrides are carried over
-        once it is finished. ``sources`` takes the place of the finished one's, such as a corpus
-        with the records of a file that was screened. Raises NotAllowed, UnknownRecord, and
-        InputError where the screening is not finished, its sources are no longer here, or all that
-        they hold is graded.
+        It starts with the rounds, grades, settings and thresholds of the finished one, which stays
+        as it is. It is stored as interrupted until ``screen`` resumes it. People's overrides are
+        carried over when it is finished.
+
+        Args:
+            actor: Who asks for it.
+            screening_id: The finished screening.
+            rounds: The number of further rounds.
+            sources: The sources to search instead, such as a corpus with the records of a screened
+                file.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow screenings.
+            UnknownRecord: There is no such screening.
+            InputError: The screening isn't finished, its sources are gone, or all their abstracts
+                are graded.
+
         """
         self._access.require(actor, "audit")
-        begun = self._store.screenings.progress(screening_id)
-        if begun.state != "finished":
+        earlier = self._store.screenings.progress(screening_id)
+        if earlier.state != "finished":
             raise InputError(
-                "the screening is not finished",
-                hint="Resume it, or wait for it.",
+                "the screening isn't finished",
+                hint="Resume it, or wait until it is.",
                 field="screening",
             )
-        made = len(begun.progress.finished)
+        finished_rounds = len(earlier.progress.finished)
         settings = self._settings.with_values(
-            begun.settings
+            earlier.settings
             | {
-                "screening_least_rounds": made + 1,
-                "screening_max_rounds": made + rounds,
+                "screening_least_rounds": finished_rounds + 1,
+                "screening_max_rounds": finished_rounds + rounds,
             }
         )
-        sources = tuple(begun.sources if sources is None else sources)
-        self._assert_more_to_find(screening_id, sources, begun.progress)
+        sources = tuple(earlier.sources if sources is None else sources)
+        self._assert_more_to_find(screening_id, sources, earlier.progress)
         self.sources(sources, settings)
         further = round_loop.new_screening_id()
         with self._store.transaction():
             self._store.screenings.start(
                 further,
-                question=begun.question,
+                question=earlier.question,
                 sources=sources,
                 settings=settings.of_screening(),
-                thresholds=begun.thresholds,
+                thresholds=earlier.thresholds,
             )
             started = ScreeningEvent(
                 screening_id=further,
@@ -402,7 +433,7 @@ class ScreeningService:
                 data={CONTINUES: screening_id},
             )
             self._store.screenings.append_event(started)
-            for finished in begun.progress.finished:
+            for finished in earlier.progress.finished:
                 self._store.screenings.keep(further, finished)
             self._store.screenings.abandon(
                 further, "It goes on from a finished screening with further rounds."
@@ -412,18 +443,18 @@ class ScreeningService:
     def _assert_more_to_find(
         self, screening_id: str, sources: Sequence[str], progress: round_loop.ResumePoint
     ) -> None:
-        """Raise InputError where the sources of a screening are not stored, or hold nothing that it
-        did not grade.
+        """Raise InputError if the sources of a screening aren't stored, or hold only graded
+        abstracts.
         """
-        graded = {grade.abstract_id for each in progress.finished for grade in each.grades}
-        nothing = InputError(
-            f"no further query would help: all {count_noun(len(graded), 'abstract')} of its sources"
-            " are graded",
+        graded = {grade.abstract_id for rounds in progress.finished for grade in rounds.grades}
+        nothing_left = InputError(
+            f"further queries wouldn't find more: all {count_noun(len(graded), 'abstract')} of its"
+            " sources are graded",
             hint="Add abstracts to a corpus, or screen the question on other sources.",
             field="sources",
         )
         if tuple(sources) == (GIVEN,):
-            raise nothing
+            raise nothing_left
         _assert_stored(
             sources, hint=f"Give the file again: masis screening further {screening_id} FILE."
         )
@@ -432,32 +463,41 @@ class ScreeningService:
             self._store.corpora.summary(name).abstracts for name in corpora
         ) > len(graded):
             return
-        if all(each.id in graded for name in corpora for each in self._store.corpora.iterate(name)):
-            raise nothing
+        if all(
+            abstract.id in graded
+            for name in corpora
+            for abstract in self._store.corpora.iterate(name)
+        ):
+            raise nothing_left
 
     def plan_again(
         self, screening_id: str, concepts: Mapping[Part, str]
     ) -> tuple[str, tuple[str, ...], Settings]:
-        """Return question, sources and settings that ask an earlier screening's question with other
+        """Return the question, sources and settings to repeat an earlier screening with other
         concepts.
 
-        Question, sources, criteria and settings are those of the earlier one. ``concepts`` holds
-        the parts as a person wants them; one that is as read of the question keeps following it.
-        Raises UnknownRecord, Removed, and InputError where the sources are no longer here.
+        ``concepts`` holds the parts as a person wants them. A part that equals what is read from
+        the question continues to follow the question.
+
+        Raises:
+            UnknownRecord: There is no such screening.
+            Removed: Retention has removed it.
+            InputError: The sources are gone.
+
         """
-        begun = self._store.screenings.progress(screening_id)
+        earlier = self._store.screenings.progress(screening_id)
         changed = {
-            "screening_concepts": changed_lines(begun.question, concepts),
-            # further rounds raise it
+            "screening_concepts": changed_lines(earlier.question, concepts),
+            # Further rounds raise this setting, and the new screening starts from its first round.
             "screening_least_rounds": self._settings.screening_least_rounds,
         }
-        settings = self._settings.with_values(begun.settings | changed)
+        settings = self._settings.with_values(earlier.settings | changed)
         _assert_stored(
-            begun.sources,
+            earlier.sources,
             hint="Import them into a corpus and screen that, or give masis screen the concepts.",
         )
-        self.sources(begun.sources, settings)
-        return begun.question, begun.sources, settings
+        self.sources(earlier.sources, settings)
+        return earlier.question, earlier.sources, settings
 
     def search_further(
         self,
@@ -468,18 +508,19 @@ class ScreeningService:
         sources: Sequence[str] | None = None,
         on_event: Callable[[ScreeningEvent], None] | None = None,
     ) -> Screening:
-        """Search further for a finished screening, as a new one; returns it. Raises as
-        ``begin_further`` does.
+        """Search further for a finished screening, as a new one, and return it.
+
+        It raises the errors of ``begin_further``.
         """
         further = self.begin_further(actor, screening_id, rounds, sources=sources)
-        begun = self._store.screenings.progress(further)
+        stored = self._store.screenings.progress(further)
         return self.screen(
-            actor, begun.question, begun.sources, screening_id=further, on_event=on_event
+            actor, stored.question, stored.sources, screening_id=further, on_event=on_event
         )
 
-    def _carry(self, actor: Actor, screening_id: str) -> None:
-        """Carry people's overrides into a screening that goes on from another one, each an entry
-        that says so.
+    def _carry_over_overrides(self, actor: Actor, screening_id: str) -> None:
+        """Copy people's overrides into a screening that continues another one, with entries that
+        say so.
         """
         first = next(iter(self._store.screenings.events(screening_id)), None)
         earlier = None if first is None else first.data.get(CONTINUES)
@@ -504,23 +545,31 @@ class ScreeningService:
     def store_screening(
         self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract] = ()
     ) -> None:
-        """Store the result of a screening, and the abstracts of one made elsewhere; what it
-        accepted is remembered.
+        """Store the result of a screening, and the abstracts of one made elsewhere, and remember
+        what it accepted.
         """
         self._access.require(actor, "audit")
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
 
     def cancel(self, actor: Actor, screening_id: str) -> None:
-        """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord and
-        NotAllowed.
+        """Ask the process that runs a screening to stop after its current step.
+
+        Raises:
+            UnknownRecord: There is no such screening.
+            NotAllowed: The actor's role doesn't allow screenings.
+
         """
         self._access.require(actor, "audit")
         self._store.screenings.request_cancel(screening_id)
 
     def open(self, screening_id: str) -> OpenedScreening:
-        """Return a finished screening with people's overrides. Raises UnknownRecord, and StoreError
-        (not finished).
+        """Return a finished screening with people's overrides.
+
+        Raises:
+            UnknownRecord: There is no such screening.
+            StoreError: It isn't finished.
+
         """
         with self._store.database.reading():
             machine = self._store.screenings.get(screening_id)
@@ -529,10 +578,12 @@ class ScreeningService:
             abstracts = self._store.screenings.abstracts(screening_id)
             summary = self._store.screenings.summary(screening_id)
         reviewed = apply_review(machine, overrides, abstracts)
-        found = synthesise(machine.question, reviewed.grades, abstracts)
-        return OpenedScreening(reviewed, machine, overrides, abstracts, summary, found, agreements)
+        synthesis = synthesise(machine.question, reviewed.grades, abstracts)
+        return OpenedScreening(
+            reviewed, machine, overrides, abstracts, summary, synthesis, agreements
+        )
 
-    # people
+    # People's decisions
 
     def override(
         self,
@@ -547,19 +598,35 @@ class ScreeningService:
         seen_version: int | None = None,
         carried_from: str | None = None,
     ) -> OpenedScreening:
-        """Record an override of a field of a grade, an item of its appraisal or the direction of
-        the finding.
+        """Record an override of a grade's field, an appraisal item or the direction of the finding.
 
-        A value of None undoes the last one. Returns the screening as it is then.
+        What is kept afterwards replaces the screening's entries in the acceptance memory.
 
-        What is kept then replaces what the acceptance memory held of the screening.
-        ``carried_from`` names the screening in which it was made first. Raises InputError (no such
-        value, no reason, no name), NotAllowed, StaleVersion, UnknownRecord.
+        Args:
+            actor: The reviewer.
+            screening_id: The screening.
+            abstract_id: The abstract.
+            field: The field.
+            value: The new value; None undoes the last override.
+            reason: Why; an undo needs none.
+            machine_shown: The parts of the machine's result that the reviewer saw.
+            seen_version: The version of the log that the reviewer saw.
+            carried_from: The screening that the override was made in first.
+
+        Returns:
+            The screening with the override.
+
+        Raises:
+            InputError: The value isn't valid, or the reason or the reviewer's name is missing.
+            NotAllowed: The actor's role doesn't allow decisions.
+            StaleVersion: The screening has changed meanwhile.
+            UnknownRecord: There is no such screening or abstract.
+
         """
         self._access.require(actor, "decide")
         if value is not None and not reason.strip():
             raise InputError(
-                "the reason is missing", hint="Say why the grade should be another.", field="reason"
+                "the reason is missing", hint="Say why the grade should change.", field="reason"
             )
         override = validate_override(
             Override(
@@ -586,27 +653,38 @@ class ScreeningService:
             self._store.acceptances.replace(screening_id, acceptances(opened.screening))
         return opened
 
-    def take_labels(
+    def import_labels(
         self,
         actor: Actor,
         screening_id: str,
         records: Iterable[Abstract],
         *,
         every: Recommendation | None = None,
-    ) -> LabelsTaken:
-        """Record what people decided in another tool as overrides of the recommendation; returns
-        the counts.
+    ) -> LabelImport:
+        """Record decisions from another tool as overrides of the recommendation, and return the
+        counts.
 
-        A record is matched by its id, DOI, PubMed id or title. ``every`` is the decision about all
-        records, for a tool that exports a list for each decision. What agrees with the grade as it
-        is changes nothing. Raises InputError (no name), NotAllowed, UnknownRecord.
+        A record is matched by its id, DOI, PubMed id or title. Decisions that agree with the
+        current grade change nothing.
+
+        Args:
+            actor: The reviewer.
+            screening_id: The screening.
+            records: The records of the other tool.
+            every: The decision about all records, for a tool that exports one list per decision.
+
+        Raises:
+            InputError: The reviewer's name is missing.
+            NotAllowed: The actor's role doesn't allow decisions.
+            UnknownRecord: There is no such screening.
+
         """
         self._access.require(actor, "decide")
         opened = self.open(screening_id)
         pool = AbstractPool()
         for abstract in opened.abstracts.values():
             pool.add(abstract)
-        changed = alike = undecided = unknown = 0
+        changed = unchanged = undecided = unknown = 0
         for record in records:
             decided = (
                 RecordDecision(every, "another tool", "")
@@ -618,7 +696,7 @@ class ScreeningService:
             if decided is None or grade is None:
                 undecided, unknown = undecided + (decided is None), unknown + (decided is not None)
             elif grade.recommendation == decided.value:
-                alike += 1
+                unchanged += 1
             else:
                 reason = f"Decided in {decided.tool}" + (
                     f": {decided.reason}" if decided.reason else "."
@@ -632,7 +710,7 @@ class ScreeningService:
                     reason=reason,
                 )
                 changed += 1
-        return LabelsTaken(changed, alike, undecided, unknown)
+        return LabelImport(changed, unchanged, undecided, unknown)
 
     def agree(
         self,
@@ -644,24 +722,30 @@ class ScreeningService:
         machine_shown: Sequence[str] = (),
         seen_version: int | None = None,
     ) -> OpenedScreening:
-        """Record that a person finds the machine's grade of an abstract right (``agrees`` False
-        takes it back).
+        """Record that a person agrees with the machine's grade of an abstract; ``agrees=False``
+        takes it back.
 
-        It changes no grade; it counts in how often people agree with a grader. Raises InputError
-        (no name, or a person has changed the grade), NotAllowed, StaleVersion, UnknownRecord.
+        It doesn't change the grade, but counts in how often people agree with a grader.
+
+        Raises:
+            InputError: The reviewer's name is missing, or a person has changed the grade.
+            NotAllowed: The actor's role doesn't allow decisions.
+            StaleVersion: The screening has changed meanwhile.
+            UnknownRecord: There is no such screening.
+
         """
         self._access.require(actor, "decide")
-        name_of(actor)  # before anything else is refused
+        name_of(actor)  # A missing name is the first error to report.
         with self._store.transaction():
             overridden = effective_overrides(self._store.screening_log.overrides(screening_id)).get(
                 abstract_id, {}
             )
-            if agrees and overridden.keys() - {"direction"}:  # which no grader sets
+            if agrees and overridden.keys() - {"direction"}:  # No grader sets a direction.
                 raise InputError(
                     "a person has changed this grade",
                     hint=(
-                        "Undo the change first: an agreement is with the grade as the machine"
-                        " gave it."
+                        "Undo the change first. You can only agree with the grade that the machine"
+                        " gave."
                     ),
                     field="abstract",
                 )
@@ -676,10 +760,14 @@ class ScreeningService:
             return self.open(screening_id)
 
     def hand_over(self, actor: Actor, screening_id: str) -> Case:
-        """Store a case whose evidence is the kept abstracts, and return it; the same abstracts give
-        the same case.
+        """Store a case whose evidence is the kept abstracts, and return it.
 
-        Raises NotAllowed, and InputError where no abstract is kept or the actor has no name.
+        The same abstracts give the same case.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow audits.
+            InputError: No abstract is kept, or the actor has no name.
+
         """
         self._access.require(actor, "audit")
         opened = self.open(screening_id)
@@ -696,10 +784,10 @@ class ScreeningService:
                 self._store.screening_log.append(decision)
         return self._store.cases.get(case.id)
 
-    # what is learned
+    # Acceptance memory and drift
 
     def memory(self) -> MemoryView:
-        """Return what the acceptance memory holds and would do."""
+        """Return the acceptance memory and its effect."""
         entries = self._store.acceptances.entries()
         return MemoryView(
             entries,
@@ -708,19 +796,19 @@ class ScreeningService:
         )
 
     def thresholds(self, settings: Settings) -> Thresholds:
-        """Return the thresholds that a screening with these settings begins with, moved by memory
-        where it is on.
+        """Return the thresholds that a screening with these settings starts with, adapted by the
+        memory if it is on.
         """
         return adapt_thresholds(settings, self._store.acceptances.entries())
 
     def reset_memory(self, actor: Actor, *, reason: str) -> ScreeningEntry:
-        """Reset the acceptance memory; an entry of the screening log says who did so,
-        when and why.
+        """Reset the acceptance memory; an entry of the screening log records who did it, when and
+        why.
         """
         self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError(
-                "the reason is missing", hint="Say why the memory is reset.", field="reason"
+                "the reason is missing", hint="Say why you reset the memory.", field="reason"
             )
         return self._store.acceptances.reset(by=name_of(actor), reason=reason)
 
@@ -728,9 +816,9 @@ class ScreeningService:
         """Return whether people disagree with a grader, or a reviewer with the graders, more or
         less than before.
 
-        The rate is of disagreements among judgements: an abstract whose grade a person changed, or
-        agreed with, is one judgement of that person. The quality of what a grader accepts is no
-        series: it changes with the topic.
+        The rate is the share of disagreements among judgements. An abstract whose grade a person
+        changed, or agreed with, is one judgement of that person. The quality of what a grader
+        accepts isn't tracked, because it changes with the topic.
         """
         judgements: dict[tuple[bool, str], list[float]] = {}
         for reviewer, grader, disagrees in self._judgements():
@@ -738,69 +826,79 @@ class ScreeningService:
             judgements.setdefault((True, reviewer), []).append(disagrees)
         return tuple(
             DriftSeries(
-                who if by_person else f"Grader {who}",
-                f"{sum(found):.0f} changed of {len(found)} judged",
-                drift(found),
+                name if by_person else f"Grader {name}",
+                f"{sum(disagreements):.0f} changed of {len(disagreements)} judged",
+                drift(disagreements),
             )
-            for (by_person, who), found in sorted(judgements.items())
+            for (by_person, name), disagreements in sorted(judgements.items())
         )
 
     def _judgements(self) -> Iterator[tuple[str, str, float]]:
-        """Yield what each person says about each grade, in the order in which they last spoke of
-        it.
+        """Yield each person's judgement of each grade as (reviewer, grader, disagreement), by their
+        last entry.
 
-        It is the reviewer, who had graded, and whether the reviewer changed it (1) or agreed with
-        it (0). A value that is the machine's own changes nothing, and is an agreement; a corrected
-        item of the appraisal is a change. What was undone is no judgement, and what was carried
-        over from another screening was judged there.
+        The disagreement is 1 if the reviewer changed the grade and 0 if they agreed. A value equal
+        to the machine's changes nothing and counts as an agreement; a corrected appraisal item is a
+        change. Undone overrides don't count, and overrides carried over from another screening
+        count there.
         """
-        said: dict[tuple[str, str, str], tuple[bool, dict[OverrideField, float | bool | str]]] = {}
+        judged: dict[
+            tuple[str, str, str], tuple[bool, dict[OverrideField, float | bool | str]]
+        ] = {}
         for entry in self._store.screening_log.iterate():
             decision = entry.decision
             if decision is None or decision.screening_id is None or decision.abstract_id is None:
                 continue
-            judged = decision.reviewer, decision.screening_id, decision.abstract_id
-            agrees, fields = said.get(judged, (False, {}))
+            key = decision.reviewer, decision.screening_id, decision.abstract_id
+            agrees, fields = judged.get(key, (False, {}))
             override = decision.override
             if decision.agreement is not None:
                 agrees = decision.agreement.agrees
             elif (
                 override is None or CARRIED_FROM in decision.extra or override.field == "direction"
             ):
-                continue  # no grader sets a direction
+                continue  # No grader sets a direction.
             elif override.value is not None:
                 fields[override.field] = override.value
             else:
-                # an undo takes back a value, whoever had set it
-                for other, (_, theirs) in said.items():
-                    if other[1:] == judged[1:]:
+                # An undo removes the value, whichever reviewer had set it.
+                for other, (_, theirs) in judged.items():
+                    if other[1:] == key[1:]:
                         theirs.pop(override.field, None)
                 continue
-            said.pop(judged, None)
-            said[judged] = agrees, fields
-        machine = cache(self._machine)
-        for (reviewer, screening_id, abstract_id), (agrees, fields) in said.items():
-            found = machine(screening_id)
-            grade = found.grade(abstract_id) if found and (fields or agrees) else None
+            judged.pop(key, None)  # Insert the key anew, so that the order is by the last entry.
+            judged[key] = agrees, fields
+        machine = cache(self._machine_result)
+        for (reviewer, screening_id, abstract_id), (agrees, fields) in judged.items():
+            result = machine(screening_id)
+            grade = result.grade(abstract_id) if result and (fields or agrees) else None
             if grade is not None:
                 differs = any(getattr(grade, name, None) != value for name, value in fields.items())
                 yield reviewer, grade.judged_by.model, float(differs)
 
-    def _machine(self, screening_id: str) -> Screening | None:
-        """Return the machine's result; None where retention has removed it."""
+    def _machine_result(self, screening_id: str) -> Screening | None:
+        """Return the machine's result, or None if retention has removed it."""
         try:
             return self._store.screenings.get(screening_id)
         except Removed:
             return None
 
-    # exports
+    # Exports
 
     def export(self, actor: Actor, screening_id: str, form: ScreeningFile) -> bytes:
         """Return a finished screening as a file, with people's overrides.
 
-        ``csv`` are the graded abstracts; ``kept`` and ``labels`` are RIS, of those kept or of all
-        with their labels; ``flow`` is the PRISMA 2020 flow diagram as SVG. Raises NotAllowed,
-        UnknownRecord, and StoreError where it is not finished.
+        Args:
+            actor: Who asks for it.
+            screening_id: The screening.
+            form: ``csv`` for the graded abstracts, ``kept`` for the kept ones as RIS, ``labels``
+                for all with their labels as RIS, ``flow`` for the PRISMA 2020 flow diagram as SVG.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow exports.
+            UnknownRecord: There is no such screening.
+            StoreError: It isn't finished.
+
         """
         self._access.require(actor, "export")
         opened = self.open(screening_id)
@@ -810,15 +908,18 @@ class ScreeningService:
         if form == "csv":
             write_screening_csv(opened.screening, opened.abstracts, out)
         else:
-            which = ("keep",) if form == "kept" else RECOMMENDATIONS
-            write_screening_ris(opened.screening, opened.abstracts, out, which)
+            recommendations = ("keep",) if form == "kept" else RECOMMENDATIONS
+            write_screening_ris(opened.screening, opened.abstracts, out, recommendations)
         return out.getvalue()
 
 
-def _screening_decision(actor: Actor, screening_id: str, **what: Any) -> ScreeningDecision:
-    """Return an entry for the log by whoever is at work. Raises InputError where they
-    have no name.
+def _screening_decision(actor: Actor, screening_id: str, **content: Any) -> ScreeningDecision:
+    """Return a log entry under the actor's name.
+
+    Raises:
+        InputError: The actor has no name.
+
     """
     return ScreeningDecision(
-        reviewer=name_of(actor), screening_id=screening_id, versions={"app": APP}, **what
+        reviewer=name_of(actor), screening_id=screening_id, versions={"app": APP}, **content
     )

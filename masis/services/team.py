@@ -1,5 +1,5 @@
-"""Reviewing as a team: leases, assignments, tags, skips, comments, policies, rubrics, label types,
-views, progress.
+"""Review as a team: leases, assignments, tags, skips, comments, policies, rubrics, label types and
+saved views.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ T = TypeVar("T", bound=TeamRecord)
 LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
-"""Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
+"""The most cases of one bulk action. It is one transaction, and others wait meanwhile."""
 
 
 class EmptyQueue(NamedTuple):
-    """Why a reviewer finds no case to decide in a queue: how many there are of each kind.
+    """Why a reviewer finds no case to decide in a queue, as counts of its cases.
 
-    ``waiting`` cases of the queue wait for somebody. Of these the reviewer has decided ``decided``
-    and skipped ``skipped``; ``held`` are leased to others, who are named with the leases that end
-    first, ``assigned`` to others. ``elsewhere`` cases wait that the filter leaves out.
+    ``waiting`` cases of the queue wait for a decision. Of these the reviewer has decided
+    ``decided`` and skipped ``skipped``. ``held`` are others' leases, those that end first first,
+    and ``assigned`` counts cases assigned to others by name. ``elsewhere`` cases wait outside of
+    the filter.
     """
 
     waiting: int
@@ -42,8 +43,10 @@ class EmptyQueue(NamedTuple):
 
 
 class AssignmentPlan(NamedTuple):
-    """Who gets which cases, by name; of each case that somebody is not given, who has decided it;
-    and which cases have as many reviewers already as their policy asks for.
+    """Which cases each reviewer would get.
+
+    ``given`` has the cases by reviewer, ``decided`` the reviewers who have already decided a case,
+    by case, and ``full`` the cases that already have as many reviewers as their policy needs.
     """
 
     given: Mapping[str, list[str]] = {}
@@ -54,10 +57,16 @@ class AssignmentPlan(NamedTuple):
 class TeamService(Service):
     """The use cases of several people who share one queue, each under the name of an ``Actor``."""
 
-    # taking cases
+    # Taking cases
 
     def claim(self, actor: Actor, case_id: str) -> Lease:
-        """Take a case for decision, or extend the lease on it. Raises CaseHeld and NotAllowed."""
+        """Take a case for decision, or extend the lease on it.
+
+        Raises:
+            CaseHeld: Another reviewer has taken the case.
+            NotAllowed: The actor's role doesn't allow decisions.
+
+        """
         self._access.require(actor, "decide")
         return self._store.team.claim(
             case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes
@@ -66,9 +75,10 @@ class TeamService(Service):
     def claim_next(
         self, actor: Actor, case_filter: CaseFilter, after: str | None = None
     ) -> Lease | None:
-        """Take the next case of a queue that this reviewer may decide; None where there is none.
+        """Take the next case of a queue that this reviewer may decide, or return None if there is
+        none.
 
-        What another person takes in the meantime is passed over.
+        Cases that others take in the meantime are skipped.
         """
         lost: list[str] = []
         while (case_id := self.next_open(actor, case_filter, after, lost)) is not None:
@@ -79,31 +89,36 @@ class TeamService(Service):
                 continue
             if self._store.cases.summary(case_id).state in self.open_to(actor, case_filter).states:
                 return lease
-            self.release(actor, case_id)  # decided while it was being taken
+            self.release(actor, case_id)  # Another reviewer decided it in the meantime.
         return None
 
     def release(self, actor: Actor, case_id: str) -> None:
-        """Give a case back that was taken for decision. Raises UnknownRecord and NotAllowed."""
+        """Give back a case that was taken for decision.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            NotAllowed: The actor's role doesn't allow decisions.
+
+        """
         self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
 
     def rename(
         self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]
     ) -> None:
-        """Hand the work that is open to the name that a person goes by from now on: leases and
-        drafts.
+        """Hand over open work, leases and drafts, to a person's new name.
 
-        Only what is named moves: another browser may go by the same name, and what it has open
-        stays there. What was decided before stays under the name that it was decided under.
+        Only the named cases and subjects are handed over, because another browser may use the same
+        name and keeps its open work. Past decisions stay under the old name.
 
         Args:
-            actor: The person, by the name so far.
+            actor: The person under the old name.
             name: The new name.
             cases: The cases that they have taken for decision.
             subjects: The subjects of the drafts that they have open.
 
         Raises:
-            NotAllowed: The actor's role doesn't grant deciding.
+            NotAllowed: The actor's role doesn't allow decisions.
             InputError: The new name is empty.
 
         """
@@ -111,22 +126,22 @@ class TeamService(Service):
         taker = name_of(Actor(name=name))
         with self._store.transaction():
             for case_id in cases:
-                # of another database: its leases run out by themselves
+                # The case is in another database, where the lease expires by itself.
                 with contextlib.suppress(UnknownRecord):
                     self._store.team.hand_over(case_id, actor.name, taker)
             self._store.drafts.hand_over(actor.name, taker, subjects)
 
     def hides_counts_from(self, actor: Actor) -> bool:
-        """Return whether the length of the log could say that others have decided a case that is
-        not settled.
+        """Return whether the length of the log could reveal that others have decided an unsettled
+        case.
 
-        Who has signed in as a lead sees it all the same.
+        Signed-in leads see it anyway.
         """
         return not actor.may("oversee") and self._store.decisions.several_decide()
 
     def leases(self, actor: Actor) -> tuple[Lease, ...]:
-        """Return the leases that this person may see: their own; those of all for who has signed in
-        as a lead.
+        """Return the leases that this person may see: their own, or all of them for a signed-in
+        lead.
         """
         every = actor.may("oversee")
         return tuple(
@@ -134,10 +149,14 @@ class TeamService(Service):
         )
 
     def work(self, actor: Actor, case_id: str) -> CaseWork:
-        """Return what the team knows about one case. Raises UnknownRecord.
+        """Return the team's state of one case.
 
-        While decisions of a shared case are missing, it is not said that anybody else has decided
-        it: ``pending`` is then how many others are asked.
+        While decisions of a shared case are missing, it doesn't reveal whether others have decided:
+        ``pending`` then counts all others who should decide.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         work = self._store.team.work(case_id)
         if not work.pending:
@@ -153,73 +172,67 @@ class TeamService(Service):
         after: str | None = None,
         without: Iterable[str] = (),
     ) -> str | None:
-        """Return the next case of a queue that this reviewer may decide, behind ``after`` or from
-        the start.
+        """Return the next case of a queue that this reviewer may decide, or None.
 
-        Cases that they skipped come last, the one skipped longest ago first. None where there is
-        none.
+        The search starts after ``after``, or at the beginning. Skipped cases come last, the one
+        that was skipped longest ago first.
         """
-        open_ones = self.open_to(actor, case_filter)
+        open_cases = self.open_to(actor, case_filter)
         left_out = {*without, *([after] if after else [])}
         if after is not None:
-            found = self._store.cases.following(after, open_ones, without=left_out)
+            case_id = self._store.cases.following(after, open_cases, without=left_out)
         else:
-            found = self._store.cases.first(open_ones, without=left_out)
-        if found is not None:
-            return found
-        again = open_ones.model_copy(update={"skipped_too": True, "page": 1, "size": 1000})
-        skipped = [row.id for row in self._store.cases.search(again).rows if row.id not in left_out]
+            case_id = self._store.cases.first(open_cases, without=left_out)
+        if case_id is not None:
+            return case_id
+        with_skipped = open_cases.model_copy(update={"skipped_too": True, "page": 1, "size": 1000})
+        rows = self._store.cases.search(with_skipped).rows
+        skipped = [row.id for row in rows if row.id not in left_out]
         return self._store.team.oldest_skipped(actor.name, skipped)
 
     def open_to(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
-        """Return the filter of the cases of a queue that wait and that this reviewer
-        may take now.
-        """
-        return self._waiting(actor, case_filter).model_copy(update={"open_to": actor.name})
+        """Return the filter for the waiting cases of a queue that this reviewer may take now."""
+        return self._waiting_filter(actor, case_filter).model_copy(update={"open_to": actor.name})
 
-    def _waiting(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
-        """Return the filter of the cases of a queue that wait.
+    def _waiting_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
+        """Return the filter for the waiting cases of a queue.
 
-        A list of auto-accepted cases is a queue, too: who opened it looks at them one after the
-        other. Where the policy hides what audits found, those cases are in every queue: which ones
-        are accepted must not show.
+        A list of auto-accepted cases is a queue too: its reader goes through them one after
+        another. If the policy hides audit results, auto-accepted cases are in every queue, because
+        the queue must not reveal which ones were accepted.
         """
         cases = CaseService(self._store)
-        kept = ("accepted",) if case_filter.states == ("accepted",) else ()
+        states = ("accepted",) if case_filter.states == ("accepted",) else ()
         waiting = waiting_in(
-            cases.blind_filter(actor, case_filter.model_copy(update={"states": kept}))
+            cases.blind_filter(actor, case_filter.model_copy(update={"states": states}))
         )
         blind = cases.hides_machine_from(actor)
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
     def count_open(self, actor: Actor, case_filter: CaseFilter) -> int:
-        """Count the cases of a queue that this reviewer may decide now, those that they skipped
-        among them.
+        """Count the cases of a queue that this reviewer may decide now, including the skipped
+        ones.
         """
-        open_ones = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
-        return self._store.cases.count_matching(open_ones)
+        open_cases = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
+        return self._store.cases.count_matching(open_cases)
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
-        """Return the filter of the cases whose reviewers differ, this person not among them, in a
-        queue's order.
-        """
+        """Return the filter for the cases whose reviewers differ and don't include this person."""
         case_filter = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
         return CaseService(self._store).blind_filter(actor, case_filter)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
-        """Return the cases that wait for this person's adjudication; none for who may not
-        adjudicate.
-        """
+        """Return the cases that this person can adjudicate; none if they may not adjudicate."""
         if not actor.name or not self._access.allows(actor, "oversee"):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
-    def why_empty(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
+    def explain_empty_queue(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         page = self._store.cases.search(
-            self._waiting(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
+            self._waiting_filter(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
         )
-        everywhere = self._store.cases.count_matching(self._waiting(actor, CaseFilter()))
+        everywhere = self._store.cases.count_matching(self._waiting_filter(actor, CaseFilter()))
         works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
         assigned: dict[str, int] = {}
@@ -235,24 +248,30 @@ class TeamService(Service):
             elsewhere=max(0, everywhere - page.total),
         )
 
-    # entries about the work on cases: one transaction, all of them or none
+    # Entries about the work on cases, in one transaction
 
     def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord and
-        NotAllowed.
+        """Assign cases to reviewers and return how many.
+
+        Raises:
+            InputError: A name is missing or too long, or there are too many cases.
+            UnknownRecord: There is no such case.
+            NotAllowed: The actor's role doesn't allow it.
+
         """
-        self._require_over(actor, reviewers)
-        return self._enter(
-            actor, case_ids, "assign", assignees=_person_names(reviewers, "a reviewer", 200)
+        self._require_assigner(actor, reviewers)
+        return self._log_for_cases(
+            actor, case_ids, "assign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Take assignments back; returns how many cases. Raises InputError, UnknownRecord and
-        NotAllowed.
+        """Take assignments back and return how many cases changed.
+
+        It raises the errors of ``assign``.
         """
-        self._require_over(actor, reviewers)
-        return self._enter(
-            actor, case_ids, "unassign", assignees=_person_names(reviewers, "a reviewer", 200)
+        self._require_assigner(actor, reviewers)
+        return self._log_for_cases(
+            actor, case_ids, "unassign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
     def share_out(
@@ -263,19 +282,19 @@ class TeamService(Service):
         *,
         one_each: bool = False,
     ) -> AssignmentPlan:
-        """Say who would be given which cases: each reviewer all of them, or each case to one of
-        them, in turn.
+        """Plan which cases each reviewer gets: all of them, or with ``one_each`` each case to one
+        of them in turn.
 
-        Left out is what somebody has already, and a case for those who have decided it: it waits
-        for somebody else.
+        It leaves out existing assignments, and gives no case to a reviewer who has already decided
+        it.
         """
         given: dict[str, list[str]] = {" ".join(name.split()): [] for name in reviewers}
         decided: dict[str, tuple[str, ...]] = {}
         full: list[str] = []
         for case_id in case_ids:
             work = self.work(actor, case_id)
-            waits = work.pending or not work.decided_by
-            if waits and len({*work.assignees, *work.decided_by}) >= work.wanted:
+            is_waiting = work.pending or not work.decided_by
+            if is_waiting and len({*work.assignees, *work.decided_by}) >= work.wanted:
                 full.append(case_id)
             free = [name for name in given if name not in work.decided_by]
             if len(free) < len(given):
@@ -294,53 +313,72 @@ class TeamService(Service):
         )
 
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
-        """Assign each reviewer their cases, or take just these assignments back: all of them or
-        none.
+        """Assign each reviewer their cases, or with ``back`` take these assignments back, in one
+        transaction.
         """
         with self._store.transaction():
             for name, cases in given.items():
                 (self.unassign if back else self.assign)(actor, cases, [name])
 
-    def _require_over(self, actor: Actor, reviewers: Sequence[str]) -> None:
-        """Require the role that assigns work to these people: whoever decides may take work on
-        themselves.
+    def _require_assigner(self, actor: Actor, reviewers: Sequence[str]) -> None:
+        """Require the role that may assign work to these people; deciding allows assigning only to
+        oneself.
         """
         self._access.require(actor, "decide" if set(reviewers) == {actor.name} else "oversee")
 
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Give cases tags; returns how many cases. Raises InputError, UnknownRecord."""
-        return self._enter(actor, case_ids, "tag", tags=_person_names(tags, "a tag", LONGEST_TAG))
+        """Add tags to cases and return how many cases.
+
+        Raises:
+            InputError: A tag is missing or too long, or there are too many cases.
+            UnknownRecord: There is no such case.
+
+        """
+        return self._log_for_cases(
+            actor, case_ids, "tag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
+        )
 
     def untag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Take tags from cases; returns how many cases. Raises InputError, UnknownRecord."""
-        return self._enter(actor, case_ids, "untag", tags=_person_names(tags, "a tag", LONGEST_TAG))
+        """Remove tags from cases and return how many cases.
+
+        It raises the errors of ``tag``.
+        """
+        return self._log_for_cases(
+            actor, case_ids, "untag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
+        )
 
     def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
-        """Leave cases undecided and give them back; they come last for this reviewer, and others
-        see nothing of it.
+        """Leave cases undecided and give them back. They come last for this reviewer; others don't
+        see it.
         """
         with self._store.transaction():
-            done = self._enter(actor, case_ids, "skip")
+            skipped = self._log_for_cases(actor, case_ids, "skip")
             for case_id in case_ids:
                 self._store.team.release(case_id, actor.name)
-        return done
+        return skipped
 
     def comment(self, actor: Actor, case_id: str, text: str) -> LogEntry:
-        """Write a comment on a case. Raises InputError where it has no words, UnknownRecord."""
+        """Add a comment to a case.
+
+        Raises:
+            InputError: The comment is empty or too long.
+            UnknownRecord: There is no such case.
+
+        """
         self._access.require(actor, "decide")
         text = text.strip()
         if not text or len(text) > LONGEST_COMMENT:
             raise InputError(
-                f"a comment has 1 to {LONGEST_COMMENT:,} characters",
-                hint="Shorten it, or write one.",
+                f"a comment must have 1 to {LONGEST_COMMENT:,} characters",
+                hint="Type a comment, or shorten it.",
                 field="comment",
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
     def comments(self, actor: Actor, case_id: str) -> tuple[tuple[str, Decision], ...]:
-        """Return the comments on a case and when each was made, oldest first.
+        """Return the comments on a case with their times, oldest first.
 
-        Others' are left out until all decisions of a shared case are made.
+        Others' comments are left out until all decisions of a shared case are made.
         """
         log_filter = DecisionFilter(
             case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name
@@ -348,7 +386,7 @@ class TeamService(Service):
         rows = self._store.decisions.entries(log_filter).rows
         return tuple((entry.at, entry.decision) for entry in rows if entry.decision is not None)
 
-    def _enter(
+    def _log_for_cases(
         self,
         actor: Actor,
         case_ids: Sequence[str],
@@ -358,61 +396,77 @@ class TeamService(Service):
         tags: tuple[str, ...] = (),
     ) -> int:
         self._access.require(actor, "decide")
-        named = list(dict.fromkeys(case_ids))
-        if len(named) > MOST_AT_ONCE:
+        unique_ids = list(dict.fromkeys(case_ids))
+        if len(unique_ids) > MOST_AT_ONCE:
             raise InputError(
-                f"{len(named):,} cases are too many for once",
+                f"{len(unique_ids):,} cases are too many at once",
                 hint=f"Choose up to {MOST_AT_ONCE:,}.",
             )
         with self._store.transaction():
-            for case_id in named:
+            for case_id in unique_ids:
                 entry = entry_on_case(actor, case_id, kind, assignees=assignees, tags=tags)
                 self._store.decisions.append(entry)
-        return len(named)
+        return len(unique_ids)
 
-    # policies, rubrics, label types, views
+    # Policies, rubrics, label types, views
 
     def put_in_force(self, actor: Actor, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; what was decided before keeps those it
-        was begun under.
+        """Put a policy, a rubric or label types in force; cases that are already started keep the
+        earlier version.
 
-        What is in force already is not set again: no version would differ from the one before.
-        Raises NotAllowed.
+        An unchanged record isn't stored again, because a new version should differ from the one
+        before.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+
         """
         self._access.require(actor, "oversee")
-        now = self._store.team.in_force(type(record))
-        if record.model_copy(update={"version": now.version}) == now:
-            return now
+        current = self._store.team.in_force(type(record))
+        if record.model_copy(update={"version": current.version}) == current:
+            return current
         return self._store.team.put_in_force(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:
-        """Return whether the machine's verdict on a case is hidden from this reviewer now. Raises
-        UnknownRecord.
+        """Return whether the machine's verdict on a case is hidden from this reviewer now.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         return machine_hidden(self._store, actor, case_id)
 
     def save_view(
         self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False
     ) -> None:
-        """Save a filter of the queue under a name, for oneself or the whole team. Raises
-        InputError, NotAllowed.
+        """Save a filter of the queue under a name, for oneself or the whole team.
+
+        Raises:
+            InputError: The name is missing or too long.
+            NotAllowed: The actor's role doesn't allow decisions.
+
         """
         self._access.require(actor, "decide")
-        (title,) = _person_names([name], "a view", LONGEST_TAG)
+        (title,) = _clean_names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
         self._store.team.save_view(
             name_of(actor), SavedView(name=title, owner=owner, parameters=parameters)
         )
 
     def remove_view(self, actor: Actor, view: SavedView) -> None:
-        """Take a saved view away. Raises NotAllowed."""
+        """Remove a saved view.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow decisions.
+
+        """
         self._access.require(actor, "decide")
         self._store.team.save_view(name_of(actor), view.model_copy(update={"removed": True}))
 
-    # how far the work has come
+    # Progress
 
     def reviewers(self) -> tuple[str, ...]:
-        """Return everybody who has decided, skipped or been assigned a case, by name."""
+        """Return the names of everyone who has decided, skipped or been assigned a case, sorted."""
         names = {
             name
             for kind in ("decided", "assigned", "skipped")
@@ -421,17 +475,15 @@ class TeamService(Service):
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
 
     def loads(self) -> dict[str, int]:
-        """Count the cases that each reviewer has been given and that are not settled, as the queue
-        lists them.
-        """
-        given = self._store.team.count_cases("assigned", undecided=True)
-        return {name: given.get(name, 0) for name in self.reviewers()}
+        """Count each reviewer's assigned cases that aren't settled, as the queue lists them."""
+        assigned = self._store.team.count_cases("assigned", undecided=True)
+        return {name: assigned.get(name, 0) for name in self.reviewers()}
 
 
-def _person_names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(" ".join(name.split()) for name in given if name.strip()))
+def _clean_names(texts: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(" ".join(name.split()) for name in texts if name.strip()))
     if not names:
-        raise InputError(f"{noun} is missing", hint=f"Name {noun}.")
+        raise InputError(f"{noun} is missing", hint=f"Enter {noun}.")
     for name in names:
         if len(name) > longest or "\x00" in name:
             raise InputError(

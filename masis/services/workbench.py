@@ -101,9 +101,12 @@ class Workbench:
         since that may cost.
         """
         settings = settings or self.settings
-        of_database = (*health.of_store(self.store), *health.of_backups(self.backups, settings))
-        return health.report(of_database, self.database, settings, ask_models=ask_models)
+        of_database = (
+            *health.check_store(self.store),
+            *health.check_backups(self.backups, settings),
+        )
+        return health.build_report(of_database, self.database, settings, ask_models=ask_models)
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
         """Ask each model that fills a role for a word; offline roles audit a small case."""
-        return health.models_asked(settings or self.settings)
+        return health.probe_models(settings or self.settings)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic_core import ErrorDetails
 
-from masis.settings.fields import COMPARED, Settings, nearest
+from masis.settings.fields import MAX_COMPARED_CHARACTERS, Settings, nearest
 from masis.settings.names import (
     OTHER_VARIABLES,
     SPELLINGS,
@@ -21,10 +21,10 @@ from masis.settings.origins import GivenSetting
 from masis.settings.ranges import describe_range, is_number, schema_of, value_text
 from masis.settings.secrecy import may_be_a_key, safe_value
 
-SURE = 0.8
+MISSPELT_FROM = 0.8
 """From here on a variable that nothing reads is a misspelt one, and refused."""
 
-CALLED_ELSEWHERE = {
+FOREIGN_NAMES = {
     "base_url": "address",
     "api_base": "address",
     "url": "address",
@@ -54,7 +54,7 @@ def no_such_setting(name: Name, place: str) -> str:
     suggestion = f" Did you mean '{name_in_file(near)}'?" if near else ""
     if beside and len(name) > 1 and not near:
         suggestion = f" There are: {', '.join(beside)}."
-    return f"{place}: there is no setting '{name_in_file(name)[:COMPARED]}'.{suggestion}"
+    return f"{place}: there is no setting '{name_in_file(name)[:MAX_COMPARED_CHARACTERS]}'.{suggestion}"
 
 
 def not_a_table(table: str, place: str) -> str:
@@ -79,7 +79,7 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
             True,
             f"{variable}: names no key of a table. Two underscores part the names: {example}.",
         )
-    if near := nearest(variable, [*variables, *OTHER_VARIABLES], SURE):
+    if near := nearest(variable, [*variables, *OTHER_VARIABLES], MISSPELT_FROM):
         return True, f"{variable}: there is no such variable. Did you mean {near!r}?"
     hint = "'masis config show' names those that are read."
     if variable.endswith(("_KEY", "_TOKEN", "_SECRET")):
@@ -87,7 +87,7 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
     return False, f"{variable}: nothing reads this variable. {hint}"
 
 
-def says_two_things(path: Name, one: GivenSetting, other: GivenSetting) -> str:
+def conflicting_values(path: Name, one: GivenSetting, other: GivenSetting) -> str:
     """Return the error for one setting under two names, with different values."""
     both = f"{one.place} and {other.place} both give '{name_in_file(path)}'"
     return f"{both}, and differ: {safe_value(one.value)} and {safe_value(other.value)}. Keep one of them."
@@ -105,7 +105,7 @@ def wrong_value(
     given = next(given for key, given in found.items() if key[: len(path)] == path)
     if error["type"] == "extra_forbidden":
         known = list(schema_of(path[:-1])["properties"])
-        near = CALLED_ELSEWHERE.get(path[-1].casefold()) or nearest(path[-1], known)
+        near = FOREIGN_NAMES.get(path[-1].casefold()) or nearest(path[-1], known)
         suggestion = f" Did you mean {near!r}?" if near in known else ""
         hint = f" {_KEYS}" if path[0] == "providers" else ""
         return (

@@ -38,7 +38,7 @@ THOROUGH_SAMPLES = 3
 """The least number by which a spread shows which of the samples is the odd one."""
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
-COMPARED = 80
+MAX_COMPARED_CHARACTERS = 80
 """Characters of a wrong name that are compared with right ones: the comparison takes time by the
 square.
 """
@@ -47,7 +47,9 @@ square.
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
     """Return the right name that is nearest, whatever its capitals; None where none is near."""
     by_small = {each.casefold(): each for each in names}
-    near = difflib.get_close_matches(name[:COMPARED].casefold(), by_small, n=1, cutoff=least)
+    near = difflib.get_close_matches(
+        name[:MAX_COMPARED_CHARACTERS].casefold(), by_small, n=1, cutoff=least
+    )
     return by_small[near[0]] if near else None
 
 
@@ -669,7 +671,7 @@ class Settings(Record):
             if name not in cls.model_fields:
                 near = nearest(str(name), cls.model_fields)
                 hint = f" Did you mean '{near}'?" if near else ""
-                context = {"name": str(name)[:COMPARED], "hint": hint}
+                context = {"name": str(name)[:MAX_COMPARED_CHARACTERS], "hint": hint}
                 raise PydanticCustomError(
                     "no_such_setting", "there is no setting '{name}'.{hint}", context
                 )

@@ -79,7 +79,7 @@ class SignInFile(_SignInSection):
     oidc: Oidc | None = None
 
     @model_validator(mode="after")
-    def _usable(self) -> SignInFile:
+    def _check_usable(self) -> SignInFile:
         for name in self.people:
             if (problem := name_problem(name)) is not None:
                 raise ValueError(f"people.{name!r}: {problem}")
@@ -175,7 +175,7 @@ class SignIn:
     @property
     def session_s(self) -> float:
         """Seconds that a session lasts."""
-        return self._now().session_hours * 3600
+        return self._current_content().session_hours * 3600
 
     def streamlit_secrets(self) -> dict[str, Any]:
         """Return what ``st.login`` reads as its secrets."""
@@ -194,7 +194,7 @@ class SignIn:
         """Return whether this is the secret of the person of this name; takes as long for a name
         that nobody has.
         """
-        person = self._now().people.get(name)
+        person = self._current_content().people.get(name)
         expected = (
             person.secret if person is not None and person.secret else digest_of(self.cookie_secret)
         )
@@ -203,18 +203,22 @@ class SignIn:
 
     def has_person(self, name: str) -> bool:
         """Return whether the file names this person."""
-        return name in self._now().people
+        return name in self._current_content().people
 
     def claims_of(self, name: str) -> dict[str, Any]:
         """Return the claims of a person who has given the right secret, as of now."""
-        person = self._now().people.get(name)  # None: removed since, and nobody's claims then
+        person = self._current_content().people.get(
+            name
+        )  # None: removed since, and nobody's claims then
         session = {
             "sid": secrets.token_hex(16),
             "secret": digest_of(person.secret if person and person.secret else ""),
         }
         return {"provider": TEAM, "preferred_username": name, "iat": int(time.time()), **session}
 
-    def keep_ended(self, known: Mapping[str, float], keep: Callable[[str, float], object]) -> None:
+    def load_ended_sessions(
+        self, known: Mapping[str, float], keep: Callable[[str, float], object]
+    ) -> None:
         """Name the sessions that have ended before, and where further ones are kept: by digest,
         until when.
         """
@@ -228,8 +232,8 @@ class SignIn:
             return
         until = float(claims["iat"]) + self.session_s
         self._ended = {each: end for each, end in self._ended.items() if end > time.time()}
-        self._ended[_session(claims)] = until
-        self._keep(_session(claims), until)
+        self._ended[_session_digest(claims)] = until
+        self._keep(_session_digest(claims), until)
 
     def actor(self, claims: Mapping[str, Any], now: float | None = None) -> Actor | None:
         """Return who has signed in with these claims; None where nobody has, or the session is
@@ -237,7 +241,7 @@ class SignIn:
 
         Somebody without a role is returned without one: they have signed in and may do nothing.
         """
-        content = self._now()
+        content = self._current_content()
         begun = claims.get("iat")
         if isinstance(begun, bool) or not isinstance(begun, int | float):
             return None
@@ -245,7 +249,7 @@ class SignIn:
         # clocks of provider and server differ by minutes at most
         if not -300 <= age <= content.session_hours * 3600:
             return None
-        if _session(claims) in self._ended:
+        if _session_digest(claims) in self._ended:
             return None
         oidc = content.oidc
         # signed in before the file was changed
@@ -273,7 +277,7 @@ class SignIn:
         by = f"{claims.get('iss', '')}#{claims.get('sub', '')}"
         return Actor(name=name, roles=tuple(sorted(roles)), authenticated=True, signed_in_by=by)
 
-    def _now(self) -> SignInFile:
+    def _current_content(self) -> SignInFile:
         """Return the file's content, read again where it has changed; one that can't be read lets
         nobody in.
         """
@@ -289,7 +293,7 @@ class SignIn:
             return self._content
 
 
-def _session(claims: Mapping[str, Any]) -> str:
+def _session_digest(claims: Mapping[str, Any]) -> str:
     """Return what names a session: who vouched for whom, when, and the session's own number where
     it has one.
     """

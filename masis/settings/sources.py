@@ -33,7 +33,7 @@ from masis.settings.origins import GivenSetting, Kind, LoadedSettings, SettingOr
 from masis.settings.ranges import is_number, schema_of
 from masis.settings.secrecy import may_be_a_key
 
-DEEPEST = 3
+MAX_DEPTH = 3
 """How deep values lie in tables: providers, the name, the key."""
 
 WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
@@ -42,7 +42,7 @@ WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "re
 ROUNDING = 0.005
 """How far their sum may be off 1: people round."""
 
-SHOWN = 20
+MAX_SHOWN_PROBLEMS = 20
 """Problems that one error names; more are counted."""
 
 VARIABLES = {variable_of(path): path for path in SPELLINGS}
@@ -84,7 +84,7 @@ class SettingsSource:
 
         A whole table is taken key by key; outside of the file it is written as JSON.
         """
-        is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < DEEPEST
+        is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < MAX_DEPTH
         for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
             one = GivenSetting(
                 value,
@@ -93,7 +93,7 @@ class SettingsSource:
             )
             other = self.given.setdefault(leaf, one)
             if other is not one and (other.value != value or type(other.value) is not type(value)):
-                self.problems.append(errors.says_two_things(leaf, other, one))
+                self.problems.append(errors.conflicting_values(leaf, other, one))
 
 
 class TomlFile(SettingsSource):
@@ -162,7 +162,12 @@ class Flags(SettingsSource):
 
 def _leaves(path: Name, value: Any) -> Iterator[tuple[Name, Any]]:
     """Yield what lies in a setting that is a table of tables; of any other, the value."""
-    if path[0] in TABLES_OF_TABLES and len(path) < DEEPEST and isinstance(value, Mapping) and value:
+    if (
+        path[0] in TABLES_OF_TABLES
+        and len(path) < MAX_DEPTH
+        and isinstance(value, Mapping)
+        and value
+    ):
         for key, inside in value.items():
             yield from _leaves((*path, key), inside)
     else:
@@ -217,7 +222,7 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
     wrong = [
         (given, errors.not_allowed(path, given))
         for path, given in found.items()
-        if _of_another_kind(path, given)
+        if _is_wrong_kind(path, given)
     ]
     settings = None
     try:
@@ -225,7 +230,7 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
     except ValidationError as error:
         wrong += [errors.wrong_value(each, found) for each in error.errors()]
     else:
-        wrong += _together(settings, found)
+        wrong += _check_weights(settings, found)
     problems = []
     for source in sources:
         problems += source.problems
@@ -233,9 +238,13 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
             message for given, message in wrong if given.origin.kind == source.kind
         )
     if problems or settings is None:
-        more = [f"and {len(problems) - SHOWN} more."] if len(problems) > SHOWN else []
+        more = (
+            [f"and {len(problems) - MAX_SHOWN_PROBLEMS} more."]
+            if len(problems) > MAX_SHOWN_PROBLEMS
+            else []
+        )
         # pydantic's own error repeats values
-        raise SettingsError("\n".join([*problems[:SHOWN], *more])) from None
+        raise SettingsError("\n".join([*problems[:MAX_SHOWN_PROBLEMS], *more])) from None
     return LoadedSettings(
         settings, origins, file, tuple(warning for source in sources for warning in source.warnings)
     )
@@ -253,7 +262,7 @@ def _nest_paths(found: Mapping[Name, GivenSetting]) -> dict[str, Any]:
     return tree
 
 
-def _of_another_kind(path: Name, given: GivenSetting) -> bool:
+def _is_wrong_kind(path: Name, given: GivenSetting) -> bool:
     """Return whether a value is of a kind that pydantic would convert into the right one: true into
     1.
 
@@ -267,7 +276,7 @@ def _of_another_kind(path: Name, given: GivenSetting) -> bool:
     return given.origin.kind == "file" and (of_text or schema.get("type") == "boolean")
 
 
-def _together(
+def _check_weights(
     settings: Settings, found: Mapping[Name, GivenSetting]
 ) -> Iterator[tuple[GivenSetting, str]]:
     """Yield what is right by itself and wrong together: the weights of a mean add up to 1."""

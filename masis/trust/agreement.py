@@ -1,9 +1,9 @@
 """Agreement coefficients and intervals, computed from counted tables.
 
 Units (cases, claims) are counted by cell first, so that a bootstrap resamples a few hundred counts
-and not 100,000 rows, and every coefficient works on a stack of tables at once. That is why they are
-written here and not called from a library once a resample; the tests hold them to scikit-learn,
-krippendorff and published examples, degenerate ones too.
+instead of 100,000 rows, and every coefficient works on a stack of tables at once. Libraries work on
+one table at a time, which is why the coefficients are implemented here. The tests compare them with
+scikit-learn, krippendorff and published examples, including degenerate ones.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,25 +26,25 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RESAMPLES, SEED = 1000, 0
-"""Of every bootstrap, so that the same decisions give the same figures."""
+"""Used by every bootstrap, so that the same decisions give the same figures."""
 MOST_PAIRS = 60
 MOST_UNDEFINED = 0.02
-"""Share of resamples in which a coefficient may be undefined and its interval still be shown."""
+"""An interval is shown if the coefficient is undefined in at most this share of resamples."""
 LEAST_CLUSTERS, LEAST_RARE, LEAST_DIFFERING = 50, 40, 15
-"""A bootstrap interval is shown from so many questions on, with so many ratings outside the most
-frequent category, and so many units on which raters differ.
+"""A bootstrap interval needs this many questions, ratings outside the most frequent category, and
+units on which raters differ.
 
-Chosen by simulation (``benchmarks/trust_simulation.py``, docs/trust.md): with fewer the interval
-covers the truth less often than 92 times in 100 at some prevalence, mostly because what is rare is
-missing from the sample altogether.
+They were chosen by simulation (``benchmarks/trust_simulation.py``, docs/trust.md). With fewer, the
+interval covers the truth in less than 92% of the simulations at some prevalence, mostly because
+rare ratings are missing from the sample altogether.
 """
 
 
 class AgreementEstimate(NamedTuple):
-    """A figure with its 95% interval; ``n`` is what it rests on.
+    """A figure with its 95% interval and the number of units, ``n``, that it rests on.
 
-    ``value`` is None where the figure is undefined, ``low`` and ``high`` where no honest interval
-    can be given; ``why`` says why in words.
+    ``value`` is None if the figure is undefined; ``low`` and ``high`` are None if no honest
+    interval can be given. ``why`` says why in words.
     """
 
     value: float | None
@@ -54,11 +55,11 @@ class AgreementEstimate(NamedTuple):
 
 
 def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> AgreementEstimate:
-    """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question
-    resemble each other.
+    """Return a share with its exact (Clopper-Pearson) interval.
 
-    With ``clusters``, the question of each unit, the interval is that of as many independent units
-    as carry the same information: their number divided by the design effect (never below 1).
+    With ``clusters``, the question of each unit, the interval is widened because units of a
+    question resemble each other: it's the one for the number of units divided by the design effect
+    (never below 1).
     """
     has = np.asarray(hit, dtype=float)
     of = len(has)
@@ -70,29 +71,28 @@ def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> AgreementEstimat
 
 
 def _design_effect(hit: Floats, member: Ints) -> float:
-    """Return how much more a share varies than that of independent units, from its variance between
+    """Return how much more a share varies than with independent units, from its variance between
     questions.
     """
     count, mean = int(member.max()) + 1, float(hit.mean())
     if count == len(hit) or count < 2 or mean in (0.0, 1.0):
-        # without variation the data don't show whether units are alike: each question then counts
-        # once
+        # Without variation the data don't show whether the units of a question resemble each other,
+        # so each question counts as one unit, the most cautious assumption.
         return len(hit) / count
     residual = np.bincount(member, hit - mean)
     variance = count / (count - 1) * float((residual**2).sum()) / len(hit) ** 2
     return max(1.0, variance / (mean * (1 - mean) / len(hit)))
 
 
-# --- from units to counted tables
-# ---------------------------------------------------------------------------------
+# From units to counted tables
 
 
 @dataclass(frozen=True)
 class UnitCounts:
-    """Units counted by cell, with what a bootstrap over their questions needs.
+    """Units counted by cell, and the data that a bootstrap over their questions needs.
 
-    ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most
-    frequent category and ``differing`` the units on which raters differ: few of either make an
+    ``table`` holds the number of units per cell. ``rare`` counts the ratings outside the most
+    frequent category and ``differing`` the units on which raters differ; few of either make an
     interval unreliable.
     """
 
@@ -104,7 +104,7 @@ class UnitCounts:
 
     @classmethod
     def of(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int) -> UnitCounts:
-        """Count units: the ratings of each, its cell, 0 to ``size`` - 1, and its question."""
+        """Count units from their ratings, their cells (0 to ``size`` - 1) and their questions."""
         used = np.bincount(ratings[ratings >= 0])
         highest = ratings.max(1, initial=-1)
         differing = int(((ratings >= 0) & (ratings != highest[:, None])).any(1).sum())
@@ -116,8 +116,8 @@ class UnitCounts:
     def resamples(self) -> Floats:
         """Tables of resamples of the questions, shape (``RESAMPLES``, cells).
 
-        Questions with the same counts are drawn together: there are few kinds of them however many
-        questions there are.
+        Questions with the same counts are drawn together by one multinomial draw, because there are
+        few distinct ones however many questions there are.
         """
         size, order = len(self.table), np.lexsort((self.cells, self.clusters))
         starts = np.flatnonzero(np.r_[True, np.diff(self.clusters[order]) > 0])
@@ -135,8 +135,11 @@ class UnitCounts:
         return np.asarray(drawn.astype(float) @ np.array(kinds), dtype=float)
 
     def estimate(self, statistic: Callable[[Floats], Floats]) -> AgreementEstimate:
-        """Return a statistic with its interval; it maps tables of shape (..., cells) to values, NaN
-        where undefined.
+        """Return a statistic with its interval.
+
+        Args:
+            statistic: Maps tables of shape (..., cells) to values, NaN where it's undefined.
+
         """
         n = len(self.cells)
         if not n:
@@ -171,19 +174,25 @@ class UnitCounts:
 
 
 def codes(names: ArrayLike) -> Ints:
-    """Number what is named, from 0; numbers get new ones without gaps."""
+    """Number the distinct values from 0, without gaps."""
     return pd.factorize(np.asarray(names).ravel())[0].astype(np.int64)
 
 
-# --- two raters: tables of shape (..., k, k)
-# ------------------------------------------------------------------------
+# Two raters: tables of shape (..., k, k)
 
 
 def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
-    """Return Cohen's kappa; with ``weights`` "linear" or "quadratic" the weighted one, of ordered
-    categories.
+    """Return Cohen's kappa of tables of shape (..., k, k).
 
-    NaN where chance alone gives full agreement: both raters used one and the same category.
+    Args:
+        tables: Counts by the categories of the first and the second rater.
+        weights: "linear" or "quadratic" for weighted kappa of ordered categories, "" for plain
+            kappa.
+
+    Returns:
+        The coefficients; NaN if both raters used one and the same category, so that chance alone
+        gives full agreement.
+
     """
     k = tables.shape[-1]
     distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(float)
@@ -195,12 +204,11 @@ def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
     return 1 - _ratio((tables * penalty).sum((-2, -1)) * total, by_chance)
 
 
-# --- any number of raters: counts of categories by unit, as patterns
-# -------------------------------------------------
+# Any number of raters: counts of categories by unit, as patterns
 
 
 class Patterns(NamedTuple):
-    """Units with equal ratings counted together: ``counts`` has a row a pattern, a column a
+    """Units with equal ratings counted together; ``counts`` has a row per pattern and a column per
     category.
     """
 
@@ -209,9 +217,10 @@ class Patterns(NamedTuple):
 
     @classmethod
     def of(cls, ratings: Ints, categories: int) -> Patterns:
-        """Count ratings of shape (units, raters), -1 where a rater did not rate."""
+        """Count ratings of shape (units, raters), -1 for a missing rating."""
         counts = np.stack([(ratings == category).sum(1) for category in range(categories)], axis=1)
-        # one number for each row of counts: sorting rows takes ten times as long
+        # Encode each row of counts as one number, because np.unique over rows sorts them, which
+        # takes ten times as long.
         keys = counts @ ((ratings.shape[1] + 1) ** np.arange(categories, dtype=np.int64))
         _, first, member = np.unique(keys, return_index=True, return_inverse=True)
         return cls(
@@ -220,11 +229,11 @@ class Patterns(NamedTuple):
 
 
 def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = False) -> Floats:
-    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns); NaN where
+    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns); NaN if
     nothing varies.
 
-    ``ordered`` uses the ordinal distance, else categories are nominal. Units with fewer than two
-    ratings don't count.
+    ``ordered`` uses the ordinal distance, otherwise categories are nominal. Units with fewer than
+    two ratings don't count.
     """
     counts = patterns.counts
     rated = counts.sum(1)
@@ -244,8 +253,9 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
 
 
 def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
-    """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and
-    raters agree.
+    """Return Gwet's AC1 of tables of pattern counts.
+
+    It stays high if raters agree and one category is rare, unlike kappa and alpha.
     """
     counts = patterns.counts
     rated = counts.sum(1)
@@ -261,7 +271,9 @@ def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
 
 
 def pairwise_agreement(patterns: Patterns, weights: Floats) -> Floats:
-    """Return the share of pairs of ratings of one unit that agree, each unit weighing the same."""
+    """Return the share of pairs of ratings of one unit that agree; each unit has the same
+    weight.
+    """
     counts = patterns.counts
     rated = counts.sum(1)
     agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
@@ -273,13 +285,12 @@ def _ratio(part: Any, whole: Any) -> Floats:
         return np.where(np.asarray(whole) == 0, np.nan, np.asarray(part) / np.asarray(whole))
 
 
-# --- reports
-# ---------------------------------------------------------------------------------------------------------
+# Reports
 
 
 class ReviewerAgreement(NamedTuple):
-    """How far reviewers agree on units that at least two of them rated; ``prevalence``: the share
-    of each category.
+    """The agreement of reviewers on units that at least two of them rated; ``prevalence`` is the
+    share of each category.
     """
 
     units: int
@@ -290,21 +301,27 @@ class ReviewerAgreement(NamedTuple):
     ac1: AgreementEstimate
 
 
-def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> ReviewerAgreement:
-    """Measure the agreement of any number of raters, some of whom may not have rated some units.
+def measure_agreement(
+    ratings: Ints, clusters: ArrayLike, categories: Sequence[str]
+) -> ReviewerAgreement:
+    """Measure the agreement of any number of raters; ratings may be missing.
 
-    ``ratings`` has a row for each unit and a column for each rater: the number of the category, in
-    order from best to worst, -1 for none. ``clusters`` are the questions of the units.
+    Args:
+        ratings: A row per unit and a column per rater: the number of the category, in order from
+            best to worst, -1 for none.
+        clusters: The questions of the units.
+        categories: The names of the categories.
+
     """
-    kept = (ratings >= 0).sum(1) > 1
-    ratings, questions = ratings[kept], np.asarray(clusters)[kept]
+    shared = (ratings >= 0).sum(1) > 1
+    ratings, questions = ratings[shared], np.asarray(clusters)[shared]
     used = np.bincount(ratings[ratings >= 0], minlength=len(categories))
     patterns = Patterns.of(ratings, len(categories))
     counted = UnitCounts.of(ratings, patterns.member, questions, len(patterns.counts))
     return ReviewerAgreement(
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
-        # of two verdicts each it is a share, with the interval of one
+        # With exactly two ratings per unit, raw agreement is a share, so it gets an exact interval.
         (
             share(
                 ratings.max(1) == np.where(ratings < 0, len(categories), ratings).min(1), questions
@@ -319,11 +336,11 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> 
 
 
 class Pair(NamedTuple):
-    """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which their
-    verdicts don't.
+    """Two reviewers and how far they agree.
 
-    ``apart`` are those of the same verdict with another correction, or about another answer.
-    ``verdicts`` counts the units by the numbers of both verdicts.
+    ``differ`` are the numbers of the units on which their verdicts differ, ``apart`` those with the
+    same verdict but another correction, or about another answer. ``verdicts`` counts the units by
+    the numbers of both verdicts.
     """
 
     first: str
@@ -337,11 +354,11 @@ class Pair(NamedTuple):
 
     @property
     def same(self) -> int:
-        """On how many units their verdicts are the same."""
+        """The number of units with the same verdict from both."""
         return self.raw.n - len(self.differ)
 
 
-def pairs(
+def reviewer_pairs(
     ratings: Ints,
     raters: Sequence[str],
     clusters: ArrayLike,
@@ -350,20 +367,25 @@ def pairs(
 ) -> list[Pair]:
     """Return every two reviewers who rated the same units, most units first, up to ``MOST_PAIRS``.
 
-    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them
-    out. ``answers`` has the shape of ``ratings`` and numbers the answer that each lets stand, -1
-    where that is not known.
+    Args:
+        ratings: As for ``measure_agreement``.
+        raters: The names of the columns.
+        clusters: The questions of the units.
+        ordered: Categories from this number on have no order, so weighted kappa leaves them out.
+        answers: The number of the answer that each rating leaves, in the shape of ``ratings``, -1
+            if unknown.
+
     """
     rated, questions = ratings >= 0, codes(clusters)
     together = rated.T.astype(float) @ rated
     shared = [
         (float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))
     ]
-    found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:MOST_PAIRS]
+    most = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])[:MOST_PAIRS]
     answers = np.full_like(ratings, -1) if answers is None else answers
     return [
         _pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, answers[:, [a, b]])
-        for _, a, b in found
+        for _, a, b in most
     ]
 
 
@@ -375,9 +397,9 @@ def _pair(
     apart = same & (answers[both] >= 0).all(1) & (answers[both, 0] != answers[both, 1])
 
     def kappa(units: Ints, weights: str) -> AgreementEstimate:
-        kept = ratings[units]
-        k = int(kept.max(initial=0)) + 1
-        counted = UnitCounts.of(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k)
+        rated = ratings[units]
+        k = int(rated.max(initial=0)) + 1
+        counted = UnitCounts.of(rated, rated[:, 0] * k + rated[:, 1], questions[units], k * k)
         return counted.estimate(
             lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights)
         )
@@ -400,19 +422,19 @@ def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> AgreementEstimate
     """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of
     reviewers.
 
-    ``marked`` has for each answer the spans that each of its reviewers marked, end excluded;
-    undefined where nobody did.
+    ``marked`` has, for each answer, the spans that each of its reviewers marked, end excluded. The
+    result is undefined if no words are marked.
     """
     rows: list[tuple[float, float]] = []
     for reviewers in marked.values():
         sets = [{at for start, end in spans for at in range(start, end)} for spans in reviewers]
-        both = [(one, other) for i, one in enumerate(sets) for other in sets[i + 1 :]]
+        both = list(combinations(sets, 2))
         rows.append(
             (2.0 * sum(len(a & b) for a, b in both), float(sum(len(a) + len(b) for a, b in both)))
         )
     table = np.array([row for row in rows if row[1]], dtype=float).reshape(-1, 2)
     if not len(table):
-        return AgreementEstimate(None, n=len(rows), why="undefined: nobody marked words")
+        return AgreementEstimate(None, n=len(rows), why="undefined: no words are marked")
     value = float(table[:, 0].sum() / table[:, 1].sum())
     if len(table) < LEAST_CLUSTERS:
         return AgreementEstimate(

@@ -1,20 +1,22 @@
-"""A threshold on the probability of fault whose risk is bounded by a test.
+"""Test a threshold on the probability of fault, so that the risk of what it accepts is bounded.
 
 Risk is the share of faulty answers among those that a threshold accepts. A plan fixes thresholds
-and a simple random sample of the answers that the loosest would accept; each is then tested with
-the exact binomial test of "the risk is above the tolerance", strictest first, and testing ends at
-the first that isn't rejected (fixed-sequence testing). Given how many of the sample lie under a
-threshold, these are a simple random sample of what it accepts, so each test is valid, and since the
-order is fixed beforehand so is the whole: the probability that an accepted threshold has a risk
-above the tolerance is at most the plan's error, whatever the score is worth. A sample without
-replacement varies less than the binomial, so the test errs on the safe side.
+and draws a simple random sample of the answers that the loosest one would accept. Each threshold is
+then tested with the exact binomial test of "the risk is above the tolerance", strictest first, and
+testing ends at the first one that isn't rejected (fixed-sequence testing).
 
-Why not conformal risk control: it bounds the risk on average over samples, not with a certainty,
-which is what a lead has to answer for.
+Given how many of the sample lie under a threshold, these are a simple random sample of the answers
+that it accepts, so each test is valid. The order is fixed beforehand, so the whole procedure is
+valid too: the probability that an accepted threshold has a risk above the tolerance is at most the
+plan's error, however good or bad the score is. A sample without replacement varies less than the
+binomial, so the test errs on the safe side.
+
+Conformal risk control isn't used because it bounds the risk on average over samples. A lead needs a
+bound that holds with a stated certainty.
 
 Nothing is computed before every drawn answer is settled, so looking early gains nothing. Drawing
-again after a plan gave no guarantee would: plans for one auditor and rule therefore share the
-error, and a later one states less certainty.
+again after a failed plan would gain something, so all plans for one auditor and rule share the
+error, and a later plan states less certainty.
 """
 
 from __future__ import annotations
@@ -30,26 +32,27 @@ from masis.errors import InputError
 
 Floats = NDArray[np.float64]
 Outcome = Literal["right", "faulty", "escalated", "open", "not_blind", "gone"]
-"""What became of a drawn answer. Escalated, seen with the machine's verdict and gone all count as
-faulty.
-"""
+"""The outcome of a drawn answer. Escalated, not blind and gone all count as faulty."""
 
 STEPS = 5
-"""Thresholds of a plan at most: each costs nothing unless it fails, but few differ in what they
-save.
+"""The most thresholds that a plan tests. Each one costs nothing unless it fails, but more would
+save little.
 """
 
 
 def draws_needed(tolerance: float, error: float, faulty: int = 0) -> int:
-    """Return how many draws show a risk of at most ``tolerance`` when ``faulty`` of them are
-    faulty.
+    """Return how many draws show a risk of at most ``tolerance`` if ``faulty`` of them are faulty.
 
-    149 without a fault for 2% at 95% certainty. Raises InputError outside of 0 < tolerance, error <
-    1.
+    For 2% at 95% certainty that's 149 draws without a fault.
+
+    Raises:
+        InputError: ``tolerance`` or ``error`` isn't between 0 and 1.
+
     """
     if not (0 < tolerance < 1 and 0 < error < 1):
         raise InputError(
-            "tolerance and error lie between 0 and 1", hint="Give 0.02 and 0.05 for 2% at 95%."
+            "tolerance and error must be between 0 and 1",
+            hint="Use 0.02 and 0.05 for 2% at 95%.",
         )
     n = max(faulty + 1, math.ceil(math.log(error) / math.log(1 - tolerance)))
     while p_value(faulty, n, tolerance) > error:
@@ -58,7 +61,7 @@ def draws_needed(tolerance: float, error: float, faulty: int = 0) -> int:
 
 
 def p_value(faulty: int, n: int, tolerance: float) -> float:
-    """Return the probability of at most so many faulty answers among ``n`` if the risk were
+    """Return the probability of at most ``faulty`` faulty answers among ``n`` if the risk were
     ``tolerance``.
     """
     if n == 0:
@@ -69,36 +72,38 @@ def p_value(faulty: int, n: int, tolerance: float) -> float:
 
 
 def upper_bound(faulty: int, n: int, error: float) -> float:
-    """Return the exact one-sided upper bound of the risk, at certainty ``1 - error``."""
+    """Return the exact one-sided upper bound of the risk at certainty ``1 - error``."""
     from scipy.special import betaincinv
 
     return 1.0 if faulty >= n else float(betaincinv(faulty + 1, n - faulty, 1 - error))
 
 
 def least_tolerance(n: int, error: float) -> float:
-    """Return the smallest whole percentage that ``n`` draws without a fault show, as a share."""
+    """Return the smallest whole percentage that ``n`` draws without a fault can show, as a
+    share.
+    """
     return math.ceil(100 * upper_bound(0, n, error)) / 100
 
 
 def thresholds_for(pool: Floats, draws: int, tolerance: float, error: float) -> tuple[float, ...]:
     """Return the thresholds to test, strictest first, from the probabilities of the pool alone.
 
-    The loosest accepts the whole pool; the strictest expects a tenth more draws than a test without
-    a fault needs.
+    The loosest one accepts the whole pool. The strictest one expects a tenth more draws than a test
+    without a fault needs.
     """
     least = min(1.0, 1.1 * draws_needed(tolerance, error) / draws)
     shares = np.linspace(least, 1.0, STEPS) if least < 1 else np.ones(1)
     ordered = np.sort(pool)
-    found = [float(ordered[max(0, math.ceil(part * len(ordered)) - 1)]) for part in shares]
-    return tuple(sorted(set(found)))
+    thresholds = {float(ordered[max(0, math.ceil(part * len(ordered)) - 1)]) for part in shares}
+    return tuple(sorted(thresholds))
 
 
-def expected_cut(pool: Floats, tolerance: float) -> float:
+def expected_threshold(pool: Floats, tolerance: float) -> float:
     """Return the loosest threshold whose answers are expected to hold half the tolerance, by the
     score itself.
 
-    A proposal for what to try: the test does not rest on it. 0 where not even the surest answers
-    qualify.
+    It's a suggestion of what to try; the test doesn't depend on it. It's 0 if even the surest
+    answers don't qualify.
     """
     ordered = np.sort(pool)
     fits = np.cumsum(ordered) / np.arange(1, len(ordered) + 1) <= tolerance / 2
@@ -106,8 +111,8 @@ def expected_cut(pool: Floats, tolerance: float) -> float:
 
 
 class ThresholdTest(NamedTuple):
-    """One threshold: how many draws it accepts, how many of them are faulty, the upper bound of its
-    risk.
+    """The test of one threshold: how many draws it accepts, how many of them are faulty, and its
+    risk's upper bound.
     """
 
     threshold: float
@@ -125,42 +130,46 @@ def try_thresholds(
     tolerance: float,
     error: float,
 ) -> list[ThresholdTest]:
-    """Test thresholds in order until the first that fails; those behind it don't hold, whatever
+    """Test thresholds in order until the first failure; the ones after it don't hold, whatever
     their draws say.
 
-    They were fixed before the decisions, strictest first. ``probability`` (of fault) and ``faulty``
-    are of the drawn answers, ``tolerance`` is the share of faulty ones tolerated, ``error`` the
-    probability of a wrong guarantee.
+    Args:
+        thresholds: Fixed before the decisions, strictest first.
+        probability: The probability of fault of each drawn answer.
+        faulty: Whether each drawn answer is faulty.
+        tolerance: The share of faulty answers that is tolerated.
+        error: The probability of a wrong guarantee.
+
     """
-    found: list[ThresholdTest] = []
-    alive = True
+    tests: list[ThresholdTest] = []
+    holds = True
     for threshold in thresholds:
         accepted = probability <= threshold
         n, faults = int(accepted.sum()), int(faulty[accepted].sum())
         p = p_value(faults, n, tolerance)
-        alive = alive and p <= error
-        found.append(ThresholdTest(threshold, n, faults, p, upper_bound(faults, n, error), alive))
-    return found
+        holds = holds and p <= error
+        tests.append(ThresholdTest(threshold, n, faults, p, upper_bound(faults, n, error), holds))
+    return tests
 
 
-def loosest(tested: Sequence[ThresholdTest]) -> ThresholdTest | None:
-    """Return the loosest threshold that holds; None where none does."""
-    return next((each for each in reversed(tested) if each.holds), None)
+def loosest_valid(tested: Sequence[ThresholdTest]) -> ThresholdTest | None:
+    """Return the loosest threshold that holds, or None if none does."""
+    return next((test for test in reversed(tested) if test.holds), None)
 
 
-ALARM = 20.0
-"""Evidence against a guarantee from which it no longer holds: a false alarm, ever, at most once in
-20 guarantees.
+ALARM_EVIDENCE = 20.0
+"""A guarantee no longer holds from this evidence on. At most 1 in 20 valid guarantees ever reaches
+it.
 """
 
 
 def evidence_against(faulty: int, n: int, tolerance: float) -> float:
-    """Return the evidence that the risk is above the tolerance: an e-value that may be looked at
+    """Return the evidence that the risk is above the tolerance, an e-value that may be checked
     after every decision.
 
-    The likelihood of the decisions averaged over all risks above the tolerance, by that at the
-    tolerance. By Ville's inequality it ever reaches ``ALARM`` with probability 1 in ``ALARM`` at
-    most while the risk is within it.
+    It's the likelihood of the decisions averaged over all risks above the tolerance, divided by the
+    likelihood at the tolerance. By Ville's inequality it reaches ``ALARM_EVIDENCE`` with a
+    probability of at most 1 in ``ALARM_EVIDENCE`` while the risk is within the tolerance.
     """
     if not n:
         return 1.0

@@ -1,8 +1,7 @@
-"""The audit compared with people: what it says of answers, claims and references beside what they
-found.
+"""Compare the audit with people: its verdicts on answers, claims and references against theirs.
 
-``answers`` turns decisions and gold labels into one row an answer; ``compare`` makes the figures of
-any rows, and ``missed`` estimates what passes without a person.
+``answer_rows`` turns decisions and gold labels into one row per answer, ``compare`` computes the
+figures of any rows, and ``miss_rate`` estimates how many faulty answers pass without a person.
 """
 
 from __future__ import annotations
@@ -39,50 +38,64 @@ FAULTY_STATES, SETTLED = (
     ),
 )
 FORM_ONLY = frozenset({"unclear", "uncited"})
-"""Codes of the reasons of an override that say nothing against the facts
-(``masis/services/decision_rules.py``): the answer counts as right. Any other reason, words of the
-reviewer's own included, counts as a factual one."""
+"""Reason codes of an override that don't concern the facts (``masis/services/decision_rules.py``).
 
-FOUND = ("must_look", "not_certified", "nothing found")
-"""What the audit says of an answer: something is wrong, it could not be confirmed, or nothing was
+The answer then counts as right. Any other reason, including the reviewer's own words, counts as a
+factual one.
+"""
+
+AUDIT_VERDICTS = ("must_look", "not_certified", "nothing found")
+"""The audit's verdict on an answer: something is wrong, it couldn't be confirmed, or nothing was
 found.
 """
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """Return columns of the store as a table of plain objects: recognising text takes longer than
-    all that follows.
+    """Return columns of the store as a table of plain objects.
+
+    pandas' own text type would be inferred for each column, which takes longer than the comparison.
     """
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
 
 
-ACCUSING = frozenset(
+FLAGGING_ISSUES = frozenset(
     {"invalid_reference", "contradicted", "unsupported", "partial", "hallucination"}
 )
-"""Flags of the original answer that say something is wrong: people judge that answer, while the
-tier of a run is about the chosen one, in which a revision may have put it right."""
+"""Flags of the original answer that say something is wrong.
+
+People judge the original answer, while the tier of a run is about the chosen one, in which a
+revision may have corrected the issue.
+"""
 
 
-def _having(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
-    """Return which rows hold one of the names, from JSON lists of few different texts."""
+def _rows_with_any(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
+    """Return a mask of the JSON lists that contain one of the names.
+
+    There are few distinct texts, so each one is parsed only once.
+    """
     texts, place = np.unique(lists.to_numpy(dtype=str), return_inverse=True)
     return np.array([not names.isdisjoint(json.loads(text)) for text in texts], dtype=bool)[place]
 
 
 def truth_of(state: str, reason_code: str | None) -> bool | None:
-    """Return whether a settled answer is faulty; None while it is escalated or not settled."""
+    """Return whether a settled answer is faulty, or None while it is escalated or not settled."""
     if state == "overridden":
         return reason_code not in FORM_ONLY
     return {"rejected": True, "approved": False}.get(state)
 
 
-def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    """Return one row an answer that a decision settles and an audit judged, from the columns of the
-    store.
+def answer_rows(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
+    """Return one row per answer that a decision settles and an audit judged.
 
-    ``faulty`` is None while a case is escalated; ``blind`` says that none of its decisions saw the
-    machine's verdict; ``original``: decided about the answer that the audit's verdict is about.
-    ``probability`` is by ``score``.
+    Args:
+        decided: Decision columns of the store.
+        score: The score that ``probability`` is computed with.
+
+    Returns:
+        The rows. ``faulty`` is None while a case is escalated, ``blind`` says that no decision on
+        the case saw the machine's verdict, and ``original`` that the decision is about the audited
+        answer.
+
     """
     cases = codes(decided["case_id"].to_numpy())
     seen = np.bincount(cases, ~decided["blind"].to_numpy(dtype=bool)) > 0
@@ -90,8 +103,8 @@ def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     settled = frame[
         frame["settles"].astype(bool) & frame["state"].isin(SETTLED) & frame["auditor"].notna()
     ]
-    codes_given = zip(settled["state"], settled["reason_code"], strict=True)
-    truths = [truth_of(state, code) for state, code in codes_given]
+    coded = zip(settled["state"], settled["reason_code"], strict=True)
+    truths = [truth_of(state, code) for state, code in coded]
     return _judge_frame(
         settled.assign(
             faulty=pd.Series(truths, index=settled.index, dtype=object), source="decision"
@@ -100,18 +113,22 @@ def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     )
 
 
-def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    """Return one row an audited answer with gold or imported labels: ``labels.clean``, else all its
-    claims.
+def gold_answer_rows(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
+    """Return one row per audited answer with gold or imported labels: ``labels.clean``, else all
+    its claims.
     """
-    found = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
-    frame = labelled.assign(faulty=found, source="gold", blind=True, simulated=False)
+    truths = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
+    frame = labelled.assign(faulty=truths, source="gold", blind=True, simulated=False)
     return _judge_frame(frame[frame["faulty"].notna()], score)
 
 
 def _judge_frame(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    accused = _having(frame["flags"], ACCUSING)
-    tier = frame["tier"].where(frame["tier"].notna(), FOUND[2]).where(~accused, FOUND[0])
+    flagged = _rows_with_any(frame["flags"], FLAGGING_ISSUES)
+    tier = (
+        frame["tier"]
+        .where(frame["tier"].notna(), AUDIT_VERDICTS[2])
+        .where(~flagged, AUDIT_VERDICTS[0])
+    )
     columns = {
         name: frame[name].to_numpy()
         for name in ("likely", "confidence", "quality", "disagreement", "uncited")
@@ -136,7 +153,7 @@ def _gold_truth(labels: Any) -> bool | None:
 
 
 def _claim_truth(label: Mapping[str, Any]) -> bool | None:
-    """Return whether people found a claim not supported; None where they did not say."""
+    """Return whether people found a claim unsupported, or None if they didn't say."""
     verdict = label.get("verdict") or label.get("support") or label.get("label")
     if not isinstance(verdict, str) or verdict.casefold() in (
         "n/a",
@@ -148,13 +165,12 @@ def _claim_truth(label: Mapping[str, Any]) -> bool | None:
     return verdict.casefold() not in ("supported", "complete", "attributable")
 
 
-# --- figures
-# -------------------------------------------------------------------------------------------------------
+# Figures
 
 
 class Flag(NamedTuple):
-    """A flag, reason or verdict: the share of faulty answers where it stands, and the share of
-    faulty ones with it.
+    """A flag or reason: how often it's raised, the share of faulty answers with it, and the share
+    of faulty answers that have it.
     """
 
     name: str
@@ -164,12 +180,12 @@ class Flag(NamedTuple):
 
 
 class MachineComparison(NamedTuple):
-    """The audit beside people on some answers or claims.
+    """The audit compared with people on some answers or claims.
 
-    ``confusion`` counts (what the audit says, faulty or right). ``kappa`` is that of "something is
-    wrong" with "faulty"; ``accuracy`` stands beside ``constant``, what always giving the more
-    frequent verdict would reach. ``error_floor`` is the calibration error that chance alone gives a
-    perfect score with so few answers (95th percentile).
+    ``confusion`` maps the audit's verdict to (faulty, right) counts. ``kappa`` compares "something
+    is wrong" with "faulty". ``constant`` is the accuracy of always giving the more frequent
+    verdict, to compare ``accuracy`` with. ``error_floor`` is the calibration error that a perfect
+    score would have by chance with so few answers (95th percentile).
     """
 
     n: int
@@ -186,22 +202,27 @@ class MachineComparison(NamedTuple):
     error_floor: float | None
 
 
-def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineComparison:
-    """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
+def compare(frame: pd.DataFrame, *, flagged: str = "must_look") -> MachineComparison:
+    """Compare the audit's verdicts with people's over rows whose ``faulty`` is known.
 
-    The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``,
-    ``question``, and where there are any ``flags`` and ``probability``.
+    Args:
+        frame: Rows with ``found`` (the audit's verdict), ``faulty`` and ``question``, and
+            optionally ``flags`` and ``probability``.
+        flagged: The value of ``found`` that says something is wrong.
+
     """
     frame = frame[frame["faulty"].notna()]
     truth = frame["faulty"].to_numpy(dtype=bool)
-    accusing = (frame["found"] == accused).to_numpy()
+    is_flagged = (frame["found"] == flagged).to_numpy()
     questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
-    cells = accusing.astype(np.int64) * 2 + truth
+    cells = is_flagged.astype(np.int64) * 2 + truth
     counted = UnitCounts.of(
-        np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4
+        np.column_stack([is_flagged, truth]).astype(np.int64), cells, questions, 4
     )
     names = list(
-        dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]])
+        dict.fromkeys(
+            [*(name for name in AUDIT_VERDICTS if name in set(frame["found"])), *frame["found"]]
+        )
     )
     predicted = (
         frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
@@ -211,18 +232,19 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineCompar
         n=len(frame),
         faulty=share(truth, questions),
         confusion={
-            name: _true_and_false(truth[(frame["found"] == name).to_numpy()]) for name in names
+            name: _count_faulty_and_right(truth[(frame["found"] == name).to_numpy()])
+            for name in names
         },
-        precision=share(truth[accusing], questions[accusing]),
-        # where only what is accused was checked, every fault found is an accused one: that says
-        # nothing
+        precision=share(truth[is_flagged], questions[is_flagged]),
+        # If only flagged answers were checked, every fault found is a flagged one, so the recall
+        # would be 1 whatever the audit misses.
         recall=(
-            AgreementEstimate(None, why="unknown: only what it accuses was checked")
-            if len(truth) and accusing.all()
-            else share(accusing[truth], questions[truth])
+            AgreementEstimate(None, why="unknown: only flagged answers were checked")
+            if len(truth) and is_flagged.all()
+            else share(is_flagged[truth], questions[truth])
         ),
         kappa=counted.estimate(lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))),
-        accuracy=share(accusing == truth, questions),
+        accuracy=share(is_flagged == truth, questions),
         constant=max(float(truth.mean()), 1 - float(truth.mean())) if len(truth) else None,
         flags=tuple(_flags(frame, truth, questions)),
         curve=tuple(reliability(truth, predicted)) if calibrated else (),
@@ -231,14 +253,14 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineCompar
     )
 
 
-def _true_and_false(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
+def _count_faulty_and_right(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
     return int(truth.sum()), int((~truth).sum())
 
 
 def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
-    """Yield each flag and reason of the rows by name; they are JSON lists of few different texts.
+    """Yield each flag and reason by name with its figures.
 
-    A run often has a flag as a reason too: an answer with either has it.
+    A run often has a flag as a reason too; an answer with either counts once.
     """
     columns = [column for column in ("reasons", "flags") if column in frame]
     has: dict[str, NDArray[np.bool_]] = {}
@@ -246,14 +268,14 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
         texts, place = np.unique(frame[column].to_numpy(dtype=str), return_inverse=True)
         lists = [set(json.loads(text)) for text in texts]
         for name in sorted(set().union(*lists)):
-            found = np.array([name in each for each in lists])[place]
-            has[name] = has[name] | found if name in has else found
-    for name, found in has.items():
+            listed = np.array([name in names for names in lists])[place]
+            has[name] = has[name] | listed if name in has else listed
+    for name, flagged in has.items():
         yield Flag(
             name,
-            int(found.sum()),
-            share(truth[found], questions[found]),
-            share(found[truth], questions[truth]),
+            int(flagged.sum()),
+            share(truth[flagged], questions[flagged]),
+            share(flagged[truth], questions[truth]),
         )
 
 
@@ -269,16 +291,15 @@ def breakdown(frame: pd.DataFrame, by: str) -> dict[str, MachineComparison]:
     return {name: compare(plain[values == name]) for name in order}
 
 
-# --- claims and references
-# ------------------------------------------------------------------------------------------
+# Claims and references
 
 
-def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
-    """Return the claims and references that people labelled, each with what the audit found in it.
+def part_rows(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
+    """Return the claims and references that people labelled, each with the audit's verdict.
 
     Labels come with the case (gold, imported) or from a decision. A claim is matched with the
-    audit's claim that shares most of its words in the answer, a reference with the same reference
-    of the same sentence; what the audit has no verdict on is left out.
+    audit's claim that shares the most characters with it, a reference with the same reference of
+    the same sentence. Parts without a verdict of the audit are left out.
     """
     rows: list[dict[str, Any]] = []
     for outcome in labelled:
@@ -287,11 +308,11 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
             continue
         gold = outcome.case.get("labels")
         about = {"case_id": str(outcome.case["id"]), "question": str(outcome.case.get("query", ""))}
-        named = _gold_items(gold if isinstance(gold, dict) else {}, outcome)
-        labels = [("gold", True, judgement.iteration, *label) for label in named]
-        for each in outcome.judgements:
-            decision = each.entry.decision if each.entry else None
-            if decision is None or each.iteration is None:
+        gold_labels = _gold_items(gold if isinstance(gold, dict) else {}, outcome)
+        labels = [("gold", True, judgement.iteration, *label) for label in gold_labels]
+        for judged in outcome.judgements:
+            decision = judged.entry.decision if judged.entry else None
+            if decision is None or judged.iteration is None:
                 continue
             for label in decision.labels:
                 truth = _claim_truth({"label": label.label})
@@ -301,14 +322,15 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
                     and truth is not None
                 ):
                     place = label.target, label.start, label.end or 0, truth
-                    labels.append(("decision", not decision.machine_shown, each.iteration, *place))
+                    blind = not decision.machine_shown
+                    labels.append(("decision", blind, judged.iteration, *place))
         for source, blind, iteration, level, start, end, faulty in labels:
-            if found := _verdict_at(level, start, end, iteration):
+            if verdict := _verdict_at(level, start, end, iteration):
                 verdicts = {
                     "source": source,
                     "blind": blind,
                     "level": level,
-                    "found": found,
+                    "found": verdict,
                     "faulty": faulty,
                 }
                 rows.append(about | verdicts)
@@ -339,8 +361,8 @@ def _gold_items(
 
 
 def _verdict_at(level: str, start: int, end: int, iteration: Any) -> str:
-    """Return the audit's verdict on the claim or reference that shares most with this place; ""
-    where it has none.
+    """Return the audit's verdict on the claim or reference that overlaps a place most, or "" if
+    none does.
     """
     if level == "claim":
         placed = [
@@ -349,61 +371,58 @@ def _verdict_at(level: str, start: int, end: int, iteration: Any) -> str:
             if check.claim.start is not None
         ]
     else:
-        accused = [each for each in iteration.issues if each.rule == "misattributed_reference"]
+        flagged = [issue for issue in iteration.issues if issue.rule == "misattributed_reference"]
         placed = [
             (
                 (
                     "misattributed"
-                    if any(_places_overlap(citation, each) for each in accused)
+                    if any(_places_overlap(citation, issue) for issue in flagged)
                     else citation.status
                 ),
                 citation,
             )
             for citation in iteration.citation_audit.citations
         ]
-    shared = [(min(end, words.end) - max(start, words.start), found) for found, words in placed]
-    most, found = max(shared, key=lambda each: each[0], default=(0, ""))
-    return str(found) if most > 0 else ""
+    overlaps = [(min(end, part.end) - max(start, part.start), verdict) for verdict, part in placed]
+    most, verdict = max(overlaps, key=lambda overlap: overlap[0], default=(0, ""))
+    return str(verdict) if most > 0 else ""
 
 
-def _places_overlap(one: Any, other: Any) -> bool:
-    return other.start is not None and one.start < other.end and other.start < one.end
+def _places_overlap(citation: Any, issue: Any) -> bool:
+    return issue.start is not None and citation.start < issue.end and issue.start < citation.end
 
 
-ACCUSED = {
+FLAGGED_VERDICTS = {
     "claim": ("contradicted", "unsupported", "partial"),
     "reference": ("invalid", "misattributed"),
 }
 """Verdicts that say something is wrong."""
 
 
-def compare_items(frame: pd.DataFrame, level: str) -> MachineComparison:
-    """Compare the verdicts on claims or references with people's; each verdict stands in the table
-    of flags.
+def compare_parts(frame: pd.DataFrame, level: str) -> MachineComparison:
+    """Compare the verdicts on claims or references with people's; the flags are the verdicts
+    themselves.
     """
     rows = frame[frame["level"] == level]
-    accused = rows["found"].isin(ACCUSED[level])
+    flagged = rows["found"].isin(FLAGGED_VERDICTS[level])
     verdicts = rows["found"].map(lambda verdict: json.dumps([verdict]))
-    found = compare(
-        rows.assign(found=accused.map({True: "accused", False: "not accused"}), flags=verdicts),
-        accused="accused",
+    comparison = compare(
+        rows.assign(found=flagged.map({True: "flagged", False: "not flagged"}), flags=verdicts),
+        flagged="flagged",
     )
     truth = rows["faulty"].to_numpy(dtype=bool)
     by_verdict = {
-        str(name): _true_and_false(truth[(rows["found"] == name).to_numpy()])
+        str(name): _count_faulty_and_right(truth[(rows["found"] == name).to_numpy()])
         for name in rows["found"].unique()
     }
-    return found._replace(confusion=by_verdict)
+    return comparison._replace(confusion=by_verdict)
 
 
-# --- the miss rate
-# -----------------------------------------------------------------------------------------------
+# The miss rate
 
 
 class Stratum(NamedTuple):
-    """Answers that passed and were drawn with one probability: how many passed, how many of the
-    drawn are decided.
-    """
+    """Answers that passed and were drawn with the same probability."""
 
     name: str
     passed: int
@@ -412,31 +431,30 @@ class Stratum(NamedTuple):
 
 
 def miss_rate(strata: Sequence[Stratum]) -> AgreementEstimate:
-    """Return the share of faulty answers among those that pass, from spot checks; strata weigh by
-    what passed in them.
+    """Return the share of faulty answers among those that pass, from spot checks weighted by
+    stratum.
 
-    A stratum without a decision says nothing: it is left out, and ``why`` says what share of the
-    answers that is. The interval is the exact one of as many independent draws as give the same
-    variance.
+    A stratum without a decision is left out, and ``why`` says which share of the answers that is.
+    The interval is the exact one for as many independent draws as give the same variance.
     """
-    known = [each for each in strata if each.decided]
-    passed = sum(each.passed for each in strata)
+    known = [stratum for stratum in strata if stratum.decided]
+    passed = sum(stratum.passed for stratum in strata)
     if not known:
         return AgreementEstimate(None, why="no spot check is decided")
-    total = sum(each.passed for each in known)
+    total = sum(stratum.passed for stratum in known)
     value = variance = plain = 0.0
-    for each in known:
-        weight, rate = each.passed / total, each.faulty / each.decided
-        # a stratum without a fault still varies
-        softened = (each.faulty + 0.5) / (each.decided + 1)
+    for stratum in known:
+        weight, rate = stratum.passed / total, stratum.faulty / stratum.decided
+        # Without the half, a stratum that has no fault so far would have no variance.
+        softened = (stratum.faulty + 0.5) / (stratum.decided + 1)
         value += weight * rate
-        variance += weight**2 * softened * (1 - softened) / each.decided
+        variance += weight**2 * softened * (1 - softened) / stratum.decided
         plain += weight * softened
-    n = sum(each.decided for each in known)
+    n = sum(stratum.decided for stratum in known)
     effective = min(float(n), plain * (1 - plain) / variance) if len(known) > 1 else float(n)
     left = 1 - total / passed if passed else 0.0
     why = (
-        f"{left:.0%} of what passed is in strata without a decision and left out"
+        f"leaves out {left:.0%} of what passed, in strata without a decision"
         if left > 0.005
         else ""
     )
@@ -444,18 +462,18 @@ def miss_rate(strata: Sequence[Stratum]) -> AgreementEstimate:
 
 
 def draws_for_width(rate: AgreementEstimate, width: float) -> int | None:
-    """Return how many more decided spot checks bring the interval to this width, if the rate stays
-    as it is.
+    """Return how many more decided spot checks narrow the interval to this width if the rate stays
+    the same.
 
-    None before there is an estimate.
+    It's None before there is an estimate.
     """
     if (value := rate.value) is None:
         return None
     return bisect_left(
-        range(1_000_000), True, key=lambda more: _width(value, rate.n + more) <= width
+        range(1_000_000), True, key=lambda more: _interval_width(value, rate.n + more) <= width
     )
 
 
-def _width(rate: float, n: int) -> float:
+def _interval_width(rate: float, n: int) -> float:
     low, high = exact_bounds(math.floor(rate * n + 0.5), n)
     return high - low

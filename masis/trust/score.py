@@ -1,7 +1,7 @@
-"""The probability that an answer is faulty: a small regularised model of what the audit measured.
+"""The probability that an answer is faulty: a small regularized model of the audit's measurements.
 
-It is fitted on a team's own decisions and judged on questions it has not seen. Fitting needs
-scikit-learn; using a fitted score needs numpy alone.
+It is fitted on a team's own decisions and evaluated on questions that it hasn't seen. Fitting needs
+scikit-learn; using a fitted score needs only numpy.
 """
 
 from __future__ import annotations
@@ -28,17 +28,25 @@ FEATURES = (
     "must_look",
     "not_certified",
 )
-"""What a run measured, from its columns in the store: the built-in probability (as log odds), 1 -
-confidence, 1 - quality, disagreement of the judges, uncited sentences and invalid references (log
-of 1 + their number), the tier."""
+"""The features of a run, from its columns in the store.
+
+They are the built-in probability (as log odds), 1 - confidence, 1 - quality, the disagreement of
+the judges, uncited sentences and invalid references (log of 1 + their number), and the tier.
+"""
 
 FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "invalid", "tier")
 """The columns of runs that the features are computed from."""
 
 LEAST_DECISIONS, LEAST_OF_EACH, FOLDS = 60, 15, 5
+"""The fewest decisions, and the fewest faulty and right answers, to fit a score on; the
+cross-validation's folds.
+
+Chosen so that each fold holds at least three answers of either kind. Whether a fitted score beats
+the built-in order is measured on held-out questions and shown beside it.
+"""
 LEAST_ORDERED = 20
-"""Decided answers from which on orders are compared: of fewer, one answer moves a curve by more
-than 5 points.
+"""Orders are compared from this many decided answers on. With fewer, one answer moves a curve by
+more than 5 points.
 """
 """The least to fit a score on: decisions in all, faulty answers and as many right ones; folds of
 the cross-validation.
@@ -48,17 +56,17 @@ a fitted score does better than the built-in order is judged on held-out questio
 it."""
 
 STRENGTHS = (0.01, 0.1, 1.0)
-"""Inverse regularisation strengths tried; features are standardised."""
+"""The inverse regularization strengths to try; features are standardized."""
 
 
 def features(columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return the features of runs, shape (runs, features), from their columns; what is unknown
-    counts as doubtful.
+    """Return the features of runs, shape (runs, features), from their columns; unknown values count
+    as doubtful.
     """
 
     def numbers(name: str, unknown: float) -> Floats:
         values = np.array(
-            [np.nan if each is None else each for each in np.ravel(columns[name]).tolist()],
+            [np.nan if value is None else value for value in np.ravel(columns[name]).tolist()],
             dtype=float,
         )
         return np.where(np.isnan(values), unknown, values)
@@ -80,12 +88,12 @@ def features(columns: Mapping[str, ArrayLike]) -> Floats:
 
 
 def probabilities(score: FaultScore, columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return the probability of fault of runs; the built-in one where no score was fitted (version
+    """Return the probability of fault of runs; the built-in one if no score is fitted (version
     0).
     """
     if not score.version:
         return np.array(
-            [1.0 if each is None else each for each in np.ravel(columns["likely"]).tolist()],
+            [1.0 if value is None else value for value in np.ravel(columns["likely"]).tolist()],
             dtype=float,
         )
     standard = (features(columns) - np.array(score.means)) / np.array(score.scales)
@@ -95,7 +103,7 @@ def probabilities(score: FaultScore, columns: Mapping[str, ArrayLike]) -> Floats
 
 
 class FittedScore(NamedTuple):
-    """A score, and for each decision the probability that a model gave which had not seen its
+    """A fitted score, and each decision's probability from the model that hadn't seen its
     question.
     """
 
@@ -106,17 +114,22 @@ class FittedScore(NamedTuple):
 def fit(
     columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any]
 ) -> FittedScore:
-    """Fit a score on settled decisions, cross-validated by question: one is never on both sides of
-    a split.
+    """Fit a score on settled decisions, cross-validated by question.
 
-    ``columns`` are those of ``FITTED_ON``, of the runs decided about. Raises
-    InputError where there are too few decisions, faulty or right answers, or questions.
+    A question is never on both sides of a split, because answers to one question resemble each
+    other.
+
+    Args:
+        columns: The columns ``FITTED_ON`` of the runs that were decided.
+        faulty: Whether each answer is faulty.
+        questions: The question of each answer.
+
+    Raises:
+        InputError: There are too few decisions, faulty or right answers, or questions.
+
     """
-    truth, groups, found = (
-        np.asarray(faulty, dtype=bool),
-        codes(np.asarray(questions)),
-        features(columns),
-    )
+    truth, groups = np.asarray(faulty, dtype=bool), codes(np.asarray(questions))
+    values = features(columns)
     least = min(int(truth.sum()), int((~truth).sum()))
     if (
         len(truth) < LEAST_DECISIONS
@@ -127,17 +140,18 @@ def fit(
             f"{len(truth)} settled decisions with {int(truth.sum())} faulty answers are too few for"
             " a score",
             hint=(
-                f"It takes {LEAST_DECISIONS}, at least {LEAST_OF_EACH} of them faulty and as many"
-                f" right, on {2 * FOLDS} questions. Until then the built-in order is used."
+                f"You need {LEAST_DECISIONS} decisions on {2 * FOLDS} questions, at least"
+                f" {LEAST_OF_EACH} of them faulty and as many right. Until then the built-in order"
+                " is used."
             ),
         )
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss, roc_auc_score
     from sklearn.model_selection import StratifiedGroupKFold
 
-    means, scales = found.mean(0), found.std(0)
+    means, scales = values.mean(0), values.std(0)
     scales[scales < 1e-9] = 1.0
-    standard = (found - means) / scales
+    standard = (values - means) / scales
     splits = list(
         StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED).split(standard, truth, groups)
     )
@@ -177,8 +191,8 @@ def fit(
 
 
 class Reliability(NamedTuple):
-    """Answers of similar probability: the mean predicted, the observed share of faulty ones, how
-    many there are.
+    """Answers of similar probability: the mean predicted, the observed share of faulty ones, and
+    their number.
     """
 
     predicted: float
@@ -190,8 +204,8 @@ MAX_BINS, LEAST_IN_BIN = 10, 10
 
 
 def reliability(truth: NDArray[np.bool_], predicted: Floats) -> list[Reliability]:
-    """Return the reliability curve: bins of equally many answers; equal predictions are never torn
-    apart.
+    """Return the reliability curve over bins of about equal size; equal predictions stay in one
+    bin.
     """
     return [
         Reliability(float(predicted[part].mean()), float(truth[part].mean()), len(part))
@@ -213,21 +227,22 @@ def calibration_error(truth: NDArray[np.bool_], predicted: Floats) -> float:
     """Return the expected calibration error: the mean distance of predicted and observed over the
     bins, by size.
     """
-    return _distance(_bins(predicted), truth, predicted)
+    return _calibration_distance(_bins(predicted), truth, predicted)
 
 
 def error_floor(predicted: Floats) -> float:
-    """Return the calibration error that a perfect score stays under in 95 of 100 sets of these
+    """Return the calibration error that a perfect score would stay under in 95 of 100 sets of these
     answers.
     """
     draws, bins = np.random.default_rng(SEED), _bins(predicted)
     errors = [
-        _distance(bins, draws.random(len(predicted)) < predicted, predicted) for _ in range(100)
+        _calibration_distance(bins, draws.random(len(predicted)) < predicted, predicted)
+        for _ in range(100)
     ]
     return float(np.percentile(errors, 95))
 
 
-def _distance(
+def _calibration_distance(
     bins: Sequence[NDArray[np.int64]], truth: NDArray[np.bool_], predicted: Floats
 ) -> float:
     apart = sum(abs(float(predicted[part].sum()) - float(truth[part].sum())) for part in bins)
@@ -235,8 +250,9 @@ def _distance(
 
 
 def yield_curve(truth: NDArray[np.bool_], order_by: Floats) -> list[tuple[float, float]]:
-    """Return (share of cases read, share of faults found) reading the highest first; ties are read
-    in random order.
+    """Return points (share of cases read, share of faults found), reading the highest values first.
+
+    Ties are read in random order, so the curve is interpolated across them.
     """
     _, place = np.unique(-order_by, return_inverse=True)
     counts, faults = np.bincount(place).astype(float), np.bincount(place, truth.astype(float))

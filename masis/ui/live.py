@@ -46,7 +46,7 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
 
 def waits_for(what: str, job_id: str, running: bool) -> str:
     """Say what a job under way waits for: others ahead of it, or a worker; "" where it runs."""
-    if ahead := served_jobs().ahead(job_id):
+    if ahead := served_jobs().count_ahead(job_id):
         return f"{count_noun(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."
     return "" if running else "Waiting for a worker to start it."
 
@@ -105,7 +105,7 @@ def draw_task(
         served_workbench().access.require(actor(), takes)
         task.stop()
 
-    st.progress(task.share, text=escape_markdown(task.says))
+    st.progress(task.share, text=escape_markdown(task.progress_text))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(says, width="stretch")
         label = "Stopping" if task.stopping else f"Stop the {what}"

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.running import Masis, case, desk, lines
 
 NO_VERDICT = (
-    "verdict: is 'aprove', which is no verdict. Use one of approve, override, reject, escalate."
+    "verdict: is 'aprove', which isn't a verdict. Use one of approve, override, reject, escalate."
 )
 
 
@@ -53,7 +53,7 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     assert "Why a person should look" in shown
     refused = masis("decide", "a", "approve", *at)
     assert refused.exit_code == 1
-    assert "Read them, then say acknowledge=True (--acknowledge)." in refused.stderr
+    assert "Read them, then set acknowledge=True (--acknowledge)." in refused.stderr
     decided = masis(
         "decide",
         "a",

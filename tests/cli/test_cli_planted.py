@@ -61,4 +61,4 @@ def test_without_an_approved_answer_the_error_says_what_makes_one(
     Workbench.open(database).close()
     done = masis("planted", "add", "1", "--db", database)
     assert done.exit_code != 0
-    assert "Approve some first" in done.stderr
+    assert "Approve some answers unchanged first" in done.stderr

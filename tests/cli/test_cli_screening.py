@@ -139,7 +139,7 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
     nothing = masis("screening", "further", whole.id, "--db", database)
     assert nothing.exit_code == 1
     assert (
-        f"no further query would help: all {len(whole.grades)} abstracts of its sources are graded"
+        f"further queries wouldn't find more: all {len(whole.grades)} abstracts of its sources are graded"
         in nothing.stderr
     )
     # nor in the same file again
@@ -151,7 +151,7 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
     workbench.close()
     unknown = masis("screening", "further", "earlier", "--db", database)
     assert unknown.exit_code == 1
-    assert "the records of export.ris, which it searched, are not stored" in unknown.stderr
+    assert "the records of export.ris, which it searched, aren't stored" in unknown.stderr
     assert "masis screening further earlier FILE" in unknown.stderr
 
 

@@ -637,7 +637,7 @@ def test_a_body_of_lines_and_a_list_of_cases_are_read_alike(tmp_path: Path) -> N
 
 def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "w.db")
-    look = workbench.imports.look(
+    look = workbench.imports.preview(
         Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f"
     )
     workbench.close()

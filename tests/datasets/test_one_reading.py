@@ -114,7 +114,7 @@ def by_read_cases(path: Path, names: FieldMap) -> Outcome:
 def by_page(path: Path, names: FieldMap) -> Outcome:
     """What the page of imports shows before it imports."""
     workbench = Workbench.open(path.parent / "page.db")
-    look = workbench.imports.look(
+    look = workbench.imports.preview(
         ADA, path.rename(path.parent / "held"), None, names, name=path.name
     )
     (path.parent / "held").rename(path)

@@ -361,7 +361,7 @@ def test_the_service_names_the_sheets(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "w.db")
     assert workbench.imports.sheets_of(ADA, path, name="f.xlsx") == ["Sheet 1", "Sheet 2"]
     assert workbench.imports.sheets_of(ADA, csv_file(tmp_path, "a,b\n"), name="f.csv") == []
-    look = workbench.imports.look(ADA, path, name="f.xlsx", sheet="2")
+    look = workbench.imports.preview(ADA, path, name="f.xlsx", sheet="2")
     assert len(look.cases) == 1
     workbench.close()
 

@@ -254,7 +254,7 @@ from masis.cli import main
 from masis.schema.actor import Actor
 from masis.services import Workbench
 file = sys.argv[1]
-look = Workbench.open(Path(file + ".db")).imports.look(Actor(name="Ada"), Path(file), name=Path(file).name)
+look = Workbench.open(Path(file + ".db")).imports.preview(Actor(name="Ada"), Path(file), name=Path(file).name)
 print(*look.problems, sep="\\n")
 try:
     main(["import", file, "--db", file + ".db"])

@@ -170,7 +170,7 @@ def test_a_body_of_line_breaks_is_looked_at_in_little_memory(bench: Workbench) -
     for size in (1_000_000, 4_000_000):
         body = b"\n" * size
         tracemalloc.start()
-        assert IngestionService(bench.store).look_at("ndjson", body, source).cases == 0
+        assert IngestionService(bench.store).inspect_body("ndjson", body, source).cases == 0
         peaks.append(tracemalloc.get_traced_memory()[1] / size)
         tracemalloc.stop()
     assert max(peaks) < 3, "bytes for each byte that was sent"

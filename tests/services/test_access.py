@@ -140,9 +140,11 @@ CALLS: dict[str, Call] = {
     ),
     "imports.formats_of": lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl"),
     "imports.sheets_of": lambda desk, who: desk.imports.sheets_of(who, FILE, name="a.jsonl"),
-    "imports.look": lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl"),
+    "imports.preview": lambda desk, who: desk.imports.preview(who, FILE, name="a.jsonl"),
     "imports.add_file": lambda desk, who: list(desk.imports.add_file(who, FILE, name="a.jsonl")),
-    "lake.bring_in": lambda desk, who: desk.lake.bring_in(who, str(FILE.parent), needs_review=True),
+    "lake.import_cases": lambda desk, who: desk.lake.import_cases(
+        who, str(FILE.parent), needs_review=True
+    ),
     "screenings.cancel": lambda desk, who: desk.screenings.cancel(who, "s"),
     "screenings.override": lambda desk, who: desk.screenings.override(
         who, "s", "a", "recommendation", "keep", reason="r"
@@ -153,7 +155,7 @@ CALLS: dict[str, Call] = {
     "versions.fill_evidence": lambda desk, who: desk.versions.fill_evidence(
         who, "case-1", {"1": "Text."}
     ),
-    "screenings.take_labels": lambda desk, who: desk.screenings.take_labels(who, "s", []),
+    "screenings.import_labels": lambda desk, who: desk.screenings.import_labels(who, "s", []),
     "screenings.agree": lambda desk, who: desk.screenings.agree(who, "s", "a"),
     "screenings.begin_further": lambda desk, who: desk.screenings.begin_further(who, "s", 1),
     "screenings.search_further": lambda desk, who: desk.screenings.search_further(who, "s"),

@@ -137,15 +137,15 @@ def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_file
         (("case-0", "reject"), InputError,
          "reason: a reason is missing: to reject needs one. Use one of fabricated_citation"),
         (("case-0", "approve", {"corrected_answer": "x"}), InputError,
-         "corrected_answer: a corrected answer is only used to override"),
+         "corrected_answer: a corrected answer needs the verdict override"),
         (("case-0", "aprove"), InputError, "verdict: is 'aprove'"),
         (("case-0", "rejected", {"reason": "unsupported"}), InputError,
-         "verdict: is 'rejected', which is no verdict. Use one of approve, override, reject, escalate"),
+         "verdict: is 'rejected', which isn't a verdict. Use one of approve, override, reject, escalate"),
         (("case-0", "approve", {"iteration": 2}), InputError, "iteration: is 2. The audit has answers 1 to 1"),
         (("nobody", "approve"), UnknownRecord, "there is no case 'nobody'"),
         (("case-0", "approve", {"version": 0}), StaleVersion, "case-0"),
         (("case-0", "approve", {"labels": [{"text": "grey", "label": ""}]}), None, ""),
-        (("case-0", "approve", {"labels": [{"text": "blue", "label": "x"}]}), InputError, "stands nowhere"),
+        (("case-0", "approve", {"labels": [{"text": "blue", "label": "x"}]}), InputError, "isn't in the answer"),
         (("case-0", "approve", {"labels": [{"text": "It", "label": "x"}]}), InputError, "more than once"),
         (("case-0", "approve", {"labels": ["grey"]}), InputError, "labels[0]: is text"),
     ],
@@ -211,7 +211,7 @@ def test_labels_are_added_to_ones_own_decision_by_a_further_entry(desk: Desk) ->
         first.decision.verdict,
         first.decision.reason,
     )
-    with pytest.raises(InputError, match="'nonsense' is no label type"):
+    with pytest.raises(InputError, match="'nonsense' isn't a label type"):
         desk.label("case-0", [{"label": "nonsense", "severity": "high"}])
 
 
@@ -237,7 +237,7 @@ def test_a_file_gives_a_result_a_row_and_a_dry_run_records_nothing(desk: Desk) -
     assert [str(each.error)[:30] for each in done if each.error] == [
         "verdict: is 'aprove', which is",
         "there is no case 'nobody'. `ma",
-        "colour: is no part of a decisi",
+        "colour: isn't a field of a dec",
     ]
     assert [entry.decision.reviewer for entry in reversed(desk.log()) if entry.decision] == [
         "Ada",
@@ -395,7 +395,8 @@ def test_a_reason_of_one_word_is_a_code_or_refused_with_those_there_are(
         assert entry.decision.reason == recorded
         return
     with pytest.raises(
-        InputError, match=r"no reason to reject\. Use one of fabricated_citation, .*'other: \.\.\.'"
+        InputError,
+        match=r"isn't a reason to reject\. Use one of fabricated_citation, .*'other: \.\.\.'",
     ):
         desk.decide("case-0", "reject", reason=reason)
 

@@ -45,7 +45,7 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
         raise RuntimeError("a file of it is missing")
 
     monkeypatch.setattr(api_roles, f"Offline{role.capitalize()}", broken)
-    found = {each.name: each for each in health.role_health(Settings())}
+    found = {each.name: each for each in health.check_roles(Settings())}
     # an offline part that is broken breaks its role wherever it is used
     assert "RuntimeError: a file of it is missing" in found[role].message
     assert found[role].hint
@@ -53,7 +53,7 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
-    found = {each.name: each for each in health.role_health(Settings(critic="nobody:x"))}
+    found = {each.name: each for each in health.check_roles(Settings(critic="nobody:x"))}
     assert [name for name, each in found.items() if not each.ok] == ["critic"]
     assert "nobody" in found["critic"].message
 
@@ -68,7 +68,7 @@ def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.Mon
             "critic": "here:c",
             "reviser": "here:a",
         }
-        found = health.models_asked(
+        found = health.probe_models(
             Settings.model_validate({"providers": table, "max_retries": 0, **models})
         )
     failed = [item for item in found if not item.ok]
@@ -99,7 +99,7 @@ def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
 ) -> None:
     absent = (health.Integration("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
-    (found,) = health.integrations(Settings(telemetry="otlp"), try_them=False)
+    (found,) = health.check_integrations(Settings(telemetry="otlp"), try_them=False)
     assert not found.ok
     assert "telemetry = otlp asks for it" in found.message
     assert "pip install '.[otel]'" in found.hint
@@ -110,7 +110,7 @@ def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch)
         raise OSError("no such file")
 
     monkeypatch.setattr(health, "screen_abstracts", broken)
-    assert not health.evidence_critic().ok
+    assert not health.check_evidence_critic().ok
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], he
         monkeypatch.setattr(
             health, "INTEGRATIONS", (health.Integration("Door", "extra", "a_library", "a_library"),)
         )
-        return next(iter(health.integrations(Settings(), try_them=True)))
+        return next(iter(health.check_integrations(Settings(), try_them=True)))
 
     return tried
 
@@ -150,7 +150,7 @@ def test_a_door_that_hangs_is_given_up(
 def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = (health.Integration("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
-    found = list(health.integrations(Settings(), try_them=True))
+    found = list(health.check_integrations(Settings(), try_them=True))
     assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [
         (True, True, True)
     ]
@@ -182,7 +182,7 @@ def test_a_database_that_takes_no_write_is_found(
     assert named(bench, "writing") == HealthItem("writing", True, "a write was made")
     with monkeypatch.context() as patched:
         patched.setattr(connections, "connect", read_only)
-        found = health.of_writing(bench.store)
+        found = health.check_writing(bench.store)
     assert not found.ok
     assert "readonly" in found.message
     assert "make room on the disk" in found.hint
@@ -192,7 +192,7 @@ def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.Monk
     monkeypatch.setattr("masis.store.core.health.WRITE_WITHIN_MS", 50)
     other = connections.connect(bench.database)
     other.execute("BEGIN IMMEDIATE")
-    found = health.of_writing(bench.store)
+    found = health.check_writing(bench.store)
     other.close()
     assert found == HealthItem("writing", True, "another program writes to it just now")
 

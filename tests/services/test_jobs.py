@@ -112,7 +112,7 @@ def first_case(workbench: Workbench) -> str:
 
 
 def over(jobs: Jobs, *case_ids: str) -> None:
-    until(lambda: not any(jobs.auditing(case_id) for case_id in case_ids), "the audits")
+    until(lambda: not any(jobs.is_auditing(case_id) for case_id in case_ids), "the audits")
 
 
 def batch_over(jobs: Jobs) -> None:
@@ -126,7 +126,7 @@ def test_an_audit_runs_under_the_id_named_at_the_start_and_only_once(
     pool.hold()
     run_id = jobs.audit(ADA, case_id, Settings(max_iterations=1, strictness="strict"))
     assert jobs.audit(ADA, case_id) == run_id
-    assert jobs.auditing(case_id)
+    assert jobs.is_auditing(case_id)
     assert jobs.get(run_id) is not None
     pool.let_go()
     over(jobs, case_id)
@@ -160,9 +160,9 @@ def test_a_cancelled_audit_ends_before_its_next_step(
     pool.hold()
     run_id = jobs.audit(ADA, case_id)
     until(lambda: pool.begun, "the worker")
-    assert not jobs.cancelling("audit", run_id)
+    assert not jobs.is_cancelling("audit", run_id)
     jobs.cancel(ADA, "audit", case_id)
-    assert jobs.cancelling("audit", run_id)
+    assert jobs.is_cancelling("audit", run_id)
     over(jobs, case_id)
     assert workbench.runs.get(run_id).termination_reason == "cancelled"
 
@@ -176,14 +176,14 @@ def test_what_waits_is_removed_from_the_queue_and_never_begins(
     runs = [jobs.audit(ADA, case_id) for case_id in ids[:3]]
     screenings = [jobs.screen(ADA, ASKED, (SOURCE,)) for _ in range(3)]
     until(lambda: len(pool.begun) == 2, "both kinds")
-    assert [jobs.ahead(run) for run in runs] == [None, 0, 1]
-    assert [jobs.ahead(each) for each in screenings] == [None, 0, 1]
+    assert [jobs.count_ahead(run) for run in runs] == [None, 0, 1]
+    assert [jobs.count_ahead(each) for each in screenings] == [None, 0, 1]
     jobs.cancel(ADA, "audit", ids[1])
     jobs.cancel(ADA, "screening", screenings[1])
     assert jobs.get(runs[1]) is jobs.get(screenings[1]) is None
-    assert (jobs.ahead(runs[2]), jobs.ahead(screenings[2])) == (0, 0)
+    assert (jobs.count_ahead(runs[2]), jobs.count_ahead(screenings[2])) == (0, 0)
     assert jobs.failure("audit", ids[1]) is None
-    assert "before it began" in (jobs.failure("screening", screenings[1]) or "")
+    assert "before it started" in (jobs.failure("screening", screenings[1]) or "")
     pool.let_go()
     over(jobs, *ids[:3])
     until(lambda: not any(map(jobs.get, screenings)), "the screenings")
@@ -207,9 +207,9 @@ def test_an_audit_by_another_process_is_found_and_asked_to_stop(
         settings=Settings().of_audit(),
     )
     assert jobs.audit(ADA, case.id) == "elsewhere"
-    assert not jobs.auditing(case.id)
+    assert not jobs.is_auditing(case.id)
     jobs.cancel(ADA, "audit", case.id)
-    assert jobs.cancelling("audit", "elsewhere")
+    assert jobs.is_cancelling("audit", "elsewhere")
 
 
 def test_a_resumed_screening_keeps_its_own_settings_and_reaches_its_sources_as_the_workbench_does_now(
@@ -478,7 +478,7 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
         os.kill(workers[0].pid, signal.SIGKILL)
         over(jobs, "long")
         assert workbench.runs.summary(run_id).state == "interrupted"
-        assert "was killed by signal 9. What it had finished is stored: resume it." in (
+        assert "was killed by signal 9. Its finished steps are stored. Resume it." in (
             jobs.failure("audit", "long") or ""
         )
         assert jobs.resume_audit(ADA, run_id) == run_id

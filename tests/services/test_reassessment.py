@@ -82,7 +82,7 @@ def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing
 ) -> None:
     head = old.store.decisions.head()
     found = old.reassessment.run(Actor(name=""))
-    assert (found.total, found.done, found.to_review, found.to_accepted, found.left) == (
+    assert (found.total, found.done, found.to_review, found.to_accepted, found.skipped) == (
         4,
         4,
         1,

@@ -77,14 +77,14 @@ def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench:
     [
         (issue(start=GREY + 1, end=GREY + 7), "has 'rey 🌉 ', not 'grey 🌉'"),
         (issue(text="gray 🌉"), "not 'gray 🌉'"),
-        (issue(start=0, end=900), "0 to 900 are no words of the answer, which has 48 characters"),
-        (issue(start=-6, end=-1), "no words of the answer"),
-        (issue(start=GREY, end=GREY, text=""), "no words of the answer"),
+        (issue(start=0, end=900), "0 to 900 aren't a range of the answer, which has 48 characters"),
+        (issue(start=-6, end=-1), "aren't a range of the answer"),
+        (issue(start=GREY, end=GREY, text=""), "aren't a range of the answer"),
         (
             issue(label="rude"),
-            "'rude' is no label type of version 0. There are: fabricated citation, unsupported",
+            "'rude' isn't a label type of version 0. There are: fabricated citation, unsupported",
         ),
-        (whole(label=""), "'' is no label type"),
+        (whole(label=""), "'' isn't a label type"),
     ],
 )
 def test_an_issue_on_other_words_than_those_of_the_answer_is_refused(
@@ -98,7 +98,7 @@ def test_an_issue_on_other_words_than_those_of_the_answer_is_refused(
 def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Workbench) -> None:
     with pytest.raises(InputError, match="at characters 41 to 47"):
         decide(workbench, issue(start=41, end=47), iteration=1)
-    with pytest.raises(InputError, match="no words of the answer, which has 41 characters"):
+    with pytest.raises(InputError, match="aren't a range of the answer, which has 41 characters"):
         decide(workbench, issue(), iteration=2)
     red = REVISION.index("red")
     assert (
@@ -149,7 +149,7 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
             "verdict": "approve",
         }
     )
-    with pytest.raises(InputError, match="no label type"):
+    with pytest.raises(InputError, match="isn't a label type"):
         workbench.reviews.adjudicate(
             CLEO, final.model_copy(update={"labels": (issue(label="rude"),)})
         )

@@ -96,7 +96,7 @@ def test_by_itself_only_a_small_file_is_rewritten_since_others_wait_meanwhile(
 ) -> None:
     old(bench)
     bench.settings = Settings(retention_auto=True)
-    monkeypatch.setattr("masis.services.maintenance.retention.QUIETLY_SHRUNK", most)
+    monkeypatch.setattr("masis.services.maintenance.retention.MAX_AUTO_SHRINK_BYTES", most)
     asked = threading.Event()
     monkeypatch.setattr(bench.store, "shrink", lambda *_, **__: asked.set())
     working = start_automatic(bench.retention, bench.settings, every=timedelta(days=1))

@@ -283,10 +283,10 @@ def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_ag
             reason="Read.",
         )
     grader, ada, bob = desk.drifts()
-    assert (grader.who, grader.what) == ("Grader scripted", "5 changed of 65 judged")
+    assert (grader.name, grader.counts) == ("Grader scripted", "5 changed of 65 judged")
     assert grader.drift.usual == 0.0
-    assert (ada.who, ada.what) == ("Ada", "0 changed of 60 judged")
-    assert (bob.who, bob.what) == ("Bob", "5 changed of 5 judged")
+    assert (ada.name, ada.counts) == ("Ada", "0 changed of 60 judged")
+    assert (bob.name, bob.counts) == ("Bob", "5 changed of 5 judged")
 
 
 def values(desk: Desk) -> list[float]:
@@ -359,7 +359,7 @@ def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Pa
 def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
-    assert [series.who for series in desk.drifts()] == ["Grader scripted", "Ada"]
+    assert [series.name for series in desk.drifts()] == ["Grader scripted", "Ada"]
     done = desk.bench.retention.purge(
         ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command"
     )
@@ -502,7 +502,7 @@ def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
         desk.plan_again("nowhere", {})
     made_from_a_file = found.model_copy(update={"id": "file", "retrievers": ("found.ris",)})
     desk.store_screening(ADA, made_from_a_file, corpus())
-    with pytest.raises(InputError, match="are not stored"):
+    with pytest.raises(InputError, match="aren't stored"):
         desk.plan_again("file", {})
 
 
@@ -709,7 +709,7 @@ def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path
     records = [
         each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)
     ]
-    assert workbench.screenings.take_labels(ADA, found.id, records) == (1, 1, 1, 1)
+    assert workbench.screenings.import_labels(ADA, found.id, records) == (1, 1, 1, 1)
     opened = workbench.screenings.open(found.id)
     assert opened.screening.kept == ()
     grade = opened.screening.grade("t")
@@ -717,4 +717,4 @@ def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path
         "person",
         "Ada: Decided in Rayyan.",
     )
-    assert workbench.screenings.take_labels(ADA, found.id, [AWAY], every="keep").changed == 1
+    assert workbench.screenings.import_labels(ADA, found.id, [AWAY], every="keep").changed == 1

@@ -121,7 +121,7 @@ def test_times_of_decisions_and_of_adjudications_are_kept_apart(workbench: Workb
     workbench.reviews.adjudicate(
         CLEO, Decision.model_validate({**final, "extra": {"seconds": 90.0}})
     )
-    found = workbench.trust.together(CLEO)
+    found = workbench.trust.team_stats(CLEO)
     assert (found.seconds, found.adjudication_seconds) == (30.0, 90.0)
 
 
@@ -149,10 +149,12 @@ def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_i
     lease = workbench.team.claim_next(BEN, ALL)
     assert lease.case_id == "case-4"
     assert workbench.team.next_open(CLEO, ALL) is None
-    why = workbench.team.why_empty(CLEO, ALL)
+    why = workbench.team.explain_empty_queue(CLEO, ALL)
     assert Counter(lease.reviewer for lease in why.held) == {"Ada": 4, "Ben": 1}
     assert (why.waiting, why.decided, why.skipped, why.elsewhere) == (5, 0, 0, 0)
-    assert workbench.team.why_empty(CLEO, CaseFilter(text="nothing has this")).elsewhere == 5
+    assert (
+        workbench.team.explain_empty_queue(CLEO, CaseFilter(text="nothing has this")).elsewhere == 5
+    )
 
 
 # skips, assignments, tags, comments
@@ -203,7 +205,9 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(
         "case-1",
         "case-2",
     ]
-    assert workbench.team.why_empty(ADA, CaseFilter(assignees=("Ben",))).assigned == {"Ben": 2}
+    assert workbench.team.explain_empty_queue(ADA, CaseFilter(assignees=("Ben",))).assigned == {
+        "Ben": 2
+    }
     assert workbench.team.loads() == {"Ben": 2}
     workbench.team.unassign(ADA, ["case-0"], ["Ben"])
     workbench.team.untag(BEN, ["case-1"], ["dosage"])
@@ -472,8 +476,8 @@ def adjudicate(
     [
         (("approve", "reject"), "approve", {}, ""),
         (("reject", "escalate"), "approve", {}, "no reviewer approved the answer"),
-        (("approve", "reject"), "escalate", {}, "every verdict but an approval needs one"),
-        (("reject", "reject"), "approve", {}, "it replaces a verdict that stands"),
+        (("approve", "reject"), "escalate", {}, "every verdict except an approval needs one"),
+        (("reject", "reject"), "approve", {}, "it replaces a verdict in force"),
         (("reject", "reject"), "approve", {"reason": "It holds"}, ""),
         (
             ("approve", "reject"),
@@ -689,7 +693,7 @@ def test_a_blind_reviewer_s_queue_has_the_accepted_cases_too_so_that_its_length_
         decided.append(lease.case_id)
         decide(workbench, ADA, lease.case_id)
     assert "case-99" in decided
-    assert workbench.team.why_empty(ADA, CaseFilter()).decided == before + 1
+    assert workbench.team.explain_empty_queue(ADA, CaseFilter()).decided == before + 1
 
 
 def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(

@@ -82,8 +82,8 @@ def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(
     assert workbench.store.cases.get("case-1") == before
     assert workbench.store.cases.get("case-1@2") == newer
     assert (state(workbench, "case-1"), state(workbench, "case-1@2")) == ("superseded", "new")
-    assert workbench.versions.around(newer) == ("case-1", None)
-    assert workbench.versions.around(before) == (None, "case-1@2")
+    assert workbench.versions.neighbours(newer) == ("case-1", None)
+    assert workbench.versions.neighbours(before) == (None, "case-1@2")
     assert workbench.store.decisions.verify().intact
     assert not workbench.store.decisions.check_subjects().broken
 
@@ -208,7 +208,7 @@ def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: W
     claimed = {"id": "other", "digest": "0" * 64, "number": 2}
     case = a_case("claims", supersedes=claimed)
     workbench.cases.add(ADA, [case])
-    assert workbench.versions.around(workbench.store.cases.get("claims")) == (None, None)
+    assert workbench.versions.neighbours(workbench.store.cases.get("claims")) == (None, None)
     assert state(workbench, "other") == "needs_review"
 
 

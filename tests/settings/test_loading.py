@@ -10,7 +10,7 @@ import pytest
 from masis.errors import SettingsError
 from masis.settings import LoadedSettings, SettingOrigin, Settings, config_file, database_path, load
 from masis.settings.names import YAML_KEYS
-from masis.settings.sources import SHOWN, WEIGHTS
+from masis.settings.sources import MAX_SHOWN_PROBLEMS, WEIGHTS
 
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 
@@ -150,7 +150,7 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
 
 def test_of_many_faults_the_first_are_reported_and_the_others_counted(tmp_path: Path) -> None:
     told = refused("\n".join(f"zz{number} = 1" for number in range(30)), tmp_path)
-    assert len(told) == SHOWN + 1
+    assert len(told) == MAX_SHOWN_PROBLEMS + 1
     assert told[-1] == "and 10 more."
 
 

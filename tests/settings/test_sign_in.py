@@ -187,14 +187,14 @@ def test_a_session_that_was_ended_is_nobody_s_also_after_a_restart_and_others_go
     team: SignIn, tmp_path: Path
 ) -> None:
     kept: dict[str, float] = {}
-    team.keep_ended({}, kept.__setitem__)
+    team.load_ended_sessions({}, kept.__setitem__)
     ended, other = team.claims_of("Bo"), team.claims_of("Bo")
     team.end(ended)
     assert team.actor(ended) is None
     assert team.actor(other) is not None
     again = SignIn(tmp_path / "people.toml")
     assert again.actor(ended) is not None
-    again.keep_ended(kept, kept.__setitem__)
+    again.load_ended_sessions(kept, kept.__setitem__)
     assert again.actor(ended) is None
     assert again.actor(other) is not None
 

@@ -29,7 +29,7 @@ from masis.errors import (
     StoreError,
 )
 from masis.services.maintenance.backups import BackupService, make_if_due
-from masis.services.maintenance.health import of_backups
+from masis.services.maintenance.health import check_backups
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import backup, connections, guards, migrations
@@ -452,15 +452,19 @@ def test_a_backup_is_made_when_it_is_due_and_health_says_where_none_was(
     fill_with(store, range(1))
     service, at = BackupService(store), datetime(2026, 1, 1, tzinfo=UTC)
     settings = Settings(backup_folder=str(tmp_path / "made" / "here"), backup_hours=24)
-    [item] = of_backups(service, settings, at)
+    [item] = check_backups(service, settings, at)
     assert not item.ok
     assert "there is none" in item.message
     assert make_if_due(service, settings, at) is not None
     assert make_if_due(service, settings, at + timedelta(hours=23)) is None
-    assert [each.ok for each in of_backups(service, settings, at + timedelta(hours=47))] == [True]
-    assert [each.ok for each in of_backups(service, settings, at + timedelta(hours=49))] == [False]
+    assert [each.ok for each in check_backups(service, settings, at + timedelta(hours=47))] == [
+        True
+    ]
+    assert [each.ok for each in check_backups(service, settings, at + timedelta(hours=49))] == [
+        False
+    ]
     assert make_if_due(service, settings, at + timedelta(hours=24)) is not None
-    assert list(of_backups(service, Settings())) == []
+    assert list(check_backups(service, Settings())) == []
 
 
 def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(

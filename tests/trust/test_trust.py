@@ -27,8 +27,8 @@ from masis.services.trust.guarantees import REVIEW_SETTINGS
 from masis.services.trust.service import TrustFilter, TrustService
 from masis.services.trust.summary import (
     agreement_summary,
-    figure,
-    in_words,
+    agreement_text,
+    figure_text,
     interval_text,
     short_answers,
 )
@@ -38,21 +38,21 @@ from masis.trust.agreement import (
     AgreementEstimate,
     Patterns,
     UnitCounts,
-    agreement,
     cohen_kappa,
     gwet_ac1,
     krippendorff_alpha,
-    pairs,
+    measure_agreement,
     pairwise_agreement,
+    reviewer_pairs,
     share,
     span_f1,
 )
 from masis.trust.guarantee import (
-    ALARM,
+    ALARM_EVIDENCE,
     draws_needed,
     evidence_against,
     least_tolerance,
-    loosest,
+    loosest_valid,
     thresholds_for,
     try_thresholds,
     upper_bound,
@@ -104,12 +104,12 @@ def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(
     assert found.answers.recall.value == pytest.approx(4 / 5)
     assert found.answers.kappa.value == pytest.approx(0.5)
     assert found.answers.constant == pytest.approx(7 / 12)
-    assert found.left == (1, 1, 0)
+    assert found.excluded == (1, 1, 0)
     assert found.seen.n == 1
     flags = {flag.name: flag for flag in found.answers.flags}
     assert (flags["invalid_reference"].flagged, flags["invalid_reference"].precision.n) == (6, 6)
     assert reviewed.trust.compare(ADA, TrustFilter(blind_only=False)).answers.n == 13
-    assert set(found.by["field"]) == {"Engineering"}
+    assert set(found.breakdowns["field"]) == {"Engineering"}
     assert reviewed.trust.compare(ADA, TrustFilter(field="Law")).answers.n == 0
     assert reviewed.trust.compare(ADA, TrustFilter(since="2999-01-01")).answers.n == 0
 
@@ -123,8 +123,8 @@ def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_mis
     decided(bench, 2, "escalate", blind=False)
     report = bench.trust.compare(ADA, TrustFilter())
     assert (report.answers.precision.value, report.answers.recall.value) == (1.0, None)
-    assert "nobody knows how many faulty ones it misses" in agreement_summary(report)
-    assert report.left == (0, 1, 0)  # each answer is left out for one reason
+    assert "it's unknown how many faulty ones it misses" in agreement_summary(report)
+    assert report.excluded == (0, 1, 0)  # each answer is left out for one reason
     assert report.seen is not None
     assert report.seen.n == 0
 
@@ -138,13 +138,13 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
         "not_certified": (1, 1)
     }
     # the audit's claim has no place in the answer
-    assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0
+    assert bench.trust.compare_parts(ADA, "claim", "gold").comparison.n == 0
 
 
 def test_claims_and_references_are_matched_by_their_place() -> None:
     from types import SimpleNamespace
 
-    from masis.trust.machine import compare_items, items
+    from masis.trust.machine import compare_parts, part_rows
 
     claims = [
         SimpleNamespace(verdict="supported", claim=SimpleNamespace(start=0, end=10)),
@@ -168,11 +168,11 @@ def test_claims_and_references_are_matched_by_their_place() -> None:
     judged = SimpleNamespace(iteration=iteration, entry=SimpleNamespace(decision=decision))
     case = {"id": "a", "query": "q", "answer": "0123456789 abcdefghi", "labels": labels}
     outcome: Any = SimpleNamespace(case=case, current=judged, judgements=(judged,))
-    found = items([outcome])
+    found = part_rows([outcome])
     gold = found[found["source"] == "gold"]
-    assert compare_items(gold, "claim").confusion == {"supported": (0, 1), "contradicted": (1, 0)}
-    assert compare_items(gold, "reference").confusion == {"invalid": (1, 0)}
-    assert compare_items(found[found["source"] == "decision"], "claim").confusion == {
+    assert compare_parts(gold, "claim").confusion == {"supported": (0, 1), "contradicted": (1, 0)}
+    assert compare_parts(gold, "reference").confusion == {"invalid": (1, 0)}
+    assert compare_parts(found[found["source"] == "decision"], "claim").confusion == {
         "supported": (1, 0)
     }
 
@@ -265,9 +265,9 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
     ada, bo, cy = bench.trust.reviewers(ADA, others=True)
     assert (cy.seconds, cy.adjudication_seconds) == (None, 40.0)
     assert (ada.seconds, bo.seconds) == (20.0, None)
-    assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
+    assert (ada.agreed.value, ada.agreed.n, ada.differing) == (0.5, 2, ("case-0",))
     assert (cy.reviewer, cy.decisions, cy.adjudications, cy.escalations) == ("Cy", 0, 3, 1)
-    assert bench.trust.together(ADA).adjudications == 3
+    assert bench.trust.team_stats(ADA).adjudications == 3
     assert bench.trust.decisions_by(ADA, "adjudication") == {"Cy": 3}
 
 
@@ -282,7 +282,7 @@ def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Aud
         decided(bench, 1, "approve", reviewer=reviewer)
     assert bench.trust.people(ADA).cases == ("case-1",)
     assert bench.trust.decisions_by(ADA) == {"Bo": 1, "Cy": 1}
-    assert bench.trust.counts_in_words(ADA) == "Of settled cases, and all of your own decisions."
+    assert bench.trust.counts_in_words(ADA) == "Settled cases and all of your own decisions."
 
 
 def test_every_decision_that_counts_is_counted_and_ones_own_always(
@@ -298,7 +298,7 @@ def test_every_decision_that_counts_is_counted_and_ones_own_always(
     decided(bench, 1, "override", reviewer="Cy", corrected_answer="Better.")
     for actor, counts in ((ADA, {"Bo": 1, "Cy": 1}), (Actor(name="Cy"), {"Bo": 1, "Cy": 2})):
         assert bench.trust.decisions_by(actor) == counts
-        assert bench.trust.together(actor).decisions == sum(counts.values())
+        assert bench.trust.team_stats(actor).decisions == sum(counts.values())
         assert (
             bench.trust.counts_in_words(actor)
             == "Others' decisions on a shared case count once all are made."
@@ -329,7 +329,9 @@ def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(
     both = miss_rate([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
     assert both.value == pytest.approx(0.1 * 0.2)
     assert 0 < both.low < 0.02 < both.high < 0.15
-    assert miss_rate([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith("90%")
+    assert miss_rate([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith(
+        "leaves out 90%"
+    )
     assert miss_rate([]).value is None
     one = miss_rate([Stratum("5%", 1000, 20, 1)])
     more = draws_for_width(one, 0.05)
@@ -402,7 +404,7 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(
         audited(number, number + 1, confidence=0.2 if faulty else 0.9)
         decided(bench, number, "reject" if faulty else "approve")
         if number in (0, 18, 19):  # one faulty answer, one too few, enough of both kinds
-            assert bool(bench.trust.yields(ADA).curves) == (number == 19)
+            assert bool(bench.trust.yield_report(ADA).curves) == (number == 19)
     audited(80, 81, confidence=0.9)
     audited(81, 82, confidence=0.2)
     score = bench.trust.fit(ADA)
@@ -427,7 +429,7 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(
     assert bench.store.database.execute("SELECT risk FROM jobs WHERE seq = ?", before["seq"][:1])[
         0
     ][0] == pytest.approx(3 * probabilities(score, before)[0])
-    assert set(bench.trust.yields(ADA, TrustFilter()).curves) == {
+    assert set(bench.trust.yield_report(ADA, TrustFilter()).curves) == {
         "built-in order",
         "fitted order",
         "random order",
@@ -459,7 +461,7 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(
 def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(
     found: AgreementEstimate, says: str
 ) -> None:
-    assert in_words(found) == says
+    assert agreement_text(found) == says
 
 
 def test_a_share_says_when_it_rests_on_too_few() -> None:
@@ -479,29 +481,29 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     may, far, since, following = short_answers(
         trust.compare(ADA, TrustFilter()), trust.miss_report(ADA), trust.watch()
     ).values()
-    assert may.startswith("No: nothing shows yet that they may")
+    assert may.startswith("No, there is no evidence for it yet.")
     assert "of 6 (the true share may be anything from" in far
-    assert "faulty answers it accused " in far
+    assert "faulty answers it flagged " in far
     assert since.startswith("These figures rest on 12 answers settled by people ")
     assert "Draw 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.miss_report(ADA)._replace(drawable=count) for count in (18, 149))
     assert (
-        "18 undecided can be drawn, 131 more are needed"
+        "18 undecided answers can be drawn, 131 more are needed"
         in short_answers(report, few, None)["What next?"]
     )
     assert "Audit more answers" not in short_answers(report, enough, None)["What next?"]
     assert "(Team, Policy)" not in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert (
-        "(Team, Policy): only such decisions count"
+        "(Team, Policy). Only such decisions count"
         in short_answers(nothing, enough, None)["What next?"]
     )
     assert (
-        "Nobody knows yet"
+        "Unknown so far."
         in short_answers(nothing, trust.miss_report(ADA), None)["How far is the audit right?"]
     )
-    assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith(
+    assert figure_text(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith(
         "0.50 (n = 12; no interval"
     )
 
@@ -591,30 +593,32 @@ def test_any_ratings_give_what_the_libraries_give(seed: int) -> None:
 
 
 def test_what_is_undefined_says_so_and_what_is_certain_is_one() -> None:
-    same = agreement(np.zeros((80, 2), dtype=int), np.arange(80), ("approve", "reject"))
+    same = measure_agreement(np.zeros((80, 2), dtype=int), np.arange(80), ("approve", "reject"))
     assert same.raw.value == 1.0
     assert same.alpha.value is None
     assert same.alpha.why == ALIKE
     assert same.ac1.value == 1.0
-    (pair,) = pairs(np.zeros((80, 2), dtype=int), ("ann", "bo"), np.arange(80), 2)
+    (pair,) = reviewer_pairs(np.zeros((80, 2), dtype=int), ("ann", "bo"), np.arange(80), 2)
     assert pair.kappa.value is None
-    none = agreement(np.full((3, 2), -1), np.arange(3), ("approve", "reject"))
+    none = measure_agreement(np.full((3, 2), -1), np.arange(3), ("approve", "reject"))
     assert (none.units, none.raw.value) == (0, None)
-    assert agreement(
+    assert measure_agreement(
         np.array([[0, 1], [1, 0]]), np.arange(2), ("a", "b")
     ).alpha.value == pytest.approx(-0.5)
 
 
 def test_an_interval_is_left_out_where_it_would_mislead() -> None:
     ratings = np.array([[0, 0], [1, 1], [0, 1]] * 10)
-    few = agreement(ratings, np.arange(30), ("approve", "reject"))
+    few = measure_agreement(ratings, np.arange(30), ("approve", "reject"))
     assert few.alpha.value is not None
     assert few.alpha.low is None
-    many = agreement(np.tile(ratings, (4, 1)), np.arange(120), ("approve", "reject"))
+    many = measure_agreement(np.tile(ratings, (4, 1)), np.arange(120), ("approve", "reject"))
     assert many.alpha.low < many.alpha.value < many.alpha.high
     assert (
         "questions"
-        in agreement(np.tile(ratings, (4, 1)), np.repeat(np.arange(30), 4), ("a", "b")).alpha.why
+        in measure_agreement(
+            np.tile(ratings, (4, 1)), np.repeat(np.arange(30), 4), ("a", "b")
+        ).alpha.why
     )
 
 
@@ -640,7 +644,7 @@ def test_the_exact_interval_is_clopper_and_pearsons() -> None:
 
 def test_pairs_lead_to_what_they_differ_on() -> None:
     ratings = np.array([[0, 0, -1], [0, 1, 1], [1, 1, -1], [0, -1, 0], [3, 0, -1]])
-    first, *others = pairs(ratings, ("ann", "bo", "cy"), np.arange(5), 3)
+    first, *others = reviewer_pairs(ratings, ("ann", "bo", "cy"), np.arange(5), 3)
     assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1, 4), 4)
     assert first.verdicts == {(0, 0): 1, (0, 1): 1, (1, 1): 1, (3, 0): 1}
     assert (first.kappa.n, first.weighted.n, first.weighted.value) == (4, 3, pytest.approx(0.4))
@@ -677,7 +681,7 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
         (120, 6, False),
         (180, 6, False),
     ]
-    assert loosest(found).threshold == 0.1
+    assert loosest_valid(found).threshold == 0.1
 
 
 def test_thresholds_follow_from_the_pool_alone_and_leave_the_strictest_enough_draws() -> None:
@@ -721,7 +725,8 @@ def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> N
 
     def _ever(faults: np.ndarray) -> bool:
         return any(
-            evidence_against(int(faults[n - 1]), n, 0.05) >= ALARM for n in range(20, 401, 20)
+            evidence_against(int(faults[n - 1]), n, 0.05) >= ALARM_EVIDENCE
+            for n in range(20, 401, 20)
         )
 
     assert alarms(0.05) <= 0.05 + 0.04
@@ -758,7 +763,7 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     assert (len(state.open), state.plan.pool, state.tested) == (22, 40, None)
     for number in numbers[:-1]:
         decided(bench, number)
-    with pytest.raises(InputError, match="1 of 22 drawn answers are not decided"):
+    with pytest.raises(InputError, match="1 of 22 drawn answers aren't decided yet"):
         bench.trust.apply(ADA)
     decided(bench, numbers[-1])
     applied = bench.trust.apply(ADA)
@@ -868,7 +873,7 @@ def test_what_counts_as_a_fault(
     if counted == "right":
         assert bench.trust.propose_guarantee().faulty == 0
     else:
-        with pytest.raises(InputError, match="no guarantee"):
+        with pytest.raises(InputError, match="too many for a guarantee"):
             bench.trust.propose_guarantee()
 
 

@@ -278,7 +278,7 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
         workbench.reviews.submit(ADA, made, shown=digest)
 
     before = workbench.store.decisions.head().length
-    with pytest.raises(AnotherAnswer, match="nothing was recorded"):
+    with pytest.raises(AnotherAnswer, match="Nothing was recorded"):
         decide(revised)
     with pytest.raises(AnotherAnswer):
         decide(original, iteration=2)
@@ -288,7 +288,7 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
         decide(revised, iteration=None)
     with pytest.raises(UnknownRecord):
         decide(revised, iteration=9)
-    with pytest.raises(StoreError, match="is of case"):
+    with pytest.raises(StoreError, match="belongs to case"):
         decide(revised, run_id=newest(workbench, OTHER).id)
     assert workbench.store.decisions.head().length == before
 

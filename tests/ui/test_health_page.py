@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from masis.errors import SettingsError
 from masis.services import HealthItem, HealthReport, Workbench
-from masis.services.maintenance.health import of_store
+from masis.services.maintenance.health import check_store
 from masis.settings import LoadedSettings, load
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
@@ -311,7 +311,7 @@ def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settl
 ) -> None:
     path = tmp_path / "team (old).db"
     with closing(Store.open(path)) as store:
-        found = tuple(of_store(store))
+        found = tuple(check_store(store))
     broken = found[0]._replace(ok=False)
     shown = TimedReport(HealthReport((*found, broken)), "").without_counts().report
     messages = {item.name: item.message for item in shown.items if item.ok}

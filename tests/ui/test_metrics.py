@@ -13,7 +13,7 @@ from masis.schema.run import RunWarning
 from masis.services import Workbench
 from masis.services.records import Rate
 from masis.services.trust.service import TrustFilter
-from masis.services.trust.summary import IN_VIEW, figure, interval_text
+from masis.services.trust.summary import IN_VIEW, figure_text, interval_text
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import LinkedRow
 from masis.ui.metrics.page import picked_words, rate_table, run_table
@@ -64,7 +64,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     drawn = drawn_on(open_page("metrics"))
     precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
     for part in (
-        figure(precision),
+        figure_text(precision),
         interval_text(precision),
         "trust?list=must_look",
         "queue?state=rejected",
@@ -72,7 +72,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
         assert part in drawn
     recall = audited_workbench.trust.compare(ADA, TrustFilter()).answers.recall
     assert f"1 of {recall.n} among the cases people chose to decide" in drawn
-    assert figure(recall) not in drawn, (
+    assert figure_text(recall) not in drawn, (
         "no passed answer was drawn at random: nobody knows what is missed"
     )
     assert "Overrides" not in drawn  # the cases overridden are counted once
@@ -163,7 +163,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
         decide(audited_workbench, case, "reject", iteration=1, machine_shown=["scores"])
     app = open_page("metrics")
     said = texts(app)
-    assert "Nobody knows yet" in said
+    assert "Unknown so far." in said
     assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
     decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
     said = texts(open_page("metrics"))
@@ -173,7 +173,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     )
     app = open_page("metrics")
     drawn = drawn_on(app)
-    assert "unknown: only what it accuses was checked" in drawn
+    assert "unknown: only flagged answers were checked" in drawn
     assert "trust?seen=too&list=must_look" in drawn
 
 

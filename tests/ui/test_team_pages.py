@@ -149,7 +149,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
     assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "how many of these also gave the answer that stands" in texts(team)
+    assert "how many of these also ended with this person's answer" in texts(team)
     # as Trust says it
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
@@ -321,7 +321,7 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     press(app, "Change it")
     press(app, "final-approve")
     press(app, "A reason is needed")
-    assert "it replaces a verdict that stands" in app.warning[0].value
+    assert "it replaces a verdict in force" in app.warning[0].value
     assert audited_workbench.cases.summary(CASE).state == "overridden"
     app.text_area(key=f"final-reason-{CASE}").input("Chunk 2 has it after all.")
     press(app, "final-submit")
@@ -421,7 +421,7 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-escalate")
     press(app, "A reason is needed")
-    assert "every verdict but an approval needs one" in app.warning[0].value
+    assert "every verdict except an approval needs one" in app.warning[0].value
     app.text_area(key=f"final-reason-{CASE}").input("Ask the author.")
     press(app, "final-submit")
     assert "0 left for you, 1 escalated now" in texts(app)

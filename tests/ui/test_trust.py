@@ -22,8 +22,8 @@ def test_every_view_says_what_is_missing_before_there_are_decisions(
     audited_workbench: Workbench, view: str
 ) -> None:
     page = texts(open_page("trust", view=view))
-    assert "Nobody knows yet" in page
-    assert "nothing shows yet that they may" in page
+    assert "Unknown so far." in page
+    assert "No, there is no evidence for it yet." in page
 
 
 def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench) -> None:
@@ -71,7 +71,10 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
     assert "149 blind draws without a fault show it" in texts(page)
     # in What next? too
-    assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2
+    assert (
+        texts(page).count(f"{pool} undecided answers can be drawn, {149 - pool} more are needed")
+        == 2
+    )
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
     audited_workbench.store.team.put_in_force(
         "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
@@ -82,7 +85,7 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     page = open_page("trust", view="guarantee")
     assert "Too few answers**. Audit more cases, or tolerate more." in texts(page)
     # how many would say what audits found, or others decided
-    assert "undecided can be drawn" not in texts(page)
+    assert "undecided answers can be drawn" not in texts(page)
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
 
 
@@ -140,7 +143,7 @@ def test_what_was_decided_with_the_verdict_in_view_changes_no_short_answer_and_c
 ) -> None:
     decide(audited_workbench, AUDITED[0], iteration=1, machine_shown=["scores"])
     app = open_page("trust", seen="too")
-    assert "Nobody knows yet" in texts(app)
+    assert "Unknown so far." in texts(app)
     assert any(IN_VIEW in each.value for each in app.warning)
     assert "Left out: 0" not in texts(app)
     left = app.button(key="trust-blind").click().run()

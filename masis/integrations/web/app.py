@@ -205,7 +205,7 @@ class IngestionServer:
         # On a thread: nothing that grows with the body may hold up the others.
         digest = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
         async with self._parsing:
-            look = await asyncio.to_thread(self.ingestion.look_at, form, body, source)
+            look = await asyncio.to_thread(self.ingestion.inspect_body, form, body, source)
         if not look.cases:
             raise RequestRefused(
                 400,

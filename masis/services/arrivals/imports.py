@@ -19,7 +19,7 @@ from masis.schema.case import Case
 from masis.schema.reading import FieldMap
 from masis.services.access import Service
 
-LOOKED_AT = 200
+PREVIEW_ROWS = 200
 """Rows that a look reads."""
 
 _BATCH = 500
@@ -84,7 +84,7 @@ class ImportService(Service):
         except InputError as error:
             raise error.at(file=name) from error
 
-    def look(
+    def preview(
         self,
         actor: Actor,
         path: Path,
@@ -106,17 +106,17 @@ class ImportService(Service):
         problems: list[InputError] = []
         try:
             read = read_any(path, profile, names, name=name, sheet=sheet)
-            rows.extend(islice(read, LOOKED_AT + 1))  # an error leaves in the rest
+            rows.extend(islice(read, PREVIEW_ROWS + 1))  # an error leaves in the rest
         except InputError as error:
             problems.append(error)
-        looked_at = rows[:LOOKED_AT]
+        looked_at = rows[:PREVIEW_ROWS]
         return ImportPreview(
             len(looked_at),
             tuple(row.case for row in looked_at if row.case is not None),
             sum(row.case is None for row in looked_at),
             (*(problem for row in looked_at for problem in row.problems), *problems),
             tuple(note for row in looked_at for note in row.notes),
-            len(rows) <= LOOKED_AT,
+            len(rows) <= PREVIEW_ROWS,
         )
 
     def add_file(

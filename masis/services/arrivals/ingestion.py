@@ -83,7 +83,7 @@ class ProgramSource(Record):
 
     @field_validator("profile")
     @classmethod
-    def _there(cls, profile: str) -> str:
+    def _check_profile(cls, profile: str) -> str:
         if profile and profile not in builtin():
             raise ValueError(f"there is no such profile. There are: {', '.join(builtin())}")
         return profile
@@ -219,7 +219,7 @@ class IngestionService:
         """Store requests so that they survive a power cut; only then may they be acknowledged."""
         return self._store.inbox.store(requests)
 
-    def look_at(self, form: Form, body: bytes, source: ProgramSource) -> BodyLook:
+    def inspect_body(self, form: Form, body: bytes, source: ProgramSource) -> BodyLook:
         """Return how many cases a body holds, and why one that is a single case is too large to
         take.
 

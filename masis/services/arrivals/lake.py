@@ -65,7 +65,7 @@ class LakeService(Service):
         """Count the rows of a lake by outcome. Raises InputError where there is none."""
         return _count_rows(open_lake(place))
 
-    def bring_in(
+    def import_cases(
         self,
         actor: Actor,
         place: str,

@@ -143,7 +143,7 @@ class VersionService(Service):
                 self._store.team.release(case_id, lease.reviewer)
         return newer
 
-    def around(self, case: Case) -> CaseVersions:
+    def neighbours(self, case: Case) -> CaseVersions:
         """Return which cases stand before and behind one; an earlier one that is not in this
         database is left out.
         """

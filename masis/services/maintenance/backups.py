@@ -24,7 +24,7 @@ log = logging.getLogger("masis.backups")
 AUTOMATIC = Actor(name="backup")
 """Who makes the backups that are made by themselves."""
 
-LOOKED_EVERY = timedelta(minutes=5)
+CHECK_INTERVAL = timedelta(minutes=5)
 """How often automatic backup looks whether one is due: after a failure it is tried
 again so soon.
 """
@@ -106,7 +106,7 @@ def verify(copy: Path) -> BackupCheck:
     return found
 
 
-def in_words(check: BackupCheck) -> str:
+def backup_line(check: BackupCheck) -> str:
     """Return what a backup holds in one line."""
     return (
         f"{check.path} ({file_size(check.bytes)}): {count_noun(check.cases, 'case')},"
@@ -124,7 +124,7 @@ def _time_of(path: Path, stem: str) -> datetime | None:
 
 
 def start_automatic(
-    backups: BackupService, settings: Settings, every: timedelta = LOOKED_EVERY
+    backups: BackupService, settings: Settings, every: timedelta = CHECK_INTERVAL
 ) -> RepeatedTask | None:
     """Make a backup whenever the newest is older than the settings say, on a thread, if they name a
     folder for them.
@@ -148,5 +148,5 @@ def make_if_due(
     if newest is not None and now - newest < timedelta(hours=settings.backup_hours):
         return None
     made = backups.make(AUTOMATIC, folder, keep=settings.backup_keep, now=now)
-    log.info("backup made: %s", in_words(made.check))
+    log.info("backup made: %s", backup_line(made.check))
     return made

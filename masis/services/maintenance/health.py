@@ -83,7 +83,7 @@ _ALL_OFFLINE = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_valid
 _REINSTALL = "Reinstall the workbench, or report this as a bug."
 
 
-def _start_check(
+def _check_start(
     name: str, start: Callable[[], str], hint: str, hint_of_crash: str = _REINSTALL
 ) -> HealthItem:
     """Return what starting something says of it, or why it does not start."""
@@ -97,7 +97,7 @@ def _start_check(
         )
 
 
-def role_health(settings: Settings) -> Iterator[HealthItem]:
+def check_roles(settings: Settings) -> Iterator[HealthItem]:
     """Check each role as the settings fill it; nothing is asked over the network.
 
     The output validator is checked by itself, so that its error is not shown once for each role; an
@@ -111,7 +111,7 @@ def role_health(settings: Settings) -> Iterator[HealthItem]:
             prompt = filled.prompts.get(role)
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
 
-        item = _start_check(role, start, f"Choose another model for {role}, or fix this.")
+        item = _check_start(role, start, f"Choose another model for {role}, or fix this.")
         # what crashes says so in every role that uses it
         alone = item.ok or item.hint == _REINSTALL
         other = role if alone else first.setdefault(item.message.removeprefix(f"{role}: "), role)
@@ -122,7 +122,7 @@ def role_health(settings: Settings) -> Iterator[HealthItem]:
         yield item
 
 
-def output_validator(settings: Settings) -> HealthItem:
+def check_output_validator(settings: Settings) -> HealthItem:
     """Check the validator that a revision must pass (REQ-CRITIC-028)."""
 
     def start() -> str:
@@ -130,7 +130,7 @@ def output_validator(settings: Settings) -> HealthItem:
         return f"starts: {settings.output_validator}"
 
     hint = "Fix its package, or set output_validator = pydantic."
-    return _start_check("output validator", start, hint, hint)
+    return _check_start("output validator", start, hint, hint)
 
 
 _ABSTRACT = Abstract(
@@ -143,7 +143,7 @@ _ABSTRACT = Abstract(
 )
 
 
-def evidence_critic() -> HealthItem:
+def check_evidence_critic() -> HealthItem:
     """Check that the evidence critic grades a small abstract by its offline grader."""
 
     def start() -> str:
@@ -151,10 +151,10 @@ def evidence_critic() -> HealthItem:
             raise StepError("graded nothing of a small abstract")
         return "graded a small abstract"
 
-    return _start_check("evidence critic", start, _REINSTALL)
+    return _check_start("evidence critic", start, _REINSTALL)
 
 
-def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
+def check_integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
     """Check each integration: not installed, or installed and, where it is tried, whether it
     imports.
 
@@ -234,7 +234,7 @@ class HealthReport(NamedTuple):
         return {"ok": self.ok, "version": version.APP, "items": items}
 
 
-def of_store(store: Store) -> Iterator[HealthItem]:
+def check_store(store: Store) -> Iterator[HealthItem]:
     """Check the database, its guards, the decision log and the screening log."""
     check = store.check()
     contents = ", ".join(
@@ -248,7 +248,7 @@ def of_store(store: Store) -> Iterator[HealthItem]:
     yield HealthItem(
         "schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}"
     )
-    yield of_writing(store)
+    yield check_writing(store)
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
         message = (
             f"{count_noun(log.length, 'entry', 'entries')}, head {log.head[:12]}"
@@ -278,13 +278,13 @@ _COUNTED = {
 """The nouns for what the store counts, singular and plural."""
 
 
-def of_writing(store: Store) -> HealthItem:
+def check_writing(store: Store) -> HealthItem:
     """Check that the database takes a write: one is made, and stays."""
     tried = store.try_writing()
     return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
 
 
-def of_auditor(settings: Settings) -> HealthItem:
+def check_auditor(settings: Settings) -> HealthItem:
     """Check that the offline roles start and judge a small case as they should."""
 
     def start() -> str:
@@ -293,10 +293,10 @@ def of_auditor(settings: Settings) -> HealthItem:
             raise StepError("; ".join(warning.message for warning in run.warnings))
         return "a small case was audited from claims to scores"
 
-    return _start_check("auditor", start, "")
+    return _check_start("auditor", start, "")
 
 
-def report(
+def build_report(
     of_database: Iterable[HealthItem], database: Path, settings: Settings, *, ask_models: bool
 ) -> HealthReport:
     """Check all that an audit needs beside the database, whose checks come first.
@@ -304,23 +304,23 @@ def report(
     With ``ask_models`` models are asked and integrations imported. The model of a role that does
     not start is passed over: the role says why.
     """
-    roles = list(role_health(settings))
+    roles = list(check_roles(settings))
     started = [item.name for item in roles if item.ok]
     return HealthReport(
         (
             *of_database,
             *roles,
-            output_validator(settings),
-            evidence_critic(),
-            *integrations(settings, try_them=ask_models),
-            of_auditor(settings),
-            *(models_asked(settings, started) if ask_models else ()),
-            of_disk(database),
+            check_output_validator(settings),
+            check_evidence_critic(),
+            *check_integrations(settings, try_them=ask_models),
+            check_auditor(settings),
+            *(probe_models(settings, started) if ask_models else ()),
+            check_disk(database),
         )
     )
 
 
-def without_database(
+def report_without_database(
     database: Path, settings: Settings, error: StoreError | None = None, *, ask_models: bool = False
 ) -> HealthReport:
     """Check what can be checked without a database: there is none yet, or it can't be opened
@@ -328,10 +328,10 @@ def without_database(
     """
     none_yet = f"There is no database yet; the first import or audit makes {database}."
     item = HealthItem("database", error is None, none_yet if error is None else str(error))
-    return report([item], database, settings, ask_models=ask_models)
+    return build_report([item], database, settings, ask_models=ask_models)
 
 
-def of_disk(database: Path) -> HealthItem:
+def check_disk(database: Path) -> HealthItem:
     """Check that there is room to write, in the database's folder or the nearest one above it that
     exists.
     """
@@ -343,7 +343,7 @@ def of_disk(database: Path) -> HealthItem:
     )
 
 
-def of_backups(
+def check_backups(
     backups: BackupService, settings: Settings, now: datetime | None = None
 ) -> Iterator[HealthItem]:
     """Check that the newest backup is no older than twice what the settings say; nothing where they
@@ -359,13 +359,13 @@ def of_backups(
     yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", hint)
 
 
-def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[HealthItem, ...]:
+def probe_models(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[HealthItem, ...]:
     """Return what each model of these roles answers to a word; offline roles audit a small case."""
     items: list[HealthItem] = []
     failed: dict[str, str] = {}
     for string, filled in _by_model(settings, roles).items():
         if string == OFFLINE:
-            here = of_auditor(settings)
+            here = check_auditor(settings)
             items.append(
                 HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(filled)})")
             )

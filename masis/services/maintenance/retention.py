@@ -17,13 +17,13 @@ from masis.settings import Settings
 
 log = logging.getLogger("masis.retention")
 
-EVERY = timedelta(days=1)
+PURGE_INTERVAL = timedelta(days=1)
 """How often automatic retention looks for what is past its time."""
 
 AUTOMATIC = Actor(name="retention")
 """Who removes what automatic retention removes."""
 
-QUIETLY_SHRUNK = 200_000_000
+MAX_AUTO_SHRINK_BYTES = 200_000_000
 """Bytes up to which automatic retention rewrites the file: others wait meanwhile (some 3 s for so
 many), and nobody chose the moment. In a larger file the room is used again; `masis purge` gives it
 back."""
@@ -94,22 +94,22 @@ class RetentionService(Service):
 
 
 def start_automatic(
-    retention: RetentionService, settings: Settings, every: timedelta = EVERY
+    retention: RetentionService, settings: Settings, every: timedelta = PURGE_INTERVAL
 ) -> RepeatedTask | None:
     """Remove what is past its time at once and then once a day, on a thread, if the settings ask
     for it.
     """
-    if not automatic(settings):
+    if not is_automatic(settings):
         return None
 
     def purge(stopped: Callable[[], bool]) -> None:
-        small = retention.file_bytes() <= QUIETLY_SHRUNK
+        small = retention.file_bytes() <= MAX_AUTO_SHRINK_BYTES
         rule = rule_of(settings.retention_days)
         retention.purge(AUTOMATIC, rule, how="automatic", stopped=stopped, shrink=small)
 
     return RepeatedTask(purge, every, "retention").start()
 
 
-def automatic(settings: Settings) -> bool:
+def is_automatic(settings: Settings) -> bool:
     """Return whether the settings ask for automatic retention."""
     return settings.retention_auto and settings.retention_days > 0

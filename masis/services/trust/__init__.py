@@ -1,3 +1,3 @@
-"""How far the audit can be trusted: what decisions say about it, the short answer, the guarantee in
+"""How far the audit can be trusted: figures from decisions, their summary, and the guarantee in
 force.
 """

@@ -1,5 +1,5 @@
-"""The guarantee in force: what it waives as an audit ends, and whether later decisions still agree
-with it.
+"""The guarantee in force: what it waives when an audit ends, and whether later decisions still
+support it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from masis.schema.trust import FaultScore, Guarantee
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.audits.runs import figures
-from masis.trust import guarantee as tests_of
-from masis.trust import machine
+from masis.trust import guarantee, machine
 from masis.trust.score import probabilities
 
 REVIEW_SETTINGS = (
@@ -32,15 +31,15 @@ REVIEW_SETTINGS = (
     "review_revised",
     "max_judge_spread",
 )
-"""Settings of the acceptance rule: a guarantee holds for the values it was tested with."""
+"""Settings of the acceptance rule. A guarantee holds only for the values it was tested with."""
 
 
 def review_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of the acceptance rule that a guarantee is bound to, JSON-ready.
 
     Args:
-        settings: Settings, or those that a run was made with (``Run.settings``). A setting that
-            the run doesn't name is None, which no guarantee was tested with.
+        settings: The settings, or the ones stored with a run (``Run.settings``). A setting that
+            the run doesn't have is None, and no guarantee was tested with None.
 
     """
     values = settings if isinstance(settings, Mapping) else settings.of_audit()
@@ -48,9 +47,10 @@ def review_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
 
 
 class GuaranteeWatch(NamedTuple):
-    """A guarantee in force: since when, by whom, and what later spot checks say.
+    """A guarantee in force and the spot checks since it was applied.
 
-    ``lapsed`` says why it waives nothing any more; ``cases`` are the spot checks found faulty.
+    ``lapsed`` says why it no longer waives anything, or is "". ``cases`` are the faulty spot
+    checks.
     """
 
     guarantee: Guarantee
@@ -64,19 +64,19 @@ class GuaranteeWatch(NamedTuple):
 
 
 class Guarantees:
-    """Applies what a lead has certified, and reads nothing but scores and decisions.
+    """Applies the guarantee that a lead has put in force; it depends only on scores and decisions.
 
-    It has no settings of its own, because the process that stores a run may not have the run's:
-    a worker process audits each job with the settings that come with the job. Each method takes
-    the review settings that it is asked about.
+    It holds no settings, because the process that stores a run may not have the run's: a worker
+    process audits each job with the settings that come with the job. Each method gets the review
+    settings as an argument.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def score(self) -> FaultScore:
-        """Return the fitted score in use; version 0 where none was fitted and the built-in order is
-        used.
+        """Return the fitted score in use; version 0 means that none was fitted and the built-in
+        order is used.
         """
         return self._store.team.in_force(FaultScore)
 
@@ -85,13 +85,14 @@ class Guarantees:
     ) -> str:
         """Return why a test no longer holds under the review settings ``now``; "" if it does.
 
-        Runs of another auditor are never covered, which is checked for each run.
+        The auditor is checked separately for each run, because a guarantee never covers another
+        auditor's runs.
 
         Args:
             rule: The version of the acceptance rule that was tested.
             review: The review settings that were tested.
             score: The version of the fitted score that was tested.
-            now: The review settings that it is to be applied under.
+            now: The review settings to apply it under.
 
         """
         if rule != RULE_VERSION:
@@ -99,28 +100,28 @@ class Guarantees:
         if review != now:
             return "settings of the acceptance rule have changed"
         if score != self.score().version:
-            return "another score was fitted since"
+            return "another score has been fitted since"
         return ""
 
     def watch(self, now: dict[str, Any]) -> GuaranteeWatch | None:
-        """Return the guarantee in force with what spot checks since say of it; None where none is
-        applied.
+        """Return the guarantee in force and its spot checks under the review settings ``now``, or
+        None if none is applied.
 
-        ``now`` are the review settings that it is to be applied under. Every decided spot check on
-        what it accepts counts, blind or not; an escalated one counts as faulty.
+        Every decided spot check on an answer that the guarantee accepts counts, blind or not. An
+        escalated one counts as faulty.
         """
-        found = self._store.trust.guarantee()
-        if found is None:
+        entry = self._store.trust.guarantee()
+        if entry is None:
             return None
-        seq, at, by, applied = found
+        seq, at, by, applied = entry
         decided = machine.frame_of(self._store.trust.decision_columns(after=seq, spot_checks=True))
-        own = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
-        since = decided[own & decided["settles"].astype(bool)]
+        covered = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
+        since = decided[covered & decided["settles"].astype(bool)]
         settled = zip(since["state"], since["reason_code"], strict=True)
         truth = [machine.truth_of(state, code) is not False for state, code in settled]
-        evidence = tests_of.evidence_against(sum(truth), len(truth), applied.tolerance)
+        evidence = guarantee.evidence_against(sum(truth), len(truth), applied.tolerance)
         lapsed = self.lapse_reason(applied.rule, applied.review, applied.score.version, now=now)
-        if evidence >= tests_of.ALARM:
+        if evidence >= guarantee.ALARM_EVIDENCE:
             lapsed = (
                 f"it no longer holds: {sum(truth)} of {len(truth)} spot checks since are faulty"
             )
@@ -128,30 +129,30 @@ class Guarantees:
         return GuaranteeWatch(applied, at, by, len(truth), sum(truth), evidence, lapsed, faulty)
 
     def score_run(self, run: Run, case: Case) -> Run:
-        """Return a finished run with its probability of fault, and accepted where the guarantee in
-        force covers it.
+        """Return a finished run with its probability of fault, accepted if the guarantee in force
+        covers it.
 
-        The guarantee has to have been tested with the run's own review settings. What it covers
-        passes like any other run, so the same share of it is drawn for a spot check: only these
-        show when it no longer holds.
+        The guarantee must have been tested with the run's own review settings. Covered runs are
+        drawn for spot checks at the usual share, because only spot checks show when the guarantee
+        no longer holds.
         """
         assessed = Acceptability(run.acceptance, run.review_reasons)
         acceptance, reasons = self.reassess(assessed, run, case, review_settings(run.settings))
-        found = {"acceptance": acceptance, "review_reasons": reasons}
+        update = {"acceptance": acceptance, "review_reasons": reasons}
         if acceptance.guarantee is not None:
             recorded = {
                 name: run.settings[name] for name in ("spot_check_seed", "spot_check_share")
             }
-            found["spot_check"] = run.spot_check or drawn_for_spot_check(
+            update["spot_check"] = run.spot_check or drawn_for_spot_check(
                 case.id, Settings(**recorded)
             )
-        return run.model_copy(update=found | {"needs_review": run.needs_review and bool(reasons)})
+        return run.model_copy(update=update | {"needs_review": run.needs_review and bool(reasons)})
 
     def reassess(
         self, assessed: Acceptability, run: Run, case: Case, review: dict[str, Any]
     ) -> Acceptability:
-        """Return an assessment with the fitted probability, without its reasons where the guarantee
-        waives them.
+        """Return an assessment with the fitted probability, and without its reasons if the
+        guarantee waives them.
 
         ``review`` are the review settings that the assessment was made with.
         """

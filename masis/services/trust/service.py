@@ -1,6 +1,4 @@
-"""Trust: what a team's decisions say about the audit, the score fitted on them, and the threshold
-they guarantee.
-"""
+"""Compare the audit with a team's decisions, fit a score on them, and test thresholds."""
 
 from __future__ import annotations
 
@@ -26,14 +24,13 @@ from masis.services.trust.guarantees import Guarantees, GuaranteeWatch, review_s
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import RISK_OF_FITTED, TIER_RANK
-from masis.trust import guarantee as tests_of
-from masis.trust import machine
+from masis.trust import guarantee, machine
 from masis.trust.agreement import (
     AgreementEstimate,
     Pair,
     ReviewerAgreement,
-    agreement,
-    pairs,
+    measure_agreement,
+    reviewer_pairs,
     share,
     span_f1,
 )
@@ -42,31 +39,38 @@ from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yiel
 from masis.views.numbers import duration
 
 VERDICTS = ("approve", "override", "reject", "escalate")
-"""The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of
-those.
+"""Verdicts from best to worst, the order that weighted kappa and ordinal alpha use. Both leave
+escalations out.
 """
 
 MOST_LEFT_OUT = 0.2
-"""Share of the answers left out of a pool, because people decided them before, from which the page
-warns.
+"""The page warns from this share of a pool on: answers that were decided before the draw can't be
+drawn.
 """
 
 
 LEAST_CONSTANT = 5
-"""Shared cases from which on it is said that somebody gave one verdict in all: of fewer that is no
-wonder.
+"""The report names a reviewer who gave a single verdict only from this many shared cases on; in
+fewer cases it's not surprising.
 """
 
 LEAST_SECONDS = 1.0
-"""Nobody decides a case faster than this: what did was a program, which has no time a case."""
+"""Shorter decision times come from programs, which have no time per case, and are ignored."""
 
 
 class TrustFilter(Record):
-    """Which answers are compared: ``blind_only`` leaves out those decided with the machine's
-    verdict in view.
+    """Selects the answers to compare.
 
-    ``source``: what people decided, or the labels that cases came with. Days are ISO 8601,
-        ``until`` is excluded.
+    Attributes:
+        source: ``decision`` compares with people's decisions, ``gold`` with the labels that came
+            with the cases.
+        blind_only: Leave out answers that were decided with the machine's verdict in view.
+        auditor: The auditor's digest; "" for all.
+        dataset: The dataset's name; "" for all.
+        field: The field of knowledge; "" for all.
+        since: The first day, ISO 8601.
+        until: The day after the last one, ISO 8601.
+
     """
 
     source: Literal["decision", "gold"] = "decision"
@@ -79,7 +83,7 @@ class TrustFilter(Record):
 
 
 class Excluded(NamedTuple):
-    """Answers that a comparison leaves out, by reason."""
+    """Counts of the answers that a comparison leaves out, by reason."""
 
     not_blind: int
     escalated: int
@@ -87,21 +91,23 @@ class Excluded(NamedTuple):
 
 
 class MachineReport(NamedTuple):
-    """The audit beside people over answers: ``rows`` are these answers, ``seen`` those not decided
-    blind.
+    """The audit compared with people over answers.
+
+    ``rows`` are the compared answers and ``seen`` compares those that weren't decided blind.
+    ``breakdowns`` holds the comparison by auditor, dataset, field and month.
     """
 
     answers: machine.MachineComparison
     seen: machine.MachineComparison | None
-    left: Excluded
-    by: dict[str, dict[str, machine.MachineComparison]]
+    excluded: Excluded
+    breakdowns: dict[str, dict[str, machine.MachineComparison]]
     rows: pd.DataFrame
     simulated: int
 
 
 class PartReport(NamedTuple):
-    """The audit beside labels over claims or references: ``rows`` has one of them each, with its
-    case.
+    """The audit compared with labels on claims or references; ``rows`` has one row for each of
+    them.
     """
 
     comparison: machine.MachineComparison
@@ -109,9 +115,11 @@ class PartReport(NamedTuple):
 
 
 class PeopleReport(NamedTuple):
-    """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number.
+    """Agreement between reviewers.
 
-    ``constant``: who gave one verdict in all shared cases, which, and in how many.
+    ``cases`` are the ids of the units that ``pairs`` refers to by number. ``constant`` has a
+    (reviewer, verdict, number of cases) for each reviewer who gave the same verdict in all shared
+    cases.
     """
 
     agreement: ReviewerAgreement
@@ -123,9 +131,10 @@ class PeopleReport(NamedTuple):
 
 
 class MissReport(NamedTuple):
-    """The miss rate in all, by month and by field; what is drawn and not decided yet.
+    """The miss rate overall, by month and by field, and the spot checks that it rests on.
 
-    ``drawable``: of the auditor with most cases, as ``TrustService.drawable``.
+    ``open`` are drawn cases without a decision. ``drawable`` is ``TrustService.drawable`` for the
+    auditor with the most cases.
     """
 
     total: AgreementEstimate
@@ -138,11 +147,11 @@ class MissReport(NamedTuple):
 
 
 class YieldReport(NamedTuple):
-    """Faults found by cases read: (share read, share found) of each order; ``n`` answers with
-    ``faulty`` faults.
+    """How many faults each order of the queue finds, as (share of cases read, share of faults
+    found).
 
-    No order is measured on fewer than ``LEAST_ORDERED`` answers, nor where all are faulty or none
-    is.
+    The curves cover ``n`` answers, ``faulty`` of them faulty. They are empty below
+    ``LEAST_ORDERED`` answers, and if all answers are faulty or none is.
     """
 
     n: int
@@ -151,13 +160,25 @@ class YieldReport(NamedTuple):
 
 
 class ReviewerStats(NamedTuple):
-    """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by
-    verdict, median seconds of a decision and of an adjudication (None: not recorded), shares;
-    ``differ`` are the cases of several reviewers settled by another verdict; ``with_answer`` counts
-    those settled by the same verdict that let an answer stand, as it was or corrected, and
-    ``whole`` those of them settled on that very answer, as far as is known. ``adjudications`` are
-    those that stand, ``escalations`` those of them that settle nothing; they are no decisions.
-    ``labelled`` are the decisions with labels on parts of the answer.
+    """The work of one reviewer, or of the whole team (``reviewer`` is "").
+
+    Attributes:
+        reviewer: The reviewer's name.
+        decisions: The number of decisions; adjudications aren't counted here.
+        a_day: Decisions per day with at least one decision.
+        seconds: The median time of a decision; None if it wasn't recorded.
+        overrides: The share of decisions that override the answer.
+        agreed: The share of settled shared cases that ended with this reviewer's verdict.
+        differing: The settled shared cases that ended with another verdict.
+        adjudications: Adjudications that haven't been undone.
+        escalations: The adjudications among them that escalate, and so settle nothing.
+        whole: Cases of ``with_answer`` that were settled on this reviewer's very answer, as far as
+            is known.
+        verdicts: Decisions by verdict.
+        adjudication_seconds: The median time of an adjudication; None if it wasn't recorded.
+        labelled: Decisions with labels on parts of the answer.
+        with_answer: Cases of ``agreed`` whose verdict leaves an answer, as it was or corrected.
+
     """
 
     reviewer: str
@@ -166,7 +187,7 @@ class ReviewerStats(NamedTuple):
     seconds: float | None
     overrides: AgreementEstimate
     agreed: AgreementEstimate
-    differ: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
     adjudications: int = 0
     escalations: int = 0
     whole: int = 0
@@ -176,13 +197,13 @@ class ReviewerStats(NamedTuple):
     with_answer: int = 0
 
     @property
-    def took(self) -> str:
-        """The median time of a decision in words."""
+    def median_time(self) -> str:
+        """The median time of a decision as text."""
         return _seconds_text(self.seconds)
 
     @property
-    def adjudication_took(self) -> str:
-        """The median time of an adjudication in words."""
+    def median_adjudication_time(self) -> str:
+        """The median time of an adjudication as text."""
         return _seconds_text(self.adjudication_seconds)
 
 
@@ -191,7 +212,7 @@ def _seconds_text(seconds: float | None) -> str:
 
 
 class PlanState(NamedTuple):
-    """A plan with what became of its draws; ``tested`` is None while draws are open."""
+    """A sampling plan and the outcome of each draw; ``tested`` is None while draws are open."""
 
     plan: SamplePlan
     outcomes: dict[str, Outcome]
@@ -200,13 +221,15 @@ class PlanState(NamedTuple):
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The drawn cases that wait for a decision."""
+        """The drawn cases without a decision."""
         return tuple(case for case, outcome in self.outcomes.items() if outcome == "open")
 
 
 class Offer(NamedTuple):
-    """What a plan could be: the auditor's pool, how many of its answers need review, how many draws
-    a test takes.
+    """The sample that could be drawn for an auditor.
+
+    ``pool`` counts the answers that can be drawn, ``waiting`` those of them that need review, and
+    ``least`` the draws that a test needs.
     """
 
     auditor: str
@@ -220,7 +243,7 @@ class Offer(NamedTuple):
 
 
 class TrustService:
-    """The use cases of the page Trust."""
+    """The use cases of the Trust page."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._access, self._team = store, access, store.team
@@ -232,74 +255,82 @@ class TrustService:
     # reading
 
     def watch(self) -> GuaranteeWatch | None:
-        """Return the guarantee in force, under the settings of this workbench; None where none is
-        applied.
+        """Return the guarantee in force under this workbench's settings, or None if there is
+        none.
         """
         return self.guarantees.watch(self._review)
 
     def position(self) -> str:
-        """Name the state of the log and the scores that all figures follow from: what a cache is
-        keyed by.
+        """Return a cache key for everything that the figures depend on: the log, the score and the
+        measures.
         """
-        return f"{self._store.decisions.head().length}:{self.score().version}:{self._store.measures.newest()}"
+        length, score = self._store.decisions.head().length, self.score().version
+        return f"{length}:{score}:{self._store.measures.newest()}"
 
     def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
         """Compare the audit's verdicts on answers with people's."""
         score = self.score()
         if filters.source == "gold":
-            everything = machine.gold_answers(machine.frame_of(self._store.trust.gold()), score)
+            all_rows = machine.gold_answer_rows(machine.frame_of(self._store.trust.gold()), score)
             if self._hides_open(actor):
                 hidden = {
-                    case
-                    for case in everything["case_id"]
-                    if machine_hidden(self._store, actor, case)
+                    case for case in all_rows["case_id"] if machine_hidden(self._store, actor, case)
                 }
-                everything = everything[~everything["case_id"].isin(hidden)]
+                all_rows = all_rows[~all_rows["case_id"].isin(hidden)]
             unaudited = 0
         else:
             decided = self._decision_frame(settled=self._hides_open(actor))
-            everything = machine.answers(decided, score)
+            all_rows = machine.answer_rows(decided, score)
             unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
-        rows = _narrow_frame(everything, filters)
+        rows = _narrow_frame(all_rows, filters)
         blind, escalated = (
             rows["blind"].to_numpy(dtype=bool),
             rows["faulty"].isna().to_numpy(dtype=bool),
         )
-        kept = rows[blind] if filters.blind_only else rows
+        compared = rows[blind] if filters.blind_only else rows
         return MachineReport(
-            machine.compare(kept),
+            machine.compare(compared),
             machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
             Excluded(
                 int((~blind & ~escalated).sum()) if filters.blind_only else 0,
                 int(escalated.sum()),
                 unaudited,
             ),
-            {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
-            kept,
-            int(kept["simulated"].astype(bool).sum()),
+            {
+                column: machine.breakdown(compared, column)
+                for column in ("auditor", "dataset", "field", "month")
+            },
+            compared,
+            int(compared["simulated"].astype(bool).sum()),
         )
 
-    def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> PartReport:
-        """Compare the audit's verdicts on claims or references with labels: gold, or of blind
-        decisions.
+    def compare_parts(
+        self, actor: Actor, level: Literal["claim", "reference"], source: str
+    ) -> PartReport:
+        """Compare the audit's verdicts on claims or references with gold labels or with labels of
+        blind decisions.
         """
         hides = self._hides_open(actor)
         labelled = (
-            each
-            for each in self._store.trust.labelled_cases()
-            if not hides or each.state in machine.SETTLED
+            case
+            for case in self._store.trust.labelled_cases()
+            if not hides or case.state in machine.SETTLED
         )
-        found = machine.items(labelled)
-        found = found[
-            (found["source"] == source) & found["blind"].astype(bool) & (found["level"] == level)
+        parts = machine.part_rows(labelled)
+        parts = parts[
+            (parts["source"] == source) & parts["blind"].astype(bool) & (parts["level"] == level)
         ]
-        return PartReport(machine.compare_items(found, level), found)
+        return PartReport(machine.compare_parts(parts, level), parts)
 
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
 
-        Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead
-        asks for them. Raises NotAllowed.
+        If a policy blinds reviewers, others appear as "Reviewer A", "Reviewer B", ... unless a lead
+        asks for the names.
+
+        Raises:
+            NotAllowed: The actor asks for names and isn't a lead.
+
         """
         if names and not self.shows_names():
             self._access.require(actor, "oversee")
@@ -317,7 +348,7 @@ class TrustService:
             shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
         )
         shown = [
-            name if names or name == actor.name else f"Reviewer {_letters(n)}"
+            name if names or name == actor.name else f"Reviewer {_letter_label(n)}"
             for n, name in enumerate(people)
         ]
         marked: dict[str, list[list[tuple[int, int]]]] = {}
@@ -334,28 +365,29 @@ class TrustService:
                     ]
                 )
         graded = np.where(ratings == VERDICTS.index("escalate"), -1, ratings)
-        nominal = agreement(ratings, questions, VERDICTS)
+        nominal = measure_agreement(ratings, questions, VERDICTS)
         return PeopleReport(
             nominal._replace(
-                ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha
+                ordinal_alpha=measure_agreement(graded, questions, VERDICTS[:3]).ordinal_alpha
             ),
-            pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
+            reviewer_pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),
             tuple(
-                (name, VERDICTS[given[0]], len(given))
-                for name, given in (
+                (name, VERDICTS[verdicts[0]], len(verdicts))
+                for name, verdicts in (
                     (name, column[column >= 0])
                     for name, column in zip(shown, ratings.T, strict=False)
                 )
-                if len(given) >= LEAST_CONSTANT and len(set(given.tolist())) == 1
+                if len(verdicts) >= LEAST_CONSTANT and len(set(verdicts.tolist())) == 1
             ),
         )
 
     def _answers_of(self, decisions: pd.DataFrame) -> list[str | None]:
-        """Return what tells the answer that each decision lets stand: read once, since a decision
-        never changes.
+        """Return a digest of the answer that each decision leaves.
+
+        Digests are cached because a logged decision never changes.
         """
         entries = [int(entry) for entry in decisions["entry"]]
         self._answers |= self._store.trust.answers(
@@ -364,15 +396,15 @@ class TrustService:
         return [self._answers.get(entry) for entry in entries]
 
     def miss_report(self, actor: Actor) -> MissReport:
-        """Estimate how many faulty answers pass without a person, from decided spot checks,
-        weighted by stratum.
+        """Estimate how many faulty answers pass without a person, from decided spot checks weighted
+        by stratum.
         """
         checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
         decided = self._decision_frame(settled=self._hides_open(actor))
-        given = zip(decided["case_id"], decided["reason_code"], strict=True)
-        reasons = {case: code for case, code in given if code}
+        coded = zip(decided["case_id"], decided["reason_code"], strict=True)
+        reasons = {case: code for case, code in coded if code}
         truth = [
             machine.truth_of(state, reasons.get(case))
             for case, state in zip(checks["case_id"], checks["state"], strict=True)
@@ -381,7 +413,9 @@ class TrustService:
         for (drawn, field), count in self._store.trust.passed_by_share().items():
             passed[f"{drawn:.2%} of audits", field] += count
         names = [f"{drawn:.2%} of audits" for drawn in checks["share"]]
-        for sample in self._team.samples():  # of these the database holds the drawn ones alone
+        for sample in self._team.samples():
+            # A lake's accepted answers aren't in the database except for the drawn ones, so the
+            # share that passed is estimated from the counts that the import recorded.
             fields = dict.fromkeys(checks["field"], 0)
             for place, (case, field) in enumerate(
                 zip(checks["case_id"], checks["field"], strict=True)
@@ -398,59 +432,57 @@ class TrustService:
         )
         known = checks[checks["faulty"].notna()]
 
-        def rate(rows: pd.DataFrame, field: str | None = None) -> tuple[machine.Stratum, ...]:
+        def strata_of(rows: pd.DataFrame, field: str | None = None) -> tuple[machine.Stratum, ...]:
             totals: Counter[str] = Counter()
-            for (name, of), count in passed.items():
-                totals[name] += count if field in (None, of) else 0
-            of_stratum = {
-                name: rows["faulty"][rows["stratum"] == name].astype(bool) for name in totals
-            }
-            found = (
-                machine.Stratum(name, totals[name], len(of), int(of.sum()))
-                for name, of in of_stratum.items()
+            for (name, stratum_field), count in passed.items():
+                totals[name] += count if field in (None, stratum_field) else 0
+            faulty = {name: rows["faulty"][rows["stratum"] == name].astype(bool) for name in totals}
+            strata = (
+                machine.Stratum(name, totals[name], len(flags), int(flags.sum()))
+                for name, flags in faulty.items()
             )
-            return tuple(each for each in found if each.passed > 0)
+            return tuple(stratum for stratum in strata if stratum.passed > 0)
 
         months = known["at"].str.slice(0, 7)
         return MissReport(
-            machine.miss_rate(rate(known)),
+            machine.miss_rate(strata_of(known)),
             {
-                month: machine.miss_rate(rate(known[months == month]))
+                month: machine.miss_rate(strata_of(known[months == month]))
                 for month in sorted(months.unique())
             },
             {
-                field: machine.miss_rate(rate(known[known["field"] == field], field))
+                field: machine.miss_rate(strata_of(known[known["field"] == field], field))
                 for field in sorted(known["field"].unique())
             },
             tuple(checks["case_id"][checks["faulty"].isna()]),
-            rate(known),
+            strata_of(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
             sum(
-                self.drawable(actor, name, tests_of.draws_needed(0.02, 0.05))
+                self.drawable(actor, name, guarantee.draws_needed(0.02, 0.05))
                 for name, *_ in self.auditors()[:1]
             ),
         )
 
     def drawable(self, actor: Actor, auditor: str, most: int) -> int:
-        """Count an auditor's answers that a sample could draw, up to ``most``: there may be very
-        many.
+        """Count the auditor's answers that a sample could draw, up to ``most``, because there may
+        be very many.
 
-        Where that would tell how many others have decided, cases that are not settled all count;
-        where it would tell what audits found, it is the most.
+        If the exact count would reveal how many cases others have decided, all unsettled cases
+        count. If it would reveal what audits found, the result is ``most``.
         """
         if CaseService(self._store, self._access).hides_figures_from(actor):
             return most
         hides = not actor.may("oversee") and self._store.decisions.several_decide()
         known = {*self.score().case_ids, *self._drawn_ids()}
-        found = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
-        return min(most, sum(case not in known for case in found))
+        pool = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
+        return min(most, sum(case not in known for case in pool))
 
-    def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
+    def yield_report(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the
-        score has not seen.
+        score hasn't seen.
 
-        Over all decisions, as a score is fitted on, where no filter is given; blind or not in any
-        case.
+        Without a filter it covers all decisions, as fitting does. Decisions that weren't blind
+        always count.
         """
         rows = self.compare(
             actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})
@@ -471,12 +503,15 @@ class TrustService:
                 truth, fit(columns, truth, rows["question"].tolist()).held_out
             )
         except InputError:
-            pass  # too few decisions to fit on: the page says so beside the score
+            pass  # There are too few decisions to fit on; the page says so beside the score.
         return YieldReport(len(truth), int(truth.sum()), curves)
 
     def reviewers(self, actor: Actor, *, others: bool = False) -> list[ReviewerStats]:
-        """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises
-        NotAllowed.
+        """Return the actor's own figures, or everyone's with ``others``, which needs the lead role.
+
+        Raises:
+            NotAllowed: ``others`` is set and the actor isn't a lead.
+
         """
         if others:
             self._access.require(actor, "oversee")
@@ -490,16 +525,16 @@ class TrustService:
             for name in names
         ]
 
-    def together(self, actor: Actor) -> ReviewerStats:
-        """Return the figures of all reviewers together, of the decisions that this person may
+    def team_stats(self, actor: Actor) -> ReviewerStats:
+        """Return the figures of all reviewers together, over the decisions that the actor may
         count.
         """
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return _reviewer_stats("", frame, _SettledCases.of(frame), {})
 
     def today(self, actor: Actor) -> tuple[int, int, float | None]:
-        """Return how many decisions of this person count of today (UTC), the escalations among
-        them, median seconds.
+        """Return today's (UTC) decisions of the actor: how many, how many of them escalate, median
+        seconds.
         """
         frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
         return len(frame), int((frame["verdict"] == "escalate").sum()), _median_seconds(frame)
@@ -507,31 +542,30 @@ class TrustService:
     def decisions_by(
         self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision"
     ) -> dict[str, int]:
-        """Count the decisions, or adjudications, of each person that this one may count:
-        ``together`` has their sum.
+        """Count the decisions or adjudications of each person, as far as the actor may count
+        them.
         """
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
     def counts_in_words(self, actor: Actor) -> str:
-        """Say of which cases decisions are counted for this person; "" where of all."""
+        """Say which cases' decisions are counted for the actor; "" if all are."""
         if self._hides_open(actor):
-            return "Of settled cases, and all of your own decisions."
+            return "Settled cases and all of your own decisions."
         several = self._team.in_force(QueuePolicy).reviewers > 1
         return "Others' decisions on a shared case count once all are made." if several else ""
 
     def shows_names(self) -> bool:
-        """Return whether reviewers are named beside their verdicts without a lead's asking: no
-        policy blinds them.
+        """Return whether reviewers are named beside their verdicts by default, because no policy
+        blinds them.
         """
         return self._team.in_force(QueuePolicy).machine == "first"
 
     def _decision_frame(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
-        """Return every decision that counts and all of the ``reviewer``'s; with ``settled`` others'
-        on settled cases.
+        """Return the decisions that count, plus all decisions of ``reviewer``.
 
-        Those on a shared case count once all are made. The log is read again only when it has
-        grown.
+        Decisions on a shared case count once all of them are made. With ``settled``, others'
+        decisions count only on settled cases. The log is read again only after it has grown.
         """
         length = self._store.decisions.head().length
         if self._read[0] != length:
@@ -551,25 +585,29 @@ class TrustService:
     # the score
 
     def fit(self, actor: Actor) -> FaultScore:
-        """Fit the probability of fault on the settled decisions, and order the queue by it from now
-        on.
+        """Fit the probability of fault on the settled decisions and order the queue by it.
 
-        Drawn samples are left out, so that a guarantee can be tested on what the score has not
-        seen. Raises NotAllowed, and InputError where there are too few decisions.
+        Drawn samples are left out, so that a guarantee can be tested on answers that the score
+        hasn't seen.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: There are too few decisions.
+
         """
         self._access.require(actor, "oversee")
-        rows = machine.answers(self._decision_frame(), FaultScore())
+        rows = machine.answer_rows(self._decision_frame(), FaultScore())
         rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn_ids())]
         columns = {name: rows[name].to_numpy() for name in FITTED_ON}
         fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
         mocked = int(rows["simulated"].astype(bool).sum())
-        named: dict[str, Any] = {
+        provenance: dict[str, Any] = {
             "by": name_of(actor),
             "simulated": mocked,
             "at": self._store.database.now(),
             "case_ids": tuple(rows["case_id"]),
         }
-        score = self._team.put_in_force(name_of(actor), fitted.model_copy(update=named))
+        score = self._team.put_in_force(name_of(actor), fitted.model_copy(update=provenance))
         undecided = self._store.trust.undecided_runs()
         risks = RISK_OF_FITTED * probabilities(score, undecided)
         self._store.trust.reorder(dict(zip(undecided["seq"], risks.tolist(), strict=True)))
@@ -587,10 +625,11 @@ class TrustService:
         ]
 
     def _pool(self, auditor: str) -> pd.DataFrame:
-        """Return the undecided answers of an auditor that a threshold may accept, with their
-        probability of fault.
+        """Return an auditor's undecided answers that a threshold may accept, with their probability
+        of fault.
 
-        What the rule accepts by itself counts as certain: it is accepted at any threshold.
+        Answers that the acceptance rule accepts without a reason have probability 0: every
+        threshold accepts them.
         """
         score = self.score()
         columns = self._store.trust.pool(auditor)
@@ -599,7 +638,7 @@ class TrustService:
         return frame[~frame["case_id"].isin([*score.case_ids, *self._drawn_ids()])]
 
     def offer(self, auditor: str, *, tolerance: float = 0.02, certainty: float = 0.95) -> Offer:
-        """Return what a plan for an auditor could rest on."""
+        """Return the sample that could be drawn for an auditor."""
         pool = self._pool(auditor)
         models = next((models for name, models, _ in self.auditors() if name == auditor), {})
         spent = self._error_spent(auditor)
@@ -609,15 +648,15 @@ class TrustService:
             auditor,
             models,
             len(pool),
-            int(_in_review(pool).sum()),
+            int(_needs_review(pool).sum()),
             int(
                 (
                     (decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)
                 ).sum()
             ),
-            tests_of.draws_needed(tolerance, error) if error > 1e-9 else 0,
+            guarantee.draws_needed(tolerance, error) if error > 1e-9 else 0,
             (
-                tests_of.expected_cut(pool["probability"].to_numpy(dtype=float), tolerance)
+                guarantee.expected_threshold(pool["probability"].to_numpy(dtype=float), tolerance)
                 if len(pool)
                 else 0.0
             ),
@@ -642,21 +681,22 @@ class TrustService:
         certainty: float = 0.95,
         seed: int | None = None,
     ) -> SamplePlan:
-        """Draw a sample for blind decisions and fix what will be tested on it; the earlier plan
+        """Draw a sample for blind decisions and fix the thresholds to test on it. An earlier plan
         ends.
-
-        Raises NotAllowed, and InputError where the draws are too few for the test or more than the
-        pool holds, or no certainty is left.
 
         Args:
             actor: A lead.
-            auditor: Whose answers, by digest.
-            draws: How many answers.
-            loosest: The loosest probability of fault that may be accepted.
-            tolerance: The share of faulty answers tolerated among the accepted, 0 to 1.
-            certainty: The certainty of the guarantee, earlier plans for the same auditor and rule
-                included.
-            seed: Draws the sample; a random one where none is given, recorded with the plan.
+            auditor: The digest of the auditor whose answers are drawn.
+            draws: The number of answers.
+            loosest: The highest probability of fault that may be accepted.
+            tolerance: The share of faulty answers tolerated among the accepted ones, 0 to 1.
+            certainty: The certainty of the guarantee over all plans for this auditor and rule.
+            seed: The seed of the draw. It's random by default, and recorded with the plan.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: There are too few draws for the test, more draws than answers, or earlier
+                plans have used up the error.
 
         """
         self._access.require(actor, "oversee")
@@ -664,30 +704,30 @@ class TrustService:
         error = round(1 - certainty - spent, 9)
         if error <= 0:
             raise InputError(
-                f"earlier samples of this auditor have used up the {1 - certainty:.0%} that may go"
-                " wrong",
+                f"earlier samples of this auditor have used up the {1 - certainty:.0%} error that"
+                f" {certainty:.0%} certainty allows",
                 hint=(
-                    f"State less than {1 - spent:.0%} certainty, or change the auditor or its"
+                    f"Choose a certainty below {1 - spent:.0%}, or change the auditor or its"
                     " prompts."
                 ),
             )
         pool = self._pool(auditor)
         pool = pool[pool["probability"] <= loosest]
-        least = tests_of.draws_needed(tolerance, error)
+        least = guarantee.draws_needed(tolerance, error)
         if draws < least or len(pool) < draws:
             raise InputError(
                 f"{draws} draws from {len(pool)} answers can't show {tolerance:.1%} at"
                 f" {certainty:.0%}",
                 hint=(
-                    f"It takes {least} blind decisions without a fault, on undecided answers of"
+                    f"You need {least} blind decisions without a fault, on undecided answers of"
                     " this auditor."
                 ),
             )
         seed = secrets.randbits(32) if seed is None else seed
         place = np.sort(np.random.default_rng(seed).choice(len(pool), size=draws, replace=False))
         probability = pool["probability"].to_numpy(dtype=float)
-        cuts = tests_of.thresholds_for(probability, draws, tolerance, error)
-        waiting = probability[_in_review(pool)]
+        cuts = guarantee.thresholds_for(probability, draws, tolerance, error)
+        waiting = probability[_needs_review(pool)]
         plan = SamplePlan(
             at=self._store.database.now(),
             by=name_of(actor),
@@ -710,7 +750,7 @@ class TrustService:
         return self._team.put_in_force(name_of(actor), plan)
 
     def plan(self) -> PlanState | None:
-        """Return the newest plan and what became of its draws; None where nothing was drawn."""
+        """Return the newest plan and the outcome of its draws, or None if nothing was drawn."""
         plan = self._team.in_force(SamplePlan)
         if not plan.version:
             return None
@@ -721,14 +761,14 @@ class TrustService:
         settled = {
             row["case_id"]: row for row in rows[rows["settles"].astype(bool)].to_dict("records")
         }
-        gone = {
+        removed = {
             case
             for case in plan.case_ids
             if self._store.cases.summary(case).state in ("redacted", "superseded")
         }
 
         def outcome(case: str) -> Outcome:
-            if case in gone:
+            if case in removed:
                 return "gone"
             row = settled.get(case)
             if row is None:
@@ -742,30 +782,36 @@ class TrustService:
         tested = None
         if "open" not in outcomes.values():
             faulty = np.array([outcomes[case] != "right" for case in plan.case_ids])
-            tested = tests_of.try_thresholds(
+            tested = guarantee.try_thresholds(
                 plan.thresholds, np.array(plan.probabilities), faulty, plan.tolerance, plan.error
             )
         lapsed = self.guarantees.lapse_reason(plan.rule, plan.review, plan.score, now=self._review)
         return PlanState(plan, outcomes, tested, lapsed)
 
     def propose_guarantee(self) -> Guarantee:
-        """Return the guarantee that the newest plan supports. Raises InputError where it supports
-        none.
+        """Return the guarantee that the newest plan supports.
+
+        Raises:
+            InputError: The plan supports no guarantee.
+
         """
         state = self.plan()
         if state is None:
-            raise InputError("no sample was drawn", hint="Draw one first.")
+            raise InputError("no sample has been drawn", hint="Draw one first.")
         if state.tested is None:
             raise InputError(
-                f"{len(state.open)} of {len(state.outcomes)} drawn answers are not decided",
-                hint="The test is made once, when all are: looking early would weaken it.",
+                f"{len(state.open)} of {len(state.outcomes)} drawn answers aren't decided yet",
+                hint="Decide them first. Testing early would weaken the guarantee.",
             )
-        best = tests_of.loosest(state.tested)
+        best = guarantee.loosest_valid(state.tested)
         if best is None or state.lapsed:
             first = state.tested[0]
             raise InputError(
                 state.lapsed
-                or f"{first.faulty} of {first.n} answers under the strictest threshold are faulty: no guarantee",
+                or (
+                    f"{first.faulty} of {first.n} answers under the strictest threshold are faulty,"
+                    " too many for a guarantee"
+                ),
                 hint="Improve the auditor or the score, and draw again.",
             )
         plan, place = state.plan, state.plan.thresholds.index(best.threshold)
@@ -788,36 +834,44 @@ class TrustService:
     # the guarantee
 
     def apply(self, actor: Actor) -> Guarantee:
-        """Apply the guarantee of the newest plan: an entry in the log, by a lead. ``reassess``
-        accepts what waits.
+        """Log the guarantee of the newest plan. ``reassess`` then accepts the answers that wait.
 
-        Raises NotAllowed, and InputError where the plan supports no guarantee.
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: The plan supports no guarantee.
+
         """
         self._access.require(actor, "oversee")
-        found = self.propose_guarantee()
-        self._enter(
+        proposed = self.propose_guarantee()
+        self._log_guarantee(
             actor,
-            found.model_dump(mode="json"),
-            f"At most {found.tolerance:.1%} faulty at {found.certainty:.0%} certainty",
+            proposed.model_dump(mode="json"),
+            f"At most {proposed.tolerance:.1%} faulty at {proposed.certainty:.0%} certainty",
         )
-        return found
+        return proposed
 
     def end(self, actor: Actor, reason: str) -> None:
-        """End the guarantee in force: nothing is waived from now on. Raises NotAllowed and
-        InputError (no reason).
+        """End the guarantee in force; from now on it waives nothing.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: The reason is empty.
+
         """
         self._access.require(actor, "oversee")
         if not reason.strip():
-            raise InputError("say why the guarantee ends", hint="Type a reason.", field="reason")
-        self._enter(actor, None, reason)
+            raise InputError(
+                "the reason is missing", hint="Say why the guarantee ends.", field="reason"
+            )
+        self._log_guarantee(actor, None, reason)
 
-    def _enter(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:
+    def _log_guarantee(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:
         plan = self._team.in_force(SamplePlan)
-        about = plan.case_ids[-1] if plan.case_ids else ""
+        case_id = plan.case_ids[-1] if plan.case_ids else ""
         entry = Decision(
             kind="guarantee",
             reviewer=name_of(actor),
-            case_id=about,
+            case_id=case_id,
             run_id=None,
             reason=reason,
             extra={"guarantee": content},
@@ -828,9 +882,10 @@ class TrustService:
 _RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
 
 
-def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which answers of a pool need review for a reason: a spot check goes to a person
-    whatever is waived.
+def _needs_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a mask of the answers in a pool that need review for a reason.
+
+    Spot checks without a reason are left out: a person decides them under any guarantee.
     """
     return ((pool["state"] == "needs_review") & pool["needs_review"].astype(bool)).to_numpy(
         dtype=bool
@@ -846,22 +901,20 @@ def _narrow_frame(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     return frame[frame["at"] < filters.until] if filters.until else frame
 
 
-def _letters(number: int) -> str:
-    """Return A to Z, then AA, AB, ..."""
-    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
+def _letter_label(number: int) -> str:
+    """Return the number as letters: A to Z, then AA, AB, ..."""
+    return (_letter_label(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
 class _SettledCases(NamedTuple):
-    """What stands on the cases that several people decided: the verdict and the entry that settles
-    each, by case.
-    """
+    """The settling verdict and log entry of each case that several people decided."""
 
     verdicts: dict[str, str]
     entries: dict[str, int]
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> _SettledCases:
-        """Read it of all decisions and adjudications; escalations settle nothing."""
+        """Collect them from a frame of decisions and adjudications; escalations settle nothing."""
         settling = frame[
             frame.duplicated("case_id", keep=False)
             & frame["settles"].astype(bool)
@@ -869,8 +922,8 @@ class _SettledCases(NamedTuple):
         ]
         return cls(
             *(
-                dict(zip(settling["case_id"], settling[what], strict=True))
-                for what in ("verdict", "entry")
+                dict(zip(settling["case_id"], settling[column], strict=True))
+                for column in ("verdict", "entry")
             )
         )
 
@@ -878,12 +931,12 @@ class _SettledCases(NamedTuple):
 def _reviewer_stats(
     name: str, mine: pd.DataFrame, settled: _SettledCases, answers: Mapping[int, str | None]
 ) -> ReviewerStats:
-    """Measure the decisions and adjudications of a person (``mine``) beside what stands.
+    """Summarize a person's decisions and adjudications (``mine``) against the settled verdicts.
 
-    ``answers`` tells by entry which answer a decision lets stand, where that is known.
+    ``answers`` maps an entry to the digest of the answer that it leaves, where that is known.
     """
     adjudicated, mine = mine[mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
-    final, stands = settled
+    final, settling_entries = settled
     compared = mine[mine["case_id"].isin(final)]
     agreed = [
         final[case] == verdict
@@ -893,7 +946,8 @@ def _reviewer_stats(
         np.array(agreed, dtype=bool) & compared["verdict"].isin(("approve", "override"))
     ]
     whole = sum(
-        None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1
+        None in (pair := {answers.get(entry), answers.get(settling_entries[case])})
+        or len(pair) == 1
         for case, entry in zip(upheld["case_id"], upheld["entry"], strict=True)
     )
     none = AgreementEstimate(None, why="no decision")
@@ -920,7 +974,7 @@ def _reviewer_stats(
 
 
 def _median_seconds(rows: pd.DataFrame) -> float | None:
-    """Return the median time that people took; None where none was recorded."""
+    """Return the median recorded time in seconds, or None if none was recorded."""
     seconds = pd.to_numeric(rows["seconds"], errors="coerce")
     seconds = seconds[seconds >= LEAST_SECONDS]
     return float(seconds.median()) if len(seconds) else None

@@ -1,4 +1,6 @@
-"""What the page and the command say first: may the audit be relied on, how far, and since when."""
+"""The answers that the Trust page and ``masis trust`` show first: whether the audit is reliable,
+and since when.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +9,43 @@ from masis.services.trust.guarantees import GuaranteeWatch
 from masis.services.trust.service import MachineReport, MissReport
 from masis.trust.agreement import AgreementEstimate
 from masis.trust.guarantee import draws_needed
-from masis.trust.machine import FOUND
+from masis.trust.machine import AUDIT_VERDICTS
 from masis.views.numbers import percent
 
 SIMULATED = (
-    "These figures rest on {} that the demo simulated. They show what the page can say; they say"
+    "These figures rest on {} that the demo simulated. They show how the page works; they say"
     " nothing about the audit."
 )
 
 
-def figure(found: AgreementEstimate, *, share: bool = True, brief: bool = False) -> str:
-    """Return a figure with what it rests on and its interval: "50% (2 of 4; 95% interval 6.8% to
-    93%)".
+def figure_text(estimate: AgreementEstimate, *, share: bool = True, brief: bool = False) -> str:
+    """Return a figure with its base and interval: "50% (2 of 4; 95% interval 6.8% to 93%)".
 
     ``brief`` leaves out the words "95% interval", for a table that says so once.
     """
-    if found.value is None:
-        return found.why or "undefined"
+    if estimate.value is None:
+        return estimate.why or "undefined"
     write = percent if share else "{:.2f}".format
-    rests = f"{round(found.value * found.n):,} of {found.n:,}" if share else f"n = {found.n:,}"
-    if found.low is None or found.high is None:
-        return f"{write(found.value)} ({rests}; {found.why})"
+    n = f"{estimate.n:,}"
+    base = f"{round(estimate.value * estimate.n):,} of {n}" if share else f"n = {n}"
+    if estimate.low is None or estimate.high is None:
+        return f"{write(estimate.value)} ({base}; {estimate.why})"
     return (
-        f"{write(found.value)} ({rests}; {'' if brief else '95% interval '}{write(found.low)} to"
-        f" {write(found.high)})"
+        f"{write(estimate.value)} ({base}; {'' if brief else '95% interval '}{write(estimate.low)}"
+        f" to {write(estimate.high)})"
     )
 
 
-IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
+IN_VIEW = (
+    "Reviewers who see a verdict agree with it more often, so these figures flatter the audit."
+)
 UPHELD = (
-    "Upheld: how many of a person's verdicts stand, of the settled cases that several decided. With"
-    " their correction: how many of these also gave the answer that stands, corrected or approved;"
-    " a rejection gives none."
+    "Upheld: of the settled cases that several people decided, how many ended with this person's"
+    " verdict. With their correction: how many of these also ended with this person's answer,"
+    " corrected or approved. A rejection leaves no answer."
 )
 TOO_WIDE = 0.3
-"""Width of an interval from which on a figure says little: it can't tell mostly right from half
-right.
-"""
+"""An interval of at least this width can't tell mostly right from half right."""
 _STRENGTHS = (
     (0.0, "no"),
     (0.2, "slight"),
@@ -55,18 +57,18 @@ _STRENGTHS = (
 """Agreement beyond chance in words, each up to its bound: the scale of Landis and Koch (1977)."""
 
 
-def interval_text(found: AgreementEstimate) -> str:
-    """Say whether a share rests on enough to tell; "" where it does."""
+def interval_text(estimate: AgreementEstimate) -> str:
+    """Return a warning if a share rests on too few cases, or "" if it rests on enough."""
     if (
-        found.value is None
-        or found.low is None
-        or found.high is None
-        or found.high - found.low <= TOO_WIDE
+        estimate.value is None
+        or estimate.low is None
+        or estimate.high is None
+        or estimate.high - estimate.low <= TOO_WIDE
     ):
         return ""
     return (
-        f"{found.n:,} are too few to tell: it may be anything from {percent(found.low)} to"
-        f" {percent(found.high)}."
+        f"{estimate.n:,} are too few to tell: it may be anything from {percent(estimate.low)} to"
+        f" {percent(estimate.high)}."
     )
 
 
@@ -74,47 +76,46 @@ def _strength(value: float) -> str:
     return next(word for bound, word in _STRENGTHS if value <= bound)
 
 
-def in_words(found: AgreementEstimate) -> str:
-    """Say how strong an agreement beyond chance is, where it rests on enough cases to tell."""
-    if found.value is None:
-        return f"agreement beyond chance {found.why}" if found.n else found.why or "undefined"
-    if found.low is None or found.high is None:
-        return (
-            f"{count_noun(found.n, 'case')}: too few to tell how strong agreement beyond chance is"
-        )
-    text = f"{_strength(found.value)} agreement beyond chance"
-    low, high = _strength(found.low), _strength(found.high)
+def agreement_text(estimate: AgreementEstimate) -> str:
+    """Say how strong an agreement beyond chance is, if it rests on enough cases to tell."""
+    if estimate.value is None:
+        if estimate.n:
+            return f"agreement beyond chance {estimate.why}"
+        return estimate.why or "undefined"
+    if estimate.low is None or estimate.high is None:
+        cases = count_noun(estimate.n, "case")
+        return f"{cases}: too few to tell how strong agreement beyond chance is"
+    text = f"{_strength(estimate.value)} agreement beyond chance"
+    low, high = _strength(estimate.low), _strength(estimate.high)
     return text if low == high else f"{text}; it may be {low} to {high}"
 
 
 def short_answers(
     report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None
 ) -> dict[str, str]:
-    """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
+    """Return a stakeholder's questions, each with an answer of a sentence or two."""
     return {
         "May answers pass without a person?": _auto_accept_summary(missed, watch),
         "How far is the audit right?": agreement_summary(report),
-        "Since when, and by how many decisions?": _since(report, watch),
+        "Since when, and by how many decisions?": _provenance_summary(report, watch),
         "What next?": _next_step(report, missed, watch),
     }
 
 
 def _auto_accept_summary(missed: MissReport, watch: GuaranteeWatch | None) -> str:
     passed = (
-        f"Of the answers that passed without a person, spot checks found {_share_text(missed.total)}"
-        " faulty."
+        "Of the answers that passed without a person, spot checks found"
+        f" {_share_text(missed.total)} faulty."
     )
     if missed.total.value is None:
         drawn = (
-            f"none of the {len(missed.open):,} spot checks is decided"
+            f"none of the {len(missed.open):,} spot checks is decided yet"
             if missed.open
-            else "no spot check was drawn"
+            else "no spot check has been drawn"
         )
-        passed = (
-            f"What passes is not known to be right either: {drawn}, so nobody knows what is missed."
-        )
+        passed = f"It's also unknown how many faulty answers pass: {drawn}."
     if watch is None:
-        return f"No: nothing shows yet that they may. {passed}"
+        return f"No, there is no evidence for it yet. {passed}"
     applied = watch.guarantee
     promise = (
         f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are"
@@ -126,114 +127,118 @@ def _auto_accept_summary(missed: MissReport, watch: GuaranteeWatch | None) -> st
         f" Spot checks since: {watch.faulty} of {watch.checked} faulty." if watch.checked else ""
     )
     return (
-        f"Yes, within limits: {promise}. It rests on {count_noun(applied.decisions, 'blind decision')}"
-        f" with {applied.faulty} faulty.{later}"
+        f"Yes, within limits: {promise}. This rests on"
+        f" {count_noun(applied.decisions, 'blind decision')}, {applied.faulty} of them"
+        f" faulty.{later}"
     )
 
 
-def _share_text(found: AgreementEstimate) -> str:
-    """Return a share in plain words: "2 of 4 (it could be anything from 7% to 93%)"."""
-    if found.value is None:
-        return found.why
-    text = f"{round(found.value * found.n):,} of {found.n:,}"
-    if found.low is None or found.high is None:
+def _share_text(estimate: AgreementEstimate) -> str:
+    """Return a share in plain words: "2 of 4 (the true share may be anything from 7% to 93%)"."""
+    if estimate.value is None:
+        return estimate.why
+    text = f"{round(estimate.value * estimate.n):,} of {estimate.n:,}"
+    if estimate.low is None or estimate.high is None:
         return text
     return (
-        f"{text} (the true share may be anything from {percent(found.low)} to"
-        f" {percent(found.high)})"
+        f"{text} (the true share may be anything from {percent(estimate.low)} to"
+        f" {percent(estimate.high)})"
     )
 
 
 def agreement_summary(report: MachineReport) -> str:
-    """Say how often the audit is right, by decisions made without its verdict in view."""
-    found = report.answers
-    who = "simulated reviewers" if report.simulated else "people"
-    if not found.n:
+    """Say how often the audit is right, judged by decisions made without its verdict in view."""
+    answers = report.answers
+    judges = "simulated reviewers" if report.simulated else "people"
+    if not answers.n:
         return (
-            "Nobody knows yet: no answer was decided by a person who had not seen the audit's"
+            "Unknown so far. No answer has been decided by someone who hadn't seen the audit's"
             " verdict."
         )
-    if found.precision.value is None:
+    if answers.precision.value is None:
         return (
-            f"It accused none of the {found.n:,} answers that {who} judged; {_share_text(found.faulty)} are"
-            " faulty."
+            f"It flagged none of the {answers.n:,} answers that {judges} judged;"
+            f" {_share_text(answers.faulty)} are faulty."
         )
     worse = ""
     if (
-        found.constant is not None
-        and found.accuracy.value is not None
-        and found.accuracy.value < found.constant
+        answers.constant is not None
+        and answers.accuracy.value is not None
+        and answers.accuracy.value < answers.constant
     ):
-        always = "faulty" if (found.faulty.value or 0) >= 0.5 else "right"
+        always = "faulty" if (answers.faulty.value or 0) >= 0.5 else "right"
+        agreed = f"{round(answers.accuracy.value * answers.n):,} of {answers.n:,}"
         worse = (
-            f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,};"
-            f" calling every answer {always} would on {round(found.constant * found.n):,}."
+            f" It agrees with {judges} on {agreed} answers; calling every answer {always} would"
+            f" agree on {round(answers.constant * answers.n):,}."
         )
     right = (
-        f"Of the answers of which it said that something is wrong, {who} found"
-        f" {_share_text(found.precision)} faulty."
+        f"Of the answers that it flagged, {judges} found {_share_text(answers.precision)} faulty."
     )
-    if found.recall.value is None:
+    if answers.recall.value is None:
         return (
-            f"{right} Only such answers were checked, so nobody knows how many faulty ones it"
+            f"{right} Only flagged answers were checked, so it's unknown how many faulty ones it"
             " misses."
         )
-    faulty = {name: count for name, (count, _) in found.confusion.items()}
-    accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
-    faults = count_noun(accused + unconfirmed + passed, "faulty answer")
+    faulty = {name: count for name, (count, _) in answers.confusion.items()}
+    flagged, unconfirmed, passed = (faulty.get(name, 0) for name in AUDIT_VERDICTS)
+    faults = count_noun(flagged + unconfirmed + passed, "faulty answer")
     return (
-        f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a"
+        f"{right} Of {faults} it flagged {flagged:,}, left {unconfirmed:,} unconfirmed for a"
         f" person, and found nothing in {passed:,}.{worse}"
     )
 
 
-def _since(report: MachineReport, watch: GuaranteeWatch | None) -> str:
+def _provenance_summary(report: MachineReport, watch: GuaranteeWatch | None) -> str:
     parts = []
     if watch is not None:
         parts.append(f"The guarantee was applied by {watch.by} on {watch.at[:10]}.")
     if len(report.rows):
         days = sorted(report.rows["at"].astype(str).str.slice(0, 10))
         when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
-        # Not how many people: a settled answer is one row, with whoever decided last, not with all
-        # who decided it.
+        # The number of people is unknown here: a settled answer is one row, which names only the
+        # last person who decided it.
         by = (
             ("simulated reviewers" if report.simulated else "people")
             if "reviewer" in report.rows
             else "labels"
         )
         parts.append(
-            f"These figures rest on {count_noun(report.answers.n, 'answer')} settled by {by} {when}."
+            f"These figures rest on {count_noun(report.answers.n, 'answer')} settled by {by}"
+            f" {when}."
         )
     elif report.seen is not None and report.seen.n:
         parts.append(
-            f"By none yet: {count_noun(report.seen.n, 'answer')} so far, decided with the verdict in"
-            " view."
+            "There are no blind decisions yet."
+            f" {count_noun(report.seen.n, 'answer')} so far, decided with the verdict in view."
         )
-    return " ".join(parts) or "There is no decision to date it by."
+    return " ".join(parts) or "There are no decisions yet."
 
 
 def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None) -> str:
-    """Return the step that would tell most, of those that are open."""
+    """Return the open steps that would reveal the most, as text."""
     if missed.open:
-        return f"Decide the {count_noun(len(missed.open), 'spot check')} that wait (What passes unseen)."
+        checks = count_noun(len(missed.open), "open spot check")
+        return f"Decide the {checks} (What passes unseen)."
     if watch is not None and not watch.lapsed:
-        return "Decide spot checks as they are drawn: they watch the guarantee."
+        return "Decide spot checks as they are drawn. They show whether the guarantee still holds."
     needed = draws_needed(0.02, 0.05)
     steps = ["Keep a person on every answer."] if watch is None else []
     if not report.answers.n:
         steps.append(
-            "Have findings shown after a reviewer's own decision (Team, Policy): only such"
-            " decisions count."
+            "Show issues only after a reviewer's own decision (Team, Policy). Only such decisions"
+            " count."
         )
     if missed.drawable < needed:
-        steps.append(f"Audit more answers for a random sample: {too_few(missed.drawable, needed)}.")
+        missing = missing_answers_text(missed.drawable, needed)
+        steps.append(f"Audit more answers for a random sample: {missing}.")
     steps.append(
-        f"Draw {needed} at random for blind decisions (Guarantee): without a fault among them, at"
+        f"Draw {needed} at random for blind decisions (Guarantee). If none of them is faulty, at"
         " most 2% of the answers that pass are faulty, with 95% certainty."
     )
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
 
 
-def too_few(pool: int, needed: int) -> str:
+def missing_answers_text(pool: int, needed: int) -> str:
     """Say how many undecided answers there are, and how many are missing."""
-    return f"{pool:,} undecided can be drawn, {needed - pool:,} more are needed"
+    return f"{pool:,} undecided answers can be drawn, {needed - pool:,} more are needed"

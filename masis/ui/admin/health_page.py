@@ -15,8 +15,8 @@ from masis.audit.acceptance import RULE_VERSION
 from masis.schema.wording import count_noun
 from masis.services import HealthItem, Workbench
 from masis.services.maintenance import health
-from masis.services.maintenance.health import of_disk
-from masis.services.reassessment import Reassessment, in_words
+from masis.services.maintenance.health import check_disk
+from masis.services.reassessment import Reassessment, result_lines
 from masis.settings import ROLES
 from masis.ui.admin.health_reports import REPORTS, TimedReport
 from masis.ui.shell.permissions import action
@@ -165,7 +165,7 @@ def health_notice(workbench: Workbench) -> None:
     """
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
-    if not (disk := of_disk(workbench.database)).ok and disk.name not in wrong:
+    if not (disk := check_disk(workbench.database)).ok and disk.name not in wrong:
         wrong.append(disk.name)
     with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):
         if wrong:
@@ -210,7 +210,7 @@ def show_reassessment(workbench: Workbench) -> None:
         st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
         return
     if found is not None:
-        lines = [*in_words(found)]
+        lines = [*result_lines(found)]
         if found.reasons:
             named = ", ".join(
                 f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common()

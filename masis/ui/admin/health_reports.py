@@ -19,7 +19,7 @@ from masis.errors import DatabaseMissing, SettingsError, StoreError
 from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.background import RepeatedTask
-from masis.services.maintenance.health import without_database
+from masis.services.maintenance.health import report_without_database
 from masis.settings import load
 from masis.ui.shell.served_database import served_database, was_moved
 
@@ -108,14 +108,14 @@ def look_at(database: Path) -> HealthReport:
         moved = DatabaseMissing(
             f"{database}: was moved or removed while it was served. Put it back, and start again."
         )
-        return without_database(database, settings, moved)
+        return report_without_database(database, settings, moved)
     if not database.exists():
-        return without_database(database, settings)
+        return report_without_database(database, settings)
     try:
         with closing(Workbench.open(database, settings, unguarded="open")) as workbench:
             return workbench.health()
     except StoreError as error:
-        return without_database(database, settings, error)
+        return report_without_database(database, settings, error)
 
 
 REPORTS = HealthReports(look_at, served_database)

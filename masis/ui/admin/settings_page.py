@@ -161,7 +161,7 @@ class ModelDownload(BackgroundTask):
         return min(1.0, self.step.done / self.step.total) if self.step.total else 0.0
 
     @property
-    def says(self) -> str:
+    def progress_text(self) -> str:
         """How much has arrived, and of which file."""
         done, total = self.step.done / 1e6, self.step.total / 1e6
         return f"{done:,.0f} of {total:,.0f} MB: {self.step.file}" if total else "Asking the hub"

@@ -247,7 +247,7 @@ def _preview_file(
     path: Path, name: str, profile: str, sheet: str | None, names: FieldMap | None, _owner: Actor
 ) -> ImportPreview:
     read_by = Profile.model_validate_json(profile) if profile else None
-    return served_workbench().imports.look(_owner, path, read_by, names, name=name, sheet=sheet)
+    return served_workbench().imports.preview(_owner, path, read_by, names, name=name, sheet=sheet)
 
 
 # the page
@@ -313,7 +313,7 @@ class FileImport(BackgroundTask):
         return min(1.0, self.step.end / self.size)
 
     @property
-    def says(self) -> str:
+    def progress_text(self) -> str:
         """How many rows were read, and what came of them."""
         step = self.step
         refused = f", {count_noun(step.refused, 'row')} refused" if step.refused else ""

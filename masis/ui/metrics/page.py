@@ -35,7 +35,7 @@ from masis.services.records import (
     Rates,
 )
 from masis.services.trust.service import ReviewerStats, TrustFilter
-from masis.services.trust.summary import IN_VIEW, agreement_summary, figure, interval_text
+from masis.services.trust.summary import IN_VIEW, agreement_summary, figure_text, interval_text
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import (
@@ -589,7 +589,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         help="It takes a second or two.",
     ):
         return
-    work = workbench.trust.together(me)
+    work = workbench.trust.team_stats(me)
     if not work.decisions:
         st.caption(
             "Nobody has decided a case yet. How many are decided a day, and in what time, will be"
@@ -606,7 +606,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         "Adjudications",
         f"{work.adjudications:,}",
         f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed,"
-        f" {work.escalations:,} escalated it; median time {work.adjudication_took}. They are"
+        f" {work.escalations:,} escalated it; median time {work.median_adjudication_time}. They are"
         " counted apart from the decisions; the log lists those undone since, too.",
         "decisions",
         {"kind": "adjudication"},
@@ -624,7 +624,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         ),
         LinkedFigure(
             "Time a decision",
-            work.took,
+            work.median_time,
             _PACE + (" Team has each person's." if each else ""),
             "team" if each else "",
         ),
@@ -645,7 +645,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
     _draw_figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
-        figures = [yours, LinkedFigure("Your time a decision", own.took, _PACE), *details]
+        figures = [yours, LinkedFigure("Your time a decision", own.median_time, _PACE), *details]
         _draw_figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
@@ -674,7 +674,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         compared.recall,
         "Of the answers that people found faulty, the share that the audit had flagged.",
     )
-    flagged, sure = figure(caught), interval_text(caught)
+    flagged, sure = figure_text(caught), interval_text(caught)
     if caught.value is not None and workbench.trust.miss_report(me).total.value is None:
         flagged = (
             f"{round(caught.value * caught.n):,} of {caught.n:,} among the cases people chose to"
@@ -688,7 +688,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         [
             LinkedFigure(
                 f"Flags that were right{how}",
-                figure(compared.precision),
+                figure_text(compared.precision),
                 f"Of the answers with “{STANDING['wrong'].text}” that people chose to decide, the"
                 " share that they found faulty; the rest were false alarms."
                 f" {interval_text(compared.precision)}",

@@ -75,7 +75,7 @@ def _draw_live(run_id: str, case_id: str) -> bool:
         shown = waiting(MACHINE_HIDDEN)
     else:
         shown = timeline(workbench.runs.events(run_id), "running", utc_now())
-    stopping = jobs.cancelling("audit", run_id)
+    stopping = jobs.is_cancelling("audit", run_id)
     show_stop("audit", "steps", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
     _TIMELINE(data=shown, key="timeline")
     if shown["groups"]:

@@ -117,7 +117,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     st.html(_LAYOUT)
     run = _chosen_run(workbench, view)
     index = _shown_iteration(run)
-    busy = served_jobs().auditing(case_id) or any(each.state == "running" for each in view.runs)
+    busy = served_jobs().is_auditing(case_id) or any(each.state == "running" for each in view.runs)
     against = _against(len(run.iterations), index) if run else None
     page = _Page(workbench, view, run, index, against, busy, claim_case(workbench, view))
     for section in (_draw_case_bar, _draw_case_head, _notices, _draw_review):
@@ -133,7 +133,7 @@ def _notices(page: _Page) -> None:
     show_redacted()
     if page.view.planted is not None:
         st.warning(escape_markdown(revealed_words(page.view.planted)), icon=":material/science:")
-    versions = page.workbench.versions.around(page.view.case)
+    versions = page.workbench.versions.neighbours(page.view.case)
     show_versions(page.view, versions)
     _conversation(page.view)
     _draw_no_answer(page.view.case, page.run)
@@ -698,7 +698,7 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
     running: RunSummary | None = next(
         (run for run in workbench.runs.for_case(case_id) if run.state == "running"), None
     )
-    if running is None and not jobs.auditing(case_id):
+    if running is None and not jobs.is_auditing(case_id):
         return False
     seen = running is not None and not hidden
     shown = (
@@ -717,7 +717,7 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
             )
             if running and seen and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            stopping = bool(running and jobs.cancelling("audit", running.id))
+            stopping = bool(running and jobs.is_cancelling("audit", running.id))
             st.button(
                 "Stopping" if stopping else "Stop",
                 icon=":material/stop_circle:",

@@ -637,7 +637,7 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
     # who came back to undo goes on where that was
     found = form.came_from or team.next_open(actor(), case_filter, here, without=[here])
     if found is None:
-        empty = team.why_empty(actor(), case_filter)
+        empty = team.explain_empty_queue(actor(), case_filter)
         form.message = _Message(
             f"{done and f'{done}. '}{why_nothing(empty)}", "calm", narrowed=empty.elsewhere > 0
         )
@@ -659,7 +659,10 @@ def _go_beside(context: _PanelContext, form: _Form, *, forward: bool) -> None:
     if found is None:
         elsewhere = (
             forward
-            and context.workbench.team.why_empty(actor(), context.place.case_filter).elsewhere > 0
+            and context.workbench.team.explain_empty_queue(
+                actor(), context.place.case_filter
+            ).elsewhere
+            > 0
         )
         words = f"This is the {'last' if forward else 'first'} case of the list."
         form.message = _Message(words, "calm", narrowed=elsewhere)

@@ -111,7 +111,7 @@ class CorpusUpload(BackgroundTask):
         self._records, self._at = 0, 0
 
     @property
-    def says(self) -> str:
+    def progress_text(self) -> str:
         """How far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
         return (

@@ -193,7 +193,7 @@ def draw_live(screening_id: str) -> bool:
     if not here and (not running or screening_id in workbench.screenings.mark_lost()):
         return False
     stopping, stop = (
-        jobs.cancelling("screening", screening_id),
+        jobs.is_cancelling("screening", screening_id),
         acting(jobs.cancel, "screening", screening_id),
     )
     show_stop("screening", "rounds", stopping=stopping, on_click=stop, label="Stop the screening")
@@ -309,7 +309,7 @@ def _drift(series: Sequence[DriftSeries]) -> None:
         "How often people change a grade that they judge, by grader and by reviewer. **Agree with"
         " the grade**, on an opened abstract, counts as well."
     )
-    watched = {f"{each.who}: {each.what}": each.drift for each in series if each.drift.points}
+    watched = {f"{each.name}: {each.counts}": each.drift for each in series if each.drift.points}
     if not watched:
         st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
         return

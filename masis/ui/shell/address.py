@@ -16,7 +16,7 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.services.cases import FOUND
+from masis.services.cases import AUDIT_STANDINGS
 from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
 from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 
@@ -252,7 +252,7 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     """
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # what a reviewer sees who may not see what the audit found
-        chosen = [each for each in get_args(Standing) if each in chosen or each in FOUND]
+        chosen = [each for each in get_args(Standing) if each in chosen or each in AUDIT_STANDINGS]
     return tuple(each for each in chosen if each != "to_review") or (
         () if with_state or value("state") or value("q") else NOT_DECIDED
     )

@@ -179,7 +179,7 @@ def launch(
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)
-        sign_in.keep_ended(
+        sign_in.load_ended_sessions(
             ended_sessions.read_sessions(db), functools.partial(ended_sessions.add, db)
         )
         kept = sign_in.streamlit_secrets()

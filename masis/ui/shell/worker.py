@@ -35,4 +35,4 @@ def _start_worker_telemetry(settings: Settings) -> None:
     from masis.integrations import telemetry
 
     telemetry.start(settings)
-    jobs.at_the_end(telemetry.end)
+    jobs.on_worker_exit(telemetry.end)

@@ -705,7 +705,7 @@ def _draw_final_form(workbench: Workbench, view: CaseView, decisions: Sequence[D
             persist_state="session",
         )
         about = next(each for each in alike if decided_about(each) == answer)
-    optional = not workbench.reviews.why_reason(case_id, verdict)
+    optional = not workbench.reviews.explain_needed_reason(case_id, verdict)
     typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
         if verdict is None:

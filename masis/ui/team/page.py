@@ -32,7 +32,7 @@ from masis.services.drafts import adjudication_subject
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.team import AssignmentPlan
 from masis.services.trust.service import ReviewerStats
-from masis.services.trust.summary import UPHELD, in_words
+from masis.services.trust.summary import UPHELD, agreement_text
 from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.queue.case_list import severity_cell, who_decided
@@ -199,7 +199,7 @@ def _draw_people(workbench: Workbench) -> None:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         pairs = found.pairs
         agree = [pair_agrees(pair, what) for pair in pairs[:PAIRS_SAID]]
-        st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
+        st.markdown("  \n".join([*agree, f"{agreement_text(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided = workbench.trust.decisions_by(me)
     assigned = workbench.store.team.count_cases("assigned", undecided=True)

@@ -32,11 +32,11 @@ from masis.services.trust.summary import (
     IN_VIEW,
     SIMULATED,
     UPHELD,
-    figure,
-    in_words,
+    agreement_text,
+    figure_text,
     interval_text,
+    missing_answers_text,
     short_answers,
-    too_few,
 )
 from masis.trust.agreement import AgreementEstimate
 from masis.trust.guarantee import draws_needed, least_tolerance
@@ -202,7 +202,7 @@ def _people_report(
 
 @st.cache_data(show_spinner=False, max_entries=20)
 def _yields(path: str, position: str, person: str, hidden: bool) -> YieldReport:
-    return served_workbench().trust.yields(actor())
+    return served_workbench().trust.yield_report(actor())
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -214,7 +214,7 @@ def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> l
 def _part_report(
     path: str, position: str, person: str, hidden: bool, level: Part, source: str
 ) -> PartReport:
-    return served_workbench().trust.parts(actor(), level, source)
+    return served_workbench().trust.compare_parts(actor(), level, source)
 
 
 # --- the sections
@@ -256,7 +256,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             on_click=address.clear,
             args=(filtered,),
         )
-    left = report.left
+    left = report.excluded
     if not filters.blind_only:
         st.warning(f"Decisions made with the audit's verdict in view count here too. {IN_VIEW}")
         st.button(
@@ -281,8 +281,8 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         ("field", "field"),
         ("month", "month"),
     ):
-        if len(report.by[by]) > (by != "auditor"):
-            _breakdown(workbench, report.by[by], by, title)
+        if len(report.breakdowns[by]) > (by != "auditor"):
+            _breakdown(workbench, report.breakdowns[by], by, title)
     if report.seen is not None:
         with st.expander(
             f"Decided with the verdict in view ({count_noun(report.seen.n, 'answer')}), shown apart"
@@ -387,8 +387,8 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
         rows = [
             row(
                 {"text": _flag_text(flag.name)},
-                figure(flag.precision, brief=True),
-                figure(flag.recall, brief=True),
+                figure_text(flag.precision, brief=True),
+                figure_text(flag.recall, brief=True),
                 open=f"flag:{flag.name}" if level == "answer" else flag.name,
             )
             for flag in flags
@@ -433,7 +433,7 @@ def _draw_agreement_figures(found: MachineComparison, key: str) -> None:
         ),
     }
     figures = [
-        LinkedFigure(title, figure(each), f"{reads} {interval_text(each)}".rstrip())
+        LinkedFigure(title, figure_text(each), f"{reads} {interval_text(each)}".rstrip())
         for title, (each, reads) in shares.items()
     ]
     figures.append(
@@ -446,8 +446,8 @@ def _beyond_chance(title: str, found: AgreementEstimate, more: str = "") -> Link
     """Return a coefficient of agreement with its reading in words."""
     return LinkedFigure(
         title,
-        figure(found, share=False),
-        f"{more}{in_words(found).capitalize()}; 1 is full agreement.",
+        figure_text(found, share=False),
+        f"{more}{agreement_text(found).capitalize()}; 1 is full agreement.",
     )
 
 
@@ -578,10 +578,10 @@ def _breakdown(
     rows = [
         row(
             {"text": models.get(name, name)},
-            figure(each.faulty, brief=True),
-            figure(each.precision, brief=True),
-            figure(each.recall, brief=True),
-            figure(each.kappa, share=False, brief=True),
+            figure_text(each.faulty, brief=True),
+            figure_text(each.precision, brief=True),
+            figure_text(each.recall, brief=True),
+            figure_text(each.kappa, share=False, brief=True),
             open=None if name == "(none)" else name,
         )
         for name, each in found.items()
@@ -623,7 +623,7 @@ def _show_people(key: _Key) -> None:
     cases = count_noun(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
     st.markdown(
-        f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}."
+        f"**The same verdict: {figure_text(overall.raw)}.** {agreement_text(overall.alpha).capitalize()}."
     )
     st.caption(
         "Figures compare verdicts. Of the same verdict, corrections or the answers approved may"
@@ -637,7 +637,7 @@ def _show_people(key: _Key) -> None:
     figures = [
         LinkedFigure(
             "Same verdict",
-            figure(overall.raw),
+            figure_text(overall.raw),
             f"Of the pairs of verdicts on a case. {interval_text(overall.raw)}",
         ),
         _beyond_chance(
@@ -651,7 +651,7 @@ def _show_people(key: _Key) -> None:
         _beyond_chance("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "),
         LinkedFigure(
             "Marked words (F1)",
-            figure(found.spans, share=False),
+            figure_text(found.spans, share=False),
             "How far reviewers mark the same words: 1 is the same, 0 none in common.",
         ),
     ]
@@ -668,10 +668,10 @@ def _show_people(key: _Key) -> None:
     rows = [
         row(
             {"text": f"{pair.first} and {pair.second}", "open": str(number)},
-            figure(pair.raw, brief=True),
+            figure_text(pair.raw, brief=True),
             f"{pair.same - len(pair.apart):,} of {pair.raw.n:,}",
-            figure(pair.kappa, share=False, brief=True),
-            figure(pair.weighted, share=False, brief=True),
+            figure_text(pair.kappa, share=False, brief=True),
+            figure_text(pair.weighted, share=False, brief=True),
             len(pair.differ) + len(pair.apart),
             open=str(number),
         )
@@ -712,7 +712,7 @@ def _show_missed(found: MissReport) -> None:
         f" {interval_text(found.total)}"
     )
     figure_table(
-        [LinkedFigure("Miss rate", figure(found.total), reads)],
+        [LinkedFigure("Miss rate", figure_text(found.total), reads)],
         key="trust-missed",
         description="Spot checks",
     )
@@ -736,7 +736,7 @@ def _show_missed(found: MissReport) -> None:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _draw_data_download(pd.DataFrame(rows), "miss rate by month")
     table = [
-        row({"text": name or "(no field)"}, figure(each, brief=True))
+        row({"text": name or "(no field)"}, figure_text(each, brief=True))
         for name, each in found.fields.items()
     ]
     if table:
@@ -893,7 +893,7 @@ def _new_sample(workbench: Workbench) -> None:
             short = allow = ""
             if known < draws:  # else how many there are is hidden
                 short, least = (
-                    f": {too_few(known, int(draws))}",
+                    f": {missing_answers_text(known, int(draws))}",
                     least_tolerance(known, 1 - certainty - offer.spent),
                 )
                 if 100 * least <= MOST_TOLERATED:
@@ -1015,13 +1015,13 @@ def _show_own(key: _Key) -> None:
         row(
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
-            each.took,
-            figure(each.overrides, brief=True),
-            figure(each.agreed, brief=True),
+            each.median_time,
+            figure_text(each.overrides, brief=True),
+            figure_text(each.agreed, brief=True),
             f"{each.whole:,} of {each.with_answer:,}" if each.with_answer else None,
             each.adjudications,
-            each.adjudication_took if each.adjudications else None,
-            open=str(number) if each.differ else None,
+            each.median_adjudication_time if each.adjudications else None,
+            open=str(number) if each.differing else None,
         )
         for number, each in enumerate(found, start=1)
     ]
@@ -1031,8 +1031,8 @@ def _show_own(key: _Key) -> None:
     )
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
-    if 1 <= number <= len(found) and (each := found[number - 1]).differ:
-        _draw_case_list(each.differ, f"Settled otherwise than {each.reviewer} decided")
+    if 1 <= number <= len(found) and (each := found[number - 1]).differing:
+        _draw_case_list(each.differing, f"Settled otherwise than {each.reviewer} decided")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:

@@ -12,7 +12,7 @@ from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.planted import MOST_PLANTED, DecidedCopy, Planting, RecallReport
 from masis.services.records import CaseFilter
-from masis.services.trust.summary import figure
+from masis.services.trust.summary import figure_text
 from masis.trust.faults import Recall
 from masis.ui.components.linked_table import LinkedRow, TableCell, column, linked_table, row
 from masis.ui.shell import address
@@ -194,8 +194,8 @@ def _recall_row(name: str, recall: Recall, beside: str) -> LinkedRow:
     kinds = (recall.by_kind.get(kind) for kind in FAULT_KINDS)
     return row(
         cell,
-        figure(recall.total, brief=True),
-        *(figure(each, brief=True) if each else None for each in kinds),
+        figure_text(recall.total, brief=True),
+        *(figure_text(each, brief=True) if each else None for each in kinds),
     )
 
 
