@@ -20,7 +20,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
 from masis.views.markdown import escape_markdown
 
-LOOK_EVERY_S = 0.5
+REDRAW_EVERY_S = 0.5
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda jobs: jobs.close())
@@ -33,7 +33,7 @@ def served_jobs() -> Jobs:
     return _jobs_on(str(served_database()))
 
 
-@st.fragment(run_every=LOOK_EVERY_S)
+@st.fragment(run_every=REDRAW_EVERY_S)
 def show_live(draw: Callable[..., bool], *args: Any) -> None:
     """Draw a job under way, again and again.
 
@@ -44,7 +44,7 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
         st.rerun()
 
 
-def waits_for(what: str, job_id: str, running: bool) -> str:
+def waiting_text(what: str, job_id: str, running: bool) -> str:
     """Say what a job under way waits for: others ahead of it, or a worker; "" where it runs."""
     if ahead := served_jobs().ahead(job_id):
         return f"{count_noun(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."

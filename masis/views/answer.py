@@ -22,7 +22,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity, raised_issues
+from masis.views.headline import gravity_key, raised_issues
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
     AnswerPiece,
@@ -35,13 +35,13 @@ from masis.views.marks import (
     reference_marks,
 )
 from masis.views.markup import MarkupBlock, find_markup, with_markup
-from masis.views.story import nothing_found
+from masis.views.story import no_issues_text
 from masis.views.verdicts import (
     WITHOUT_PASSAGE,
     ClaimData,
     ReferenceData,
-    claims,
-    references,
+    claims_data,
+    references_data,
     target_key,
 )
 from masis.views.words import (
@@ -232,7 +232,7 @@ def unaudited_answer_view(
     """
     plain: list[AnswerPiece] = [{"text": case.answer}] if case.answer else []
     cards = [_evidence_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
-    return _view(
+    return _view_without_issues(
         case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False
     )
 
@@ -252,7 +252,7 @@ def answer_view(
     marks = reference_marks(iteration)
     pieces = list(answer_pieces(iteration, marks, spans))
     version = f"{run.id}/{index}/{against}/{shown}"
-    view = _view(
+    view = _view_without_issues(
         case,
         version,
         shown_answer(case, run, index),
@@ -264,13 +264,13 @@ def answer_view(
     return {
         **view,
         "iteration": index + 1,
-        "claims": claims(iteration),
-        "references": references(iteration, marks),
+        "claims": claims_data(iteration),
+        "references": references_data(iteration, marks),
         "issues": issues,
         "issues_total": len(issues),
-        "nothing_found": "" if issues else nothing_found(iteration),
+        "nothing_found": "" if issues else no_issues_text(iteration),
         "fixed": list(_fixed_issues(followed, index)),
-        "difference": None if against is None else difference(run, index, against),
+        "difference": None if against is None else answer_difference(run, index, against),
         "changes": [
             {
                 "kind": change.kind.replace("_", " "),
@@ -285,7 +285,7 @@ def answer_view(
     }
 
 
-def _view(
+def _view_without_issues(
     case: Case,
     version: str,
     shown: ShownAnswer,
@@ -329,7 +329,7 @@ def for_browser(data: AnswerViewData) -> AnswerViewData:
     return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}
 
 
-def difference(run: Run, index: int, other: int) -> AnswerDifference:
+def answer_difference(run: Run, index: int, other: int) -> AnswerDifference:
     """Return what changed between the answers of two iterations (from 0), whichever comes first."""
     left, right = sorted((index, other))
     changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
@@ -381,7 +381,7 @@ def _numbered_issues(
         # by the end, where the number stands in the answer; the narrower of two that end together
         # comes first
         return (
-            *gravity(issue, None if claim is None else iteration.claims[claim]),
+            *gravity_key(issue, None if claim is None else iteration.claims[claim]),
             span.end,
             -span.start,
         )
@@ -401,7 +401,7 @@ def _numbered_issues(
         point = issue.rule == "missing_information"
         reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
         if issue.rule == UNCITED:
-            reason, suggestion = _of_uncited(issue, iteration.claims)
+            reason, suggestion = _uncited_reason(issue, iteration.claims)
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
@@ -447,7 +447,7 @@ def _numbered_issues(
                 iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE
             )
             data["target"] = target_key("sentence", *span)
-        if (finding := _FINDINGS.get(first.rule)) is not None:
+        if (finding := _REFERENCE_FINDINGS.get(first.rule)) is not None:
             data["reference"] = finding
         if (
             claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)
@@ -463,14 +463,14 @@ def _numbered_issues(
             says = worded(point, first)["description"]
             data["insert_says"] = says.rstrip(". ")
             data["insert"] = f"{data['insert_says']}{cited}."
-            data["after"] = _citing(iteration, data["evidence"], says)
+            data["after"] = _citing_sentence(iteration, data["evidence"], says)
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
     return issues, [[span for each in fault if (span := _issue_span(each))] for fault in faults]
 
 
-def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
+def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
     """Return what the check of its claims says of a sentence that cites nothing, and what to do
     about it.
 
@@ -494,7 +494,7 @@ def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
     )
 
 
-def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
+def _citing_sentence(iteration: Iteration, evidence: Collection[str], point: str) -> str:
     """Return the sentence of an answer that cites one of these chunks, with its markers; "" where
     none does.
 
@@ -521,7 +521,10 @@ def _issue_span(issue: Issue) -> TextSpan | None:
     return None if issue.start is None or issue.end is None else TextSpan(issue.start, issue.end)
 
 
-_FINDINGS = {"misattributed_reference": "misattributed", "redundant_reference": "redundant"}
+_REFERENCE_FINDINGS = {
+    "misattributed_reference": "misattributed",
+    "redundant_reference": "redundant",
+}
 """What the check of a reference found, by the rule of the issue that says so."""
 
 
@@ -533,18 +536,18 @@ def _issue_word(issue: Issue) -> Word:
     return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
-LEAST_SAID = 0.3
+LEAST_SHARED_STEMS = 0.3
 """Share of the words of a missing point that a sentence must have, so that it is where the evidence
 says the point.
 """
 
 
-def _said_in(text: str, point: str) -> Iterator[TextSpan]:
+def _sentences_with_point(text: str, point: str) -> Iterator[TextSpan]:
     """Yield the sentences of a chunk that say a missing point, the one that says most
     of it first.
     """
     left = word_stems(point)
-    least = max(2, LEAST_SAID * len(left))
+    least = max(2, LEAST_SHARED_STEMS * len(left))
     sentences = [
         (TextSpan(each.start, each.end), word_stems(text[each.start : each.end]))
         for each in split_sentences(text)
@@ -564,7 +567,7 @@ def _evidence_cards(
     texts = {chunk.id: chunk.text for chunk in case.evidence}
     for fault in issues:
         for name in fault["evidence"] if "insert" in fault else ():
-            spans = _said_in(texts.get(name, ""), fault["description"])
+            spans = _sentences_with_point(texts.get(name, ""), fault["description"])
             marked[name] += [Bearing(span, -fault["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):

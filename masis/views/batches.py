@@ -58,7 +58,7 @@ class BatchSummary:
         explained = [call.error for call in run.calls if call.error]
         for call in run.calls:
             if call.error:
-                self._note(
+                self._count_kind(
                     self.failures,
                     call.error,
                     f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}",
@@ -67,7 +67,7 @@ class BatchSummary:
             if warning.code != MAX_ITERATIONS_WARNING and not any(
                 error in warning.message for error in explained
             ):
-                self._note(self.warnings, warning.message, warning.message)
+                self._count_kind(self.warnings, warning.message, warning.message)
         self.unconfirmed += run.unconfirmed_offline
         self.unconfirmed_answers += bool(run.unconfirmed_offline)
         if run.escalation is not None:
@@ -89,7 +89,7 @@ class BatchSummary:
         self.flagged += bool(run.iterations and accusations(run.iterations[0]))
         self.needs_review += run.needs_review
 
-    def _note(self, kinds: Counter[str], message: str, example: str) -> None:
+    def _count_kind(self, kinds: Counter[str], message: str, example: str) -> None:
         alike = _FIGURES.sub("#", message)
         kinds[alike] += 1
         self.examples.setdefault(alike, example)
@@ -134,7 +134,7 @@ class BatchSummary:
                 f" {usage_text(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
             )
         if self.usage.calls:
-            yield from self._latencies(settings)
+            yield from self._latency_lines(settings)
         for words in sorted(map(model_words, self.recorded)):
             yield f"{words[:1].upper()}{words[1:]}."
         if settings.record and self.skipped:
@@ -156,7 +156,7 @@ class BatchSummary:
                 " verifier=offline,local:ORG/NAME (docs/models.md)."
             )
 
-    def _latencies(self, settings: Settings) -> Iterator[str]:
+    def _latency_lines(self, settings: Settings) -> Iterator[str]:
         # loads numpy, which most commands do without
         from masis.audit.measures.statistics import percentile
 

@@ -25,7 +25,7 @@ def share_axis() -> alt.Y:
     )
 
 
-def course(run: Run) -> list[dict[str, Any]]:
+def score_rows(run: Run) -> list[dict[str, Any]]:
     """Return the scores across iterations as rows of ``course_chart``."""
     return [
         {"iteration": iteration.iteration_number, "score": SCORE[name].text, "value": value}

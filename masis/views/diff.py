@@ -45,7 +45,7 @@ def word_changes(before: str, after: str) -> list[DiffChange]:
     ``in`` the second.
     """
     left, right = _WORDS.findall(before), _WORDS.findall(after)
-    return list(_join_blocks(_without_islands(_diff_blocks(left, right, _DEPTH))))
+    return list(_join_blocks(_merge_islands(_diff_blocks(left, right, _DEPTH))))
 
 
 class _Block(NamedTuple):
@@ -57,29 +57,29 @@ class _Block(NamedTuple):
 
 
 def _diff_blocks(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
-    start = _common(left, right)
-    end = _common(left[start:][::-1], right[start:][::-1])
+    start = _common_prefix_length(left, right)
+    end = _common_prefix_length(left[start:][::-1], right[start:][::-1])
     if start:
         yield _Block(same="".join(left[:start]))
-    yield from _middle(left[start : len(left) - end], right[start : len(right) - end], depth)
+    yield from _diff_middle(left[start : len(left) - end], right[start : len(right) - end], depth)
     if end:
         yield _Block(same="".join(left[len(left) - end :]))
 
 
-def _common(left: Sequence[str], right: Sequence[str]) -> int:
+def _common_prefix_length(left: Sequence[str], right: Sequence[str]) -> int:
     shorter = min(len(left), len(right))
     return next((place for place in range(shorter) if left[place] != right[place]), shorter)
 
 
-def _middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
+def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
     if not left or not right:
         yield _Block(out="".join(left), new="".join(right))
         return
     counts, others = Counter(left), Counter(right)
     if sum(count * others[word] for word, count in counts.items()) <= _PAIRS:
-        yield from _word_against_word(left, right)
+        yield from _diff_words(left, right)
         return
-    anchors = _anchors(left, right, counts, others) if depth else []
+    anchors = _find_anchors(left, right, counts, others) if depth else []
     if not anchors:
         yield _Block(out="".join(left), new="".join(right))
         return
@@ -89,7 +89,7 @@ def _middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_
         here, there = place, other
 
 
-def _word_against_word(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
+def _diff_words(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
     for what, start, end, other, other_end in SequenceMatcher(
         None, left, right, autojunk=False
     ).get_opcodes():
@@ -99,7 +99,7 @@ def _word_against_word(left: Sequence[str], right: Sequence[str]) -> Iterator[_B
             yield _Block(out="".join(left[start:end]), new="".join(right[other:other_end]))
 
 
-def _anchors(
+def _find_anchors(
     left: Sequence[str], right: Sequence[str], counts: Counter[str], others: Counter[str]
 ) -> list[tuple[int, int]]:
     """Places of the words that each side holds once, as many as come in the same order on both
@@ -127,7 +127,7 @@ def _anchors(
     return chosen[::-1]
 
 
-def _without_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
+def _merge_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
     """Changes that only a comma or a blank parts become one: it reads as the one edit
     that it is.
     """

@@ -45,7 +45,7 @@ LONGEST_DESCRIPTION = 100
 """Characters of what the critic says is wrong where that stands in place of the answer's words."""
 LONGEST_LEAD = 15
 """Characters of what may stand before a line of the critic and between its parts."""
-LED_IN = 25
+CONTEXT_BEFORE = 25
 """Characters of a quotation before the words it is about: where a narrow row cuts the line, they
 still stand in it.
 """
@@ -67,7 +67,7 @@ def wording_version() -> str:
     ]
 
 
-def list_line(run: Run) -> str:
+def queue_headline(run: Run) -> str:
     """Return the headline of a run as lists store it: the line, and in a second one counts of the
     rest by kind.
     """
@@ -112,21 +112,23 @@ KINDS: dict[str, Kind] = {
 redundant citation.
 """
 
-_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"})
+_COUNTED_IN_SENTENCE = frozenset(
+    {"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"}
+)
 """Kinds whose sentence counts them already."""
 
-_LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
+_LINE_PREFIXES = {"missing": "Missing: ", "conflict": "Sources disagree: "}
 """How the line of a kind begins."""
 
-_LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})
+_MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "conflict"})
 """Kinds of issues with which a case still counts as one where nothing was found: the line says that
 they are lesser.
 """
 
-_OF_A_CLAIM = frozenset({"contradicted", "unsupported", "partial"})
+_CLAIM_KINDS = frozenset({"contradicted", "unsupported", "partial"})
 """Kinds that are about the words of a claim; the others are about its sentence."""
 
-_TAKES_ITS_WORDS = frozenset({"fabricated", "misquoted"})
+_ABSORBING_KINDS = frozenset({"fabricated", "misquoted"})
 """Kinds under which the list of issues draws whatever else is raised about their words."""
 
 _NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
@@ -160,13 +162,15 @@ class _Line(NamedTuple):
 
     parts: tuple[str | Quotation, ...]
 
-    def led_by(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
+    def with_prefix(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
         """Return the line behind words that lead it in; the answer's quotations are cut before what
         makes the point.
         """
         quoted = [each for each in self.parts if isinstance(each, Quotation)]
         if not quoted:
-            return _clip_text(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
+            return _clip_text(
+                _single_line("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest
+            )
         longest = (
             max(longest, LONGEST_WITH_POINT)
             if any(each.marks == ("", "") for each in quoted)
@@ -233,7 +237,7 @@ class Headline(NamedTuple):
             one, many, _ = KINDS[kind]
             if kind != self.kind and kind not in _NO_ISSUE:
                 left.append(count_noun(count, one, many))
-            elif count > 1 and kind not in _NO_ISSUE | _SAYS_HOW_MANY:
+            elif count > 1 and kind not in _NO_ISSUE | _COUNTED_IN_SENTENCE:
                 left.append(count_noun(count - 1, f"more {one}", f"more {many}"))
         return " · ".join(left)
 
@@ -261,26 +265,26 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     original = run.original
     if run.termination_reason == "no_answer":
         why = next((reason.message for reason in run.review_reasons), "")
-        return Headline(_Line((f"No answer. {why}".rstrip(),)).led_by(""), "no_answer")
+        return Headline(_Line((f"No answer. {why}".rstrip(),)).with_prefix(""), "no_answer")
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
         return Headline(
-            _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(
-                ""
-            ),
+            _Line(
+                (f"Audit failed: {why}" if why else "The audit finished no iteration",)
+            ).with_prefix(""),
             "failed",
         )
     found = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
-    found |= _reasons(run, found)
+    found |= _review_reason_lines(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     worst, count = counts[0] if counts else ("redundant", 0)
     if worst == "redundant":  # its marker in the answer says it
         return Headline(_confirmed_text(run, original), "nothing", counts)
-    line, lead = found[worst][0], _lead(worst, count)
-    if worst not in _LESSER or standing(run) != "nothing_found":
-        return Headline(line.led_by(lead, longest), worst, counts)
+    line, lead = found[worst][0], _line_prefix(worst, count)
+    if worst not in _MINOR_KINDS or standing(run) != "nothing_found":
+        return Headline(line.with_prefix(lead, longest), worst, counts)
     lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
-    return Headline(line.led_by(lesser, longest), worst, counts, minor=True)
+    return Headline(line.with_prefix(lesser, longest), worst, counts, minor=True)
 
 
 def _confirmed_text(run: Run, original: Iteration) -> str:
@@ -336,12 +340,16 @@ def worst_severity(original: Iteration) -> Severity | None:
     return next((each for each in SEVERITY if each in found), None)
 
 
-def _lead(kind: str, count: int) -> str:
+def _line_prefix(kind: str, count: int) -> str:
     """Return how the line of a kind begins where it doesn't speak for itself."""
-    return f"{count_noun(count, *KINDS[kind][:2])}: " if kind == "uncited" else _LEADS.get(kind, "")
+    return (
+        f"{count_noun(count, *KINDS[kind][:2])}: "
+        if kind == "uncited"
+        else _LINE_PREFIXES.get(kind, "")
+    )
 
 
-def found_in(
+def issue_lines(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[str, int]]:
     """Return each kind of issue found in an answer, the gravest first, with its line and how often
@@ -353,7 +361,10 @@ def found_in(
     far.
     """
     found = _lines_by_kind(audit, claims, issues)
-    return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
+    return {
+        kind: (line.with_prefix(_line_prefix(kind, count)), count)
+        for kind, (line, count) in found.items()
+    }
 
 
 def _lines_by_kind(
@@ -367,7 +378,9 @@ def _lines_by_kind(
         (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
-    again = {each for fault in about_same_words(issues) for each in _under_the_gravest(fault)}
+    again = {
+        each for fault in about_same_words(issues) for each in _issues_counted_elsewhere(fault)
+    }
     again_claimed = {
         (each.start, each.end)
         for each in again
@@ -375,7 +388,7 @@ def _lines_by_kind(
     }
     counting = [each for each in claims if (each.claim.start, each.claim.end) not in again_claimed]
     for issue in issues:
-        if (kind := _own_kind(issue)) and issue not in again:
+        if (kind := _kind_beyond_checks(issue)) and issue not in again:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within, range(0)))
             if kind in ("safety", "serious"):
@@ -386,9 +399,9 @@ def _lines_by_kind(
             kind,
             text,
             check.claim.sentence,
-            range(check.claim.start or 0, (kind in _OF_A_CLAIM and check.claim.end) or 0),
+            range(check.claim.start or 0, (kind in _CLAIM_KINDS and check.claim.end) or 0),
         )
-        for check in sorted(counting, key=lambda check: not _exact(check))
+        for check in sorted(counting, key=lambda check: not _has_short_values(check))
         for kind, text in _problem_lines(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
@@ -446,7 +459,9 @@ def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
     they are of one.
     """
     figures = [
-        _clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures
+        _single_line(figure.claim_text, LONGEST_VALUE)
+        for check in checks
+        for figure in check.figures
     ]
     says = figures_not_in_evidence(figures)
     return _Line(
@@ -461,7 +476,9 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
     of one.
     """
     words = [
-        _clean(marked.claim_text, LONGEST_VALUE) for check in checks for marked in check.marked
+        _single_line(marked.claim_text, LONGEST_VALUE)
+        for check in checks
+        for marked in check.marked
     ]
     says = words_marked(words)
     return _Line(
@@ -469,24 +486,26 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
     )
 
 
-def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
+def _issues_counted_elsewhere(fault: Sequence[Issue]) -> Sequence[Issue]:
     first, *others = sorted(fault, key=lambda each: [*KINDS].index(_headline_kind(each)))
-    return others if first.start is None or _headline_kind(first) in _TAKES_ITS_WORDS else ()
+    return others if first.start is None or _headline_kind(first) in _ABSORBING_KINDS else ()
 
 
-def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:
+def _review_reason_lines(
+    run: Run, found: Collection[str]
+) -> Iterator[tuple[str, tuple[_Line, int]]]:
     """Yield what the reasons for review say beyond the issues."""
     accused = any(KINDS[kind].tone == "bad" for kind in found)
     for kind, codes in (
         ("reason", () if accused else MUST_LOOK),
         ("unscored", ("unscored",)),
-        ("uncertified", _TOLD),
+        ("uncertified", _REASONS_ABOUT_ANSWER),
     ):
         if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
             yield kind, (_Line((messages[0].rstrip("."),)), len(messages))
 
 
-_TOLD: tuple[ReviewCode, ...] = (
+_REASONS_ABOUT_ANSWER: tuple[ReviewCode, ...] = (
     "answer_refused",
     "answer_failed",
     "error",
@@ -522,7 +541,7 @@ def _problem_lines(
             )
             yield "misquoted", _Line((says, Quotation(quote.quote)))
     # those with both words come first: they can be checked at a glance
-    for check in sorted(claims, key=lambda check: not _exact(check)):
+    for check in sorted(claims, key=lambda check: not _has_short_values(check)):
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
         ):
@@ -568,7 +587,7 @@ _MISQUOTED = {
 }
 
 
-def _own_kind(issue: Issue) -> str:
+def _kind_beyond_checks(issue: Issue) -> str:
     """Return the kind of an issue that neither citations nor claims say already; "" for
     the others.
     """
@@ -598,14 +617,14 @@ _KIND_OF_RULE = {
 
 
 def _headline_kind(issue: Issue) -> str:
-    return _own_kind(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+    return _kind_beyond_checks(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
 
 
-def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
+def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of
     its claim.
     """
-    return [*KINDS].index(_headline_kind(issue)), check is not None and not _exact(check)
+    return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
 
 
 def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
@@ -634,20 +653,22 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
         )
         about = next((words for words in at_fault if " " in words and words in quote), "")
         if about or len(quote) <= LEAST_QUOTED:
-            return _Line(("The answer says ", Quotation(quote, about), ". ", _bare(says)))
-        return _Line((f"{_clip_text(what, LONGEST_DESCRIPTION)}. ", _bare(says)))
-    parts: list[str | Quotation] = [_bare(what)]
+            return _Line(
+                ("The answer says ", Quotation(quote, about), ". ", _unmarked_quotation(says))
+            )
+        return _Line((f"{_clip_text(what, LONGEST_DESCRIPTION)}. ", _unmarked_quotation(says)))
+    parts: list[str | Quotation] = [_unmarked_quotation(what)]
     parts += [": ", Quotation(quote)] if quote else []
-    parts += [". ", _bare(says)] if says else []
+    parts += [". ", _unmarked_quotation(says)] if says else []
     return _Line(tuple(parts))
 
 
-def _bare(words: str) -> Quotation:
+def _unmarked_quotation(words: str) -> Quotation:
     return Quotation(words, marks=("", ""), point=True)
 
 
 def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
-    names = [f"[{_clean(each, 20)}]" for each in references]
+    names = [f"[{_single_line(each, 20)}]" for each in references]
     if len(names) > 2:
         return _Line(
             (f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",)
@@ -675,11 +696,11 @@ def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     )
 
 
-def _exact(check: ClaimCheck) -> bool:
-    return any(_are_short_values(each) for each in check.contradictions)
+def _has_short_values(check: ClaimCheck) -> bool:
+    return any(_has_two_short_values(each) for each in check.contradictions)
 
 
-def _are_short_values(each: Contradiction) -> bool:
+def _has_two_short_values(each: Contradiction) -> bool:
     """Whether both words are figures, dates or names that one line holds side by side."""
     return (
         each.kind not in ("stated", "source")
@@ -688,38 +709,38 @@ def _are_short_values(each: Contradiction) -> bool:
     )
 
 
-def _clearest(check: ClaimCheck) -> Contradiction | None:
+def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
     """Return the contradiction of a claim that shows most; None where none is named."""
     between = sorted(
         check.contradictions, key=lambda each: (not each.evidence_text, -each.strength)
     )
     return next(
-        (each for each in between if _are_short_values(each)), between[0] if between else None
+        (each for each in between if _has_two_short_values(each)), between[0] if between else None
     )
 
 
 def _shows_contradiction(check: ClaimCheck) -> bool:
     """Whether the words of both sides, held side by side, show how they contradict each other."""
-    first = _clearest(check)
+    first = _clearest_contradiction(check)
     if first is None:
         return False
     claim, mine, theirs = (
         _quotable_words(each)
         for each in (_claim_text(check), first.claim_text, first.evidence_text)
     )
-    return _are_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
+    return _has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
 
 def _contradicted_line(check: ClaimCheck) -> _Line:
-    first = _clearest(check)
+    first = _clearest_contradiction(check)
     if first is None:
         who = _chunk_name(check.sources[0]) if check.sources else "The evidence"
         return _Line((f"{who} contradicts ", Quotation(_claim_text(check))))
     who, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
-    mine = _clean(first.claim_text, LONGEST_VALUE)
+    mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
-    if _are_short_values(first):
+    if _has_two_short_values(first):
         return _Line((f"{who} has {theirs} where the answer has {mine}",))
     claim = _quotable_words(_claim_text(check))
     mine = _quotable_words(first.claim_text)
@@ -741,7 +762,7 @@ def _unsupported_line(check: ClaimCheck) -> _Line:
     missing = [
         text
         for start, end in check.uncovered
-        if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))
+        if (text := _single_line(check.claim.text[start:end], LONGEST_VALUE))
     ]
     return (
         _absent_line(missing[0], _claim_text(check))
@@ -782,7 +803,7 @@ def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
     return "".join([*kept, text[at:]])
 
 
-_UNSEEN = re.compile(
+_INVISIBLE_CHARS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
 """Control characters, and those that turn the direction of the line that they stand in."""
@@ -792,19 +813,19 @@ LONGEST_TEXT = 2_000
 """Characters of a text from outside that are looked at."""
 
 
-def _clean(text: str, longest: int) -> str:
+def _single_line(text: str, longest: int) -> str:
     """Return text from outside as one line of visible characters."""
-    return shorten(" ".join(_UNSEEN.sub(" ", text[:LONGEST_TEXT]).split()), longest)
+    return shorten(" ".join(_INVISIBLE_CHARS.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
 def _chunk_name(name: str) -> str:
-    short = _clean(name, LONGEST_ID)
+    short = _single_line(name, LONGEST_ID)
     return f"[{short}]" if name.isdigit() else short  # a bare number would read as a count
 
 
 def _quotable_words(words: str) -> str:
     """Return words to quote as one line, without blanks before signs and the stop at the end."""
-    return re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, LONGEST_TEXT)).rstrip(" .,;:")
+    return re.sub(r"\s+([.,;:!?])", r"\1", _single_line(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
 def _clip_quotation(quotation: Quotation, longest: int) -> str:
@@ -812,14 +833,18 @@ def _clip_quotation(quotation: Quotation, longest: int) -> str:
     them.
     """
     opens, closes = quotation.marks
-    return f"{opens}{_window(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
+    return (
+        f"{opens}{_clip_around(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
+    )
 
 
-def _window(text: str, about: str, longest: int) -> str:
+def _clip_around(text: str, about: str, longest: int) -> str:
     at = max(text.find(about), 0)
     if len(text) <= longest or at + len(about) < longest:
         return _clip_text(text, longest)
-    lead = max(0, min(max(LED_IN, longest - 1 - (len(text) - at)), longest - len(about) - 2))
+    lead = max(
+        0, min(max(CONTEXT_BEFORE, longest - 1 - (len(text) - at)), longest - len(about) - 2)
+    )
     start = text.find(" ", at - lead - 1, at) + 1 or at
     return f"…{_clip_text(text[start:], longest - 1)}" if start else _clip_text(text, longest)
 
@@ -833,18 +858,18 @@ def _clip_text(text: str, longest: int) -> str:
 
 
 _WORD = re.compile(r"\S+")
-ALIKE = 0.35
+LEAST_SHARED_WORDS = 0.35
 """Share of a claim's words that the evidence must have, so that what it has in place of the others
 says anything.
 """
 
 
 def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
-    return [_comparable(each.group()) for each in words]
+    return [_comparable_word(each.group()) for each in words]
 
 
 @lru_cache(maxsize=16_384)  # few words are rare, and a page has many headlines
-def _comparable(word: str) -> str:
+def _comparable_word(word: str) -> str:
     """Return a word without what only sets it off; brackets around a figure and signs may mean
     something.
     """
@@ -867,12 +892,18 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
         None, _comparable_words(ours), _comparable_words(theirs), autojunk=False
     )
     changes = [
-        (any(own[first:last]), _decides(theirs[start:end]), kind == "replace", -start, end)
+        (
+            any(own[first:last]),
+            _has_deciding_word(theirs[start:end]),
+            kind == "replace",
+            -start,
+            end,
+        )
         for kind, first, last, start, end in compared.get_opcodes()
         if kind in ("replace", "insert")
     ]
     alike = sum(each.size for each in compared.get_matching_blocks())
-    if not changes or alike < ALIKE * len(ours):
+    if not changes or alike < LEAST_SHARED_WORDS * len(ours):
         return ""
     *_, start, end = max(changes)
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
@@ -883,5 +914,5 @@ _DECIDING = re.compile(
 )
 
 
-def _decides(words: Sequence[re.Match[str]]) -> bool:
+def _has_deciding_word(words: Sequence[re.Match[str]]) -> bool:
     return any(_DECIDING.search(each.group()) for each in words)

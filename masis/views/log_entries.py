@@ -94,7 +94,7 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     return f"“{entry_word(undone).text}”{who}, entry {entry_number(undone)}"
 
 
-_WORDS_OF_A_SIDE = (
+_COMPARED_FIELDS = (
     "verdict",
     "run_id",
     "iteration",
@@ -106,7 +106,7 @@ _WORDS_OF_A_SIDE = (
 )
 
 
-def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
+def adopted_decision_text(final: Decision, decisions: Sequence[Decision]) -> str:
     """Say whose decision a final verdict took, and whether it was changed; "" where
     none was taken.
     """
@@ -115,7 +115,7 @@ def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
     )
     if side is None:
         return ""
-    same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)
+    same = all(getattr(side, name) == getattr(final, name) for name in _COMPARED_FIELDS)
     return f"{side.reviewer}’s decision, {'as it was' if same else 'with changes'}"
 
 

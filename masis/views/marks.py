@@ -110,7 +110,7 @@ def answer_pieces(
     first of them ends.
     """
     answer, audit = iteration.answer, iteration.citation_audit
-    layers = _layers(iteration, issues)
+    layers = _mark_layers(iteration, issues)
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]
@@ -130,7 +130,10 @@ def answer_pieces(
             # is shown
             shown = min(
                 in_citation,
-                key=lambda index: (_length(audit.citations[index]), _WORST.index(marks[index])),
+                key=lambda index: (
+                    _citation_length(audit.citations[index]),
+                    _REFERENCE_ORDER.index(marks[index]),
+                ),
             )
             piece |= {"reference": marks[shown], "citation": shown}
             piece["evidence"] = audit.citations[shown].evidence_id or ""
@@ -146,7 +149,7 @@ def answer_pieces(
         if in_claim:
             piece |= {
                 "claims": in_claim,
-                "verdict": _worst(iteration.claims[index] for index in in_claim),
+                "verdict": _worst_verdict(iteration.claims[index] for index in in_claim),
             }
         if in_claim and end in judged:
             piece["closes"] = judged[end]
@@ -159,10 +162,17 @@ def answer_pieces(
         yield piece
 
 
-_WORST = ("fabricated", "contradicts", "unsupported", "misattributed", "redundant", "valid")
+_REFERENCE_ORDER = (
+    "fabricated",
+    "contradicts",
+    "unsupported",
+    "misattributed",
+    "redundant",
+    "valid",
+)
 
 
-def _length(citation: Citation) -> int:
+def _citation_length(citation: Citation) -> int:
     return citation.end - citation.start
 
 
@@ -174,7 +184,7 @@ def _is_beside(citation: Citation) -> bool:
 Layer = list[tuple[TextSpan, int]]
 
 
-def _layers(
+def _mark_layers(
     iteration: Iteration, issues: Sequence[Sequence[TextSpan]]
 ) -> tuple[Layer, Layer, Layer, Layer, Layer]:
     """Citations, sentences, claims, figures and other facts, numbered issues."""
@@ -202,7 +212,7 @@ def _layers(
         for index, check in enumerate(iteration.claims)
         if check.claim.start is not None and check.claim.end is not None
     ]
-    facts = [fact for check in iteration.claims for fact in _facts(check, iteration.answer)]
+    facts = [fact for check in iteration.claims for fact in _fact_spans(check, iteration.answer)]
     numbered = [(span, number) for number, spans in enumerate(issues, 1) for span in spans]
     return citations, sentences, claims, facts, numbered
 
@@ -229,11 +239,11 @@ def _sole_references(citations: Sequence[Citation]) -> set[int]:
     return {indexes[0] for indexes in members.values() if len(indexes) == 1}
 
 
-_BADNESS = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
+_VERDICT_ORDER = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
 
 
-def _worst(checks: Iterable[ClaimCheck]) -> str:
-    return min((check.verdict for check in checks), key=_BADNESS.index)
+def _worst_verdict(checks: Iterable[ClaimCheck]) -> str:
+    return min((check.verdict for check in checks), key=_VERDICT_ORDER.index)
 
 
 MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
@@ -242,7 +252,7 @@ _FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
 otherwise; what it lacks."""
 
 
-def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
+def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
     """Yield where the answer has what the evidence contradicts, and the figures and quotations that
     it lacks.
 

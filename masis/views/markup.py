@@ -27,7 +27,7 @@ Style = Literal["strong", "em", "code", "link", "url"]
 DEEPEST = 12
 """Blocks within blocks; what is nested deeper is a paragraph."""
 
-_LOOK_BACK = 50
+_MOST_OPENERS = 50
 """Openers of emphasis that are looked at for a closer, so that a text of stars takes no longer than
 any other.
 """
@@ -37,7 +37,7 @@ _ESCAPABLE = frozenset("*_`#|~+-.")
 _FIRST_HEADING = 3
 """The answer and the evidence stand under headings of the second level."""
 
-_MAYBE = re.compile(
+_POSSIBLE_MARKUP = re.compile(
     r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE
 )
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
@@ -86,7 +86,7 @@ def find_markup(text: str) -> Markup | None:
     """Return the Markdown of a text; None where it has none, so that it is shown
     exactly as typed.
     """
-    if not _MAYBE.search(text):
+    if not _POSSIBLE_MARKUP.search(text):
         return None
     reader = _BlockReader(text)
     reader.read_blocks(list(_line_ranges(text)), -1, 0)
@@ -132,7 +132,7 @@ class _BlockReader:
 
         def flush() -> None:
             if paragraph:
-                self._leaf("p", parent, [self._strip_line(line) for line in paragraph])
+                self._add_leaf("p", parent, [self._strip_line(line) for line in paragraph])
                 paragraph.clear()
 
         while at < len(lines):
@@ -142,7 +142,9 @@ class _BlockReader:
                 flush()
                 at += 1
                 continue
-            taken = self._block(lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush)
+            taken = self._read_block(
+                lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush
+            )
             if taken:
                 at += taken
             else:
@@ -150,7 +152,7 @@ class _BlockReader:
                 at += 1
         flush()
 
-    def _block(
+    def _read_block(
         self,
         lines: Sequence[Range],
         at: int,
@@ -170,30 +172,30 @@ class _BlockReader:
             return self._read_fence(lines, at, parent, found)
         if _RULE.match(words):
             flush()
-            self._add("hr", parent)
+            self._add_block("hr", parent)
             return 1
         if found := _HEADING.match(words):
             flush()
-            self._heading(
+            self._add_heading(
                 parent, len(found[1]), Range(line.start + found.start(2), line.start + found.end(2))
             )
             return 1
-        if self._table_at(lines, at):
+        if self._is_table_start(lines, at):
             flush()
-            return self._table(lines, at, parent)
+            return self._read_table_block(lines, at, parent)
         if depth >= DEEPEST:
             return 0
         if _QUOTE.match(words):
             flush()
-            return self._quote(lines, at, parent, depth)
+            return self._read_quote_block(lines, at, parent, depth)
         item = _ITEM.match(words)
         # "in the year / 1990. Then" is no list
         if item and not (in_paragraph and item[3] and item[3] != "1"):
             flush()
-            return self._list(lines, at, parent, depth)
+            return self._read_list_block(lines, at, parent, depth)
         return 0
 
-    def _add(self, tag: Tag, parent: int) -> int:
+    def _add_block(self, tag: Tag, parent: int) -> int:
         self.blocks.append({"tag": tag, "parent": parent})
         return len(self.blocks) - 1
 
@@ -201,9 +203,11 @@ class _BlockReader:
         words = self.text[line.start : line.end]
         return Range(line.start + len(words) - len(words.lstrip(" \t")), line.end)
 
-    def _leaf(self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True) -> None:
+    def _add_leaf(
+        self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True
+    ) -> None:
         """Add a block of words; the line feeds between its lines are shown."""
-        place = self._add(tag, parent)
+        place = self._add_block(tag, parent)
         shown = [
             *(Range(line.start, min(line.end + 1, len(self.text))) for line in lines[:-1]),
             *([lines[-1]] if lines else []),
@@ -216,16 +220,16 @@ class _BlockReader:
                 joined.append(each)
         self.leaves += [(each, place) for each in joined if each.start < each.end]
         if inline:
-            hidden, styles = _inline(self.text, shown)
+            hidden, styles = _find_inline_markup(self.text, shown)
             self.hidden += hidden
             self.styles += styles
 
-    def _heading(self, parent: int, level: int, words: Range) -> None:
+    def _add_heading(self, parent: int, level: int, words: Range) -> None:
         while self._levels and self._levels[-1] >= level:
             self._levels.pop()
         self._levels.append(level)  # no level is left out, whatever the text does
         tags: dict[int, Tag] = {3: "h3", 4: "h4", 5: "h5"}
-        self._leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
+        self._add_leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
 
     def _read_fence(
         self, lines: Sequence[Range], at: int, parent: int, found: re.Match[str]
@@ -240,17 +244,17 @@ class _BlockReader:
             start = lines[at].start + found.start(2) + found[2].index(info)
             inside.insert(0, Range(start, lines[at].end))
             self.styles.append((Range(start, lines[at].end), "url"))
-        self._leaf("pre", parent, inside, inline=False)
+        self._add_leaf("pre", parent, inside, inline=False)
         return min(end + 1, len(lines)) - at
 
-    def _quote(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
+    def _read_quote_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
         inner: list[Range] = []
         for line in lines[at:]:
             found = _QUOTE.match(self.text, line.start, line.end)
             if not found:
                 break
             inner.append(Range(found.end(), line.end))
-        self.read_blocks(inner, self._add("quote", parent), depth + 1)
+        self.read_blocks(inner, self._add_block("quote", parent), depth + 1)
         return len(inner)
 
     def _item_at(self, line: Range) -> re.Match[str] | None:
@@ -258,36 +262,36 @@ class _BlockReader:
             return None
         return _ITEM.match(self.text, line.start, line.end)
 
-    def _list(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
+    def _read_list_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
         """Read a list: items of one kind at one depth, with the lines that are indented
         below each.
         """
         first = self._item_at(lines[at])
         if first is None:
             return 0
-        place = self._add("ol" if first[3] else "ul", parent)
+        place = self._add_block("ol" if first[3] else "ul", parent)
         begun = at
         while at < len(lines):
             item = self._item_at(lines[at])
             if item is None or bool(item[3]) != bool(first[3]) or len(item[1]) > len(first[1]) + 3:
                 break
-            inside, taken = self._inside(lines, at, item)
-            here = self._add("li", place)
+            inside, taken = self._item_lines(lines, at, item)
+            here = self._add_block("li", place)
             if item[3]:
                 self.blocks[here]["number"] = int(item[3])
             self.read_blocks(inside, here, depth + 1)
             at += taken
             following = at
-            while following < len(lines) and not self._words(lines[following]):
+            while following < len(lines) and not self._stripped_text(lines[following]):
                 following += 1
             if following < len(lines) and self._item_at(lines[following]):
                 at = following
         return at - begun
 
-    def _words(self, line: Range) -> str:
+    def _stripped_text(self, line: Range) -> str:
         return self.text[line.start : line.end].strip()
 
-    def _inside(
+    def _item_lines(
         self, lines: Sequence[Range], at: int, item: re.Match[str]
     ) -> tuple[list[Range], int]:
         """Return the lines of an item without marker and indentation, and how many lines of the
@@ -318,16 +322,16 @@ class _BlockReader:
                 )
             )
             end += 1
-        while end > at + 1 and not self._words(lines[end - 1]):
+        while end > at + 1 and not self._stripped_text(lines[end - 1]):
             end -= 1
         return inside, end - at
 
     def _is_block_start(self, lines: Sequence[Range], at: int) -> bool:
         words = self.text[lines[at].start : lines[at].end]
         patterns = (_FENCE, _RULE, _HEADING, _QUOTE, _ITEM)
-        return any(pattern.match(words) for pattern in patterns) or self._table_at(lines, at)
+        return any(pattern.match(words) for pattern in patterns) or self._is_table_start(lines, at)
 
-    def _table_at(self, lines: Sequence[Range], at: int) -> bool:
+    def _is_table_start(self, lines: Sequence[Range], at: int) -> bool:
         if at + 1 >= len(lines):
             return False
         below = self.text[lines[at + 1].start : lines[at + 1].end]
@@ -337,23 +341,23 @@ class _BlockReader:
             or not _DELIMITERS.match(below)
         ):
             return False
-        return len(self._cells(lines[at])) == len(self._cells(lines[at + 1]))
+        return len(self._cell_ranges(lines[at])) == len(self._cell_ranges(lines[at + 1]))
 
-    def _table(self, lines: Sequence[Range], at: int, parent: int) -> int:
-        place = self._add("table", parent)
-        self._row(lines[at], place, "th")
+    def _read_table_block(self, lines: Sequence[Range], at: int, parent: int) -> int:
+        place = self._add_block("table", parent)
+        self._add_table_row(lines[at], place, "th")
         end = at + 2
         while end < len(lines) and "|" in self.text[lines[end].start : lines[end].end]:
-            self._row(lines[end], place, "td")
+            self._add_table_row(lines[end], place, "td")
             end += 1
         return end - at
 
-    def _row(self, line: Range, parent: int, tag: Tag) -> None:
-        row = self._add("tr", parent)
-        for cell in self._cells(line):
-            self._leaf(tag, row, [cell])
+    def _add_table_row(self, line: Range, parent: int, tag: Tag) -> None:
+        row = self._add_block("tr", parent)
+        for cell in self._cell_ranges(line):
+            self._add_leaf(tag, row, [cell])
 
-    def _cells(self, line: Range) -> list[Range]:
+    def _cell_ranges(self, line: Range) -> list[Range]:
         """Return the cells of a row without the blanks around them; a bar behind a backslash parts
         none.
         """
@@ -386,7 +390,9 @@ class _DelimiterRun:
         return self.end - self.start
 
 
-def _inline(text: str, lines: Sequence[Range]) -> tuple[list[Range], list[tuple[Range, Style]]]:
+def _find_inline_markup(
+    text: str, lines: Sequence[Range]
+) -> tuple[list[Range], list[tuple[Range, Style]]]:
     """Return what is hidden within the lines of one leaf, and its styles."""
     words = "".join(text[line.start : line.end] for line in lines)
     places = [place for line in lines for place in range(line.start, line.end)]
@@ -394,14 +400,14 @@ def _inline(text: str, lines: Sequence[Range]) -> tuple[list[Range], list[tuple[
     def at(start: int, end: int) -> Range:
         return Range(places[start], places[end - 1] + 1)
 
-    found = _Inline(words)
+    found = _InlineReader(words)
     return (
         [at(*each) for each in found.hidden],
         [(at(*each), style) for each, style in found.styles if each.start < each.end],
     )
 
 
-class _Inline:
+class _InlineReader:
     """Emphasis, code, links and escapes in the words of one leaf, by their places in
     these words.
     """
@@ -412,7 +418,7 @@ class _Inline:
         self.styles: list[tuple[Range, Style]] = []
         self._runs: list[_DelimiterRun] = []
         self._scan()
-        self._emphasise()
+        self._match_emphasis()
 
     def _scan(self) -> None:
         words = self.words
@@ -427,18 +433,18 @@ class _Inline:
                 self.hidden.append(Range(at, at + 1))
                 at += 2
             elif char == "`":
-                at = self._code(at, fences)
+                at = self._read_code(at, fences)
             elif char in "*_":
                 at = self._read_run(at)
             elif char == "[":
                 brackets.append(at)
                 at += 1
             elif char == "]":
-                at = self._link(brackets.pop(), at) if brackets else at + 1
+                at = self._read_link(brackets.pop(), at) if brackets else at + 1
             else:
                 at += 1
 
-    def _code(self, at: int, fences: dict[int, deque[int]]) -> int:
+    def _read_code(self, at: int, fences: dict[int, deque[int]]) -> int:
         end = at
         while end < len(self.words) and self.words[end] == "`":
             end += 1
@@ -457,8 +463,8 @@ class _Inline:
         while end < len(self.words) and self.words[end] == char:
             end += 1
         before, after = self.words[at - 1 : at] if at else " ", self.words[end : end + 1] or " "
-        left = not after.isspace() and (_wordlike(after) or not _wordlike(before))
-        right = not before.isspace() and (_wordlike(before) or not _wordlike(after))
+        left = not after.isspace() and (_is_word_char(after) or not _is_word_char(before))
+        right = not before.isspace() and (_is_word_char(before) or not _is_word_char(after))
         if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
             left = right = False  # a product as in 5*3*2, or a name_like_this
         if char == "_":
@@ -467,7 +473,7 @@ class _Inline:
             self._runs.append(_DelimiterRun(char, at, end, opens=left, closes=right))
         return end
 
-    def _link(self, opened: int, closed: int) -> int:
+    def _read_link(self, opened: int, closed: int) -> int:
         found = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
         # [1](2) is two notes rather than a link
         if not found or closed == opened + 1 or not re.search(r"[/:#.]", found[1]):
@@ -479,11 +485,11 @@ class _Inline:
         ]
         return found.end()
 
-    def _emphasise(self) -> None:
+    def _match_emphasis(self) -> None:
         waiting: list[_DelimiterRun] = []
         for run in self._runs:
             while run.closes and run.length:
-                lowest = max(0, len(waiting) - _LOOK_BACK)
+                lowest = max(0, len(waiting) - _MOST_OPENERS)
                 place = next(
                     (
                         at
@@ -496,13 +502,13 @@ class _Inline:
                     break
                 opener = waiting[place]
                 del waiting[place + 1 :]
-                self._pair(opener, run, 2 if min(opener.length, run.length) >= 2 else 1)
+                self._add_emphasis(opener, run, 2 if min(opener.length, run.length) >= 2 else 1)
                 if not opener.length:
                     waiting.pop()
             if run.opens and run.length:
                 waiting.append(run)
 
-    def _pair(self, opener: _DelimiterRun, closer: _DelimiterRun, width: int) -> None:
+    def _add_emphasis(self, opener: _DelimiterRun, closer: _DelimiterRun, width: int) -> None:
         self.styles.append((Range(opener.end, closer.start), "strong" if width == 2 else "em"))
         self.hidden += [
             Range(opener.end - width, opener.end),
@@ -512,14 +518,14 @@ class _Inline:
         closer.start += width
 
 
-def _wordlike(char: str) -> bool:
+def _is_word_char(char: str) -> bool:
     """Whether a character is neither a blank nor punctuation."""
     return char.isalnum() or not (char.isspace() or char.isascii())
 
 
 P = TypeVar("P", bound=Mapping[str, object])
 
-_AT_THE_END = ("closes", "ends")
+_END_KEYS = ("closes", "ends")
 """What a piece says of its end: of the pieces it is cut into, the last one says it."""
 
 
@@ -555,7 +561,7 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
             within = bool(leaves) and leaves[0][0].start < right
             part: dict[str, object] = {**piece, "text": text[left - place : right - place]}
             if right < end:
-                part = {name: value for name, value in part.items() if name not in _AT_THE_END}
+                part = {name: value for name, value in part.items() if name not in _END_KEYS}
                 if "beside" in part:
                     part["beside"] = []
             if within:

@@ -129,7 +129,7 @@ class RateShare(NamedTuple):
         )
 
 
-def share_of(rates: Rates, rate: Rate) -> RateShare:
+def rate_share(rates: Rates, rate: Rate) -> RateShare:
     """Return one rate of some runs with its base: the runs for which it is known."""
     words = RATES[rate]
     share, base = getattr(rates, words.field), getattr(rates, words.base)
@@ -140,7 +140,7 @@ def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[di
     """Return one rate period by period as rows of its chart; a period in which it is not known is
     left out.
     """
-    found = [(each.name or "", share_of(each, rate)) for each in periods]
+    found = [(each.name or "", rate_share(each, rate)) for each in periods]
     return [
         {"at": at, "name": period_name(period, at), "share": each.share, "audits": each.words}
         for at, each in found
@@ -148,7 +148,9 @@ def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[di
     ]
 
 
-TIMES: frozenset[Measure] = frozenset({"critic_ms", "reviser_ms", "iteration_ms", "loop_ms"})
+TIME_MEASURES: frozenset[Measure] = frozenset(
+    {"critic_ms", "reviser_ms", "iteration_ms", "loop_ms"}
+)
 
 
 class SpreadView(NamedTuple):
@@ -177,7 +179,7 @@ def spread_view(found: Distribution) -> SpreadView:
         found.measure,
         spread.title,
         bars(found, write),
-        _marks(found),
+        _percentile_marks(found),
         f"mean {write(found.mean)}, median {write(found.p50)}, 95% up to {write(found.p95)}, "
         f"at most {write(found.most)}; {found.count:,} measured",
         limit,
@@ -185,7 +187,7 @@ def spread_view(found: Distribution) -> SpreadView:
     )
 
 
-def _marks(found: Distribution) -> list[dict[str, Any]]:
+def _percentile_marks(found: Distribution) -> list[dict[str, Any]]:
     """Return the median and the 95th percentile, under one name where their names would overlap."""
     if found.p50 is None or found.p95 is None or found.least is None or found.most is None:
         return []
@@ -195,7 +197,7 @@ def _marks(found: Distribution) -> list[dict[str, Any]]:
     return [{"value": found.p50, "name": names}, {"value": found.p95, "name": ""}]
 
 
-WHOLE: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
+COUNT_MEASURES: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
 """Counts: a bar stands over its numbers."""
 
 
@@ -207,7 +209,7 @@ def bars(found: Distribution, write: Callable[[float | None], str]) -> list[dict
     if not inner:
         return []
     width = inner[1] - inner[0] if len(inner) > 1 else abs(inner[0] - (found.least or 0.0)) or 1.0
-    aside = 0.5 if found.measure in WHOLE else 0.0
+    aside = 0.5 if found.measure in COUNT_MEASURES else 0.0
     first = inner[0] - width
     if not aside and (found.least or 0.0) >= 0.0:  # no time and no share lies below zero
         first = max(first, 0.0)
@@ -217,16 +219,16 @@ def bars(found: Distribution, write: Callable[[float | None], str]) -> list[dict
             "from": edges[place] + aside,
             "to": edges[place + 1] + aside,
             "count": each.count,
-            "low": _edge(each.low),
-            "high": _edge(each.high),
-            "values": between(each, write),
+            "low": _edge_text(each.low),
+            "high": _edge_text(each.high),
+            "values": bin_text(each, write),
             "audits": f"{each.count:,} of {found.count:,}",
         }
         for place, each in enumerate(found.bins)
     ]
 
 
-def between(each: Bin, write: Callable[[float | None], str]) -> str:
+def bin_text(each: Bin, write: Callable[[float | None], str]) -> str:
     """Say which values a bin holds."""
     if each.low is None:
         return "any value" if each.high is None else f"up to {write(each.high)}"
@@ -237,11 +239,11 @@ def between(each: Bin, write: Callable[[float | None], str]) -> str:
     )
 
 
-def _edge(bound: float | None) -> str:
+def _edge_text(bound: float | None) -> str:
     return "" if bound is None else f"{bound:.12g}"
 
 
-def period_of(period: Period, first: str) -> tuple[date, date] | None:
+def period_bounds(period: Period, first: str) -> tuple[date, date] | None:
     """Return the first day of a period and the day after its last; None for what is no day."""
     try:
         begins = date.fromisoformat(first)

@@ -62,7 +62,7 @@ def plot(run: Run) -> alt.Chart:
     """
     import altair
 
-    from masis.views.charts import course
+    from masis.views.charts import score_rows
 
     if not isinstance(run, Run):
         hint = (
@@ -73,7 +73,7 @@ def plot(run: Run) -> alt.Chart:
         raise InputError(
             f"run {run.id} has no iteration", hint="Look at run.warnings for what failed."
         )
-    data = pd.DataFrame(course(run), columns=["iteration", "score", "value"])
+    data = pd.DataFrame(score_rows(run), columns=["iteration", "score", "value"])
     chart: alt.Chart = (
         altair.Chart(data, title=f"Scores of case {run.case_id[:80]}")
         .mark_line(point=True)
@@ -178,13 +178,13 @@ def _mark_text(text: str, marks: Iterable[_Mark], most: int) -> str:
     parts, written, begin = [], 0, 0
     for word, stretch in groupby(words):
         end = begin + sum(1 for _ in stretch)
-        parts.append(_mark(text[begin:end], word if written < most else None))
+        parts.append(_mark_html(text[begin:end], word if written < most else None))
         written += word is not None
         begin = end
     return "".join(parts)
 
 
-def _mark(text: str, word: Word | None) -> str:
+def _mark_html(text: str, word: Word | None) -> str:
     if word is None:
         return escape(text)
     title = f"{word.text}: {word.meaning}"

@@ -86,7 +86,7 @@ def values(iteration: Iteration) -> dict[str, float | None]:
 def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
     """Return every score of a run, by name, iteration by iteration."""
     by_iteration = [
-        (iteration, values(iteration), _by_name(iteration)) for iteration in run.iterations
+        (iteration, values(iteration), _scores_by_name(iteration)) for iteration in run.iterations
     ]
     found: dict[str, list[ScoreCell]] = {}
     for name in SCORE:
@@ -114,7 +114,7 @@ def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.
     return pd.DataFrame(rows, columns=["Score", *titles])
 
 
-def _by_name(iteration: Iteration) -> dict[str, Score]:
+def _scores_by_name(iteration: Iteration) -> dict[str, Score]:
     scores = (
         *(iteration.evaluation.scores if iteration.evaluation else ()),
         *iteration.critique.scores,
@@ -129,7 +129,7 @@ def changing_rules(iteration: Iteration) -> list[str]:
     return [
         f"{SCORE[name].text if name in SCORE else name.replace('_', ' ')}: "
         f"{score_text(rule.before)} → {score_text(rule.after)}, {rule.why}"
-        for name, score in _by_name(iteration).items()
+        for name, score in _scores_by_name(iteration).items()
         for rule in score.rules
     ]
 
@@ -155,10 +155,10 @@ def _short_rule(rule: FiredRule) -> str:
     return rule.rule.replace("_", " ")
 
 
-def origins(run: Run, index: int) -> list[ScoreOrigin]:
+def score_origins(run: Run, index: int) -> list[ScoreOrigin]:
     """Return how each score of iteration ``index`` (from 0) came about."""
     iteration = run.iterations[index]
-    stored, scores = _by_name(iteration), values(iteration)
+    stored, scores = _scores_by_name(iteration), values(iteration)
     found = []
     for name, word in SCORE.items():
         score = stored.get("overall_quality_score" if name == "quality_score" else name)
@@ -167,11 +167,15 @@ def origins(run: Run, index: int) -> list[ScoreOrigin]:
         elif name == "overall_score":
             steps = _overall_steps(run.settings, scores, score)
         else:
-            steps = [_step(rule, iteration) for rule in score.rules] if score else []
-        unmoved = _unbent(score) if scores[name] is not None else _why_unscored(name, iteration)
+            steps = [_rule_step(rule, iteration) for rule in score.rules] if score else []
+        unmoved = (
+            _unchanged_text(score) if scores[name] is not None else _unscored_text(name, iteration)
+        )
         measurements = score.measurements if score else ()
         found.append(
-            ScoreOrigin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements)
+            ScoreOrigin(
+                word, scores[name], [*_sample_texts(score), *steps] or [unmoved], measurements
+            )
         )
     return found
 
@@ -202,7 +206,7 @@ def measured_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["Score", "Measured", "Value", "Meaning"])
 
 
-def _samples(score: Score | None) -> list[str]:
+def _sample_texts(score: Score | None) -> list[str]:
     """Return the score of each sample, where a judge was asked several times."""
     if score is None or not score.samples:
         return []
@@ -211,7 +215,7 @@ def _samples(score: Score | None) -> list[str]:
     return [f"The mean of {len(score.samples)} samples: {given}{apart}"]
 
 
-def _unbent(score: Score | None) -> str:
+def _unchanged_text(score: Score | None) -> str:
     return (
         "As measured; no rule changed it."
         if score and score.measurements
@@ -219,7 +223,7 @@ def _unbent(score: Score | None) -> str:
     )
 
 
-def _why_unscored(name: str, iteration: Iteration) -> str:
+def _unscored_text(name: str, iteration: Iteration) -> str:
     if name in JUDGED and iteration.evaluation is None:
         return "Unscored: this iteration was not evaluated."
     said = (
@@ -239,7 +243,7 @@ def _quality_steps(iteration: Iteration) -> list[str]:
         return [f"The critic's score {score_text(own)}; no citation costs it anything."]
     return [
         (
-            f"The critic's score {score_text(own)} × {factor:g} {_penalty_for(iteration)} ="
+            f"The critic's score {score_text(own)} × {factor:g} {_penalty_text(iteration)} ="
             f" {score_text(value)}"
         )
     ]
@@ -263,17 +267,17 @@ def _overall_steps(
     ]
 
 
-def _step(rule: FiredRule, iteration: Iteration) -> str:
+def _rule_step(rule: FiredRule, iteration: Iteration) -> str:
     before, after = score_text(rule.before), score_text(rule.after)
     if rule.rule == "citation_penalty" and rule.before and rule.after is not None:
         factor = iteration.citation_audit.penalty_factor
-        return f"{before} × {factor:g} {_penalty_for(iteration)} = {after}"
+        return f"{before} × {factor:g} {_penalty_text(iteration)} = {after}"
     if rule.rule.endswith("_cap"):
         return f"{before}, but at most {after}: {rule.why}"
     return f"{before} → {after}: {rule.why}"
 
 
-def _penalty_for(iteration: Iteration) -> str:
+def _penalty_text(iteration: Iteration) -> str:
     audit = iteration.citation_audit
     invalid, uncited = len(audit.invalid_citations), len(audit.uncited_claims)
     causes = [

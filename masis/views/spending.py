@@ -19,7 +19,7 @@ def usage_text(usage: Usage) -> str:
         words += [count_noun(usage.calls, "call"), _token_text(usage)]
         if usage.tries > usage.calls:
             words.insert(1, count_noun(usage.tries - usage.calls, "retry", "retries"))
-    words += unpaid(usage)
+    words += unpaid_replies(usage)
     if usage.repaired:
         words.append(f"{count_noun(usage.repaired, 'reply', 'replies')} repaired")
     if usage.calls or not words:
@@ -27,7 +27,7 @@ def usage_text(usage: Usage) -> str:
     return ", ".join(words)
 
 
-def unpaid(usage: Usage) -> list[str]:
+def unpaid_replies(usage: Usage) -> list[str]:
     """Say what was answered without a model, which took no tokens: from the cache, from recorded
     replies.
     """

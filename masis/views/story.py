@@ -14,7 +14,7 @@ from masis.views.numbers import score_text
 from masis.views.spending import escalation_text, spent_by_role
 from masis.views.words import REASON, STOPPED, model_words
 
-OFFLINE_SAYS = (
+OFFLINE_TEXT = (
     "No language model was used: rules and measurements judged this answer. They support English."
 )
 MOST_WARNINGS = 12
@@ -43,12 +43,12 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
         StoryRow("Suggested" if run.best else "Chosen", [final_answer_text(run)]),
         StoryRow("Ended", [end_text(run)]),
         (
-            StoryRow("Acceptance", [earlier_rule(run)])
+            StoryRow("Acceptance", [earlier_rule_text(run)])
             if run.acceptance.rule != RULE_VERSION
             else None
         ),
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
-        StoryRow("Judged by", [judges(run)]),
+        StoryRow("Judged by", [judges_text(run)]),
         StoryRow("Exam", [f"{exam[:1].upper()}{exam[1:]}."]) if exam else None,
         StoryRow("Claims decided", [escalation_text(run.escalation)]) if run.escalation else None,
         StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
@@ -58,7 +58,7 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
             if reasoning
             else None
         ),
-        StoryRow("Warnings", _warnings(run), "warning") if run.warnings else None,
+        StoryRow("Warnings", _warning_lines(run), "warning") if run.warnings else None,
     ]
     return [row for row in rows if row]
 
@@ -71,7 +71,7 @@ def verifier_files(run: Run) -> list[str]:
     ]
 
 
-def earlier_rule(run: Run) -> str:
+def earlier_rule_text(run: Run) -> str:
     """Say that an earlier rule judged this run, and how the current one is applied."""
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
@@ -120,7 +120,7 @@ def checks_passed(run: Run) -> list[str]:
     return [*passed, f"Not passed, waived by guarantee {run.acceptance.guarantee}: {waived}"]
 
 
-def asks_for_a_person(run: Run) -> list[str]:
+def review_messages(run: Run) -> list[str]:
     """List why a person should look: first what is wrong, then what could not be certified."""
     return [
         reason.message
@@ -128,7 +128,7 @@ def asks_for_a_person(run: Run) -> list[str]:
     ]
 
 
-def what_failed(run: Run) -> str:
+def failure_message(run: Run) -> str:
     """Return what an audit that ended with an error reports of it, in its technical words; "" for
     others.
     """
@@ -136,7 +136,7 @@ def what_failed(run: Run) -> str:
     return run.warnings[-1].message if failed and run.warnings else ""
 
 
-def nothing_found(iteration: Iteration) -> str:
+def no_issues_text(iteration: Iteration) -> str:
     """Say what it means that an iteration has no issues: only what was checked counts."""
     if iteration.critique.unscored is not None and iteration.claims:
         return (
@@ -221,17 +221,17 @@ def may_revise_anyway(run: Run) -> bool:
     return len(run.iterations) == 1 and run.termination_reason in ("no_issues", "max_iterations")
 
 
-def judges(run: Run) -> str:
+def judges_text(run: Run) -> str:
     """Say which models judged, and in which roles."""
     roles: dict[str, list[str]] = {}
     for role, model in run.models.items():
         roles.setdefault(model_words(model), []).append(role)
     if set(roles) == {OFFLINE}:
-        return OFFLINE_SAYS
+        return OFFLINE_TEXT
     return "; ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items()) + "."
 
 
-def _warnings(run: Run) -> list[str]:
+def _warning_lines(run: Run) -> list[str]:
     lines = []
     for warning in run.warnings[:MOST_WARNINGS]:
         where = [

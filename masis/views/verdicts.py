@@ -68,7 +68,7 @@ def target_key(kind: Literal["claim", "reference", "sentence"], start: int, end:
     return f"{kind}:{start}-{end}"
 
 
-def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
+def references_data(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
     """Return every reference of an answer, in its order; ``marks`` say what each is."""
     checks = {
         (check.claim.sentence, reference.evidence_id): reference
@@ -109,12 +109,12 @@ def _check_says(check: ReferenceCheck) -> list[str]:
     return [f"{words}.", *([_sentence(check.reason)] if check.reason else [])]
 
 
-def claims(iteration: Iteration) -> list[ClaimData]:
+def claims_data(iteration: Iteration) -> list[ClaimData]:
     """Return every claim of an answer, in its order."""
-    return [_claim(check) for check in iteration.claims]
+    return [_claim_data(check) for check in iteration.claims]
 
 
-def _claim(check: ClaimCheck) -> ClaimData:
+def _claim_data(check: ClaimCheck) -> ClaimData:
     data: ClaimData = {
         "text": shorten(check.claim.text, LONGEST_CLAIM),
         "label": label(verdict_word(check)),

@@ -140,7 +140,7 @@ WAITS_FOR: dict[CaseState, Word] = {
 }
 """What a case that waits is waiting for, by its state."""
 
-FOR_YOU = Word(
+WAITS_FOR_YOU = Word(
     "Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them"
 )
 """Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
@@ -360,8 +360,8 @@ def no_answer_words(case: Case) -> str:
     )
 
 
-HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
-ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
+RUN_FLAGS = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
+ISSUES = tuple(flag for flag in FLAG if flag not in RUN_FLAGS)
 """The flags that say that something is wrong with the answer, the gravest first; not how its audit
 ran.
 """

@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
     "Integrations": tuple(each.name for each in health.INTEGRATIONS),
 }
-_TESTED = "models-tested"
+_TESTED_KEY = "models-tested"
 
 
 def show_health(workbench: Workbench) -> None:
@@ -49,7 +49,7 @@ def show_health(workbench: Workbench) -> None:
         return
     hidden = workbench.team.hides_counts_from(actor())
     found = (checked.without_counts() if hidden else checked).report.items
-    tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
+    tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED_KEY, ())
     if tested:
         found = (*(item for item in found if item.name != "models"), *tested)
     asked = "no model was called"
@@ -61,7 +61,7 @@ def show_health(workbench: Workbench) -> None:
         )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_check_again)
-        action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
+        action("Test the models", "test-models", "bolt", _test_models, workbench, why=_TEST_HELP)
         st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {asked}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
@@ -80,7 +80,7 @@ def show_health(workbench: Workbench) -> None:
     )
 
 
-LARGE_BYTES = 100_000_000
+LARGE_FILE_BYTES = 100_000_000
 """Size of the file from which on a check, which reads all of it, waits until somebody asks."""
 
 
@@ -88,7 +88,7 @@ def _report_to_show(workbench: Workbench) -> TimedReport | None:
     """Return the report to show: a new one, or for a large file the last one; None where nobody has
     asked yet.
     """
-    large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_BYTES
+    large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_FILE_BYTES
     last = REPORTS.latest() if large else None
     if last is not None or not large:
         with st.spinner("Checking"):
@@ -101,7 +101,7 @@ def _report_to_show(workbench: Workbench) -> TimedReport | None:
     return None
 
 
-_ASKING = (
+_TEST_HELP = (
     "Sends each language model that fills a role a one-word request, which may cost a fraction of a"
     " cent."
 )
@@ -148,13 +148,13 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
 
 def _check_again() -> None:
     REPORTS.current(renew=True)
-    st.session_state.pop(_TESTED, None)
+    st.session_state.pop(_TESTED_KEY, None)
 
 
-def _ask(workbench: Workbench) -> None:
+def _test_models(workbench: Workbench) -> None:
     workbench.access.require(actor(), "audit")
     with st.spinner("Calling each model"):
-        st.session_state[_TESTED] = workbench.check_models()
+        st.session_state[_TESTED_KEY] = workbench.check_models()
 
 
 def health_notice(workbench: Workbench) -> None:
@@ -179,12 +179,12 @@ def health_notice(workbench: Workbench) -> None:
 # --- reassessment
 # ------------------------------------------------------------------------------------------------
 
-MOST_HERE = 2_000
+MOST_REASSESSED_HERE = 2_000
 """Cases reassessed on the page, some ten seconds; for more there is the command, which can be
 interrupted.
 """
 
-_SHOWN = "reassessed"
+_REASSESSMENT_KEY = "reassessed"
 
 
 def show_reassessment(workbench: Workbench) -> None:
@@ -193,7 +193,7 @@ def show_reassessment(workbench: Workbench) -> None:
     """
     st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
-    found: Reassessment | None = st.session_state.get(_SHOWN)
+    found: Reassessment | None = st.session_state.get(_REASSESSMENT_KEY)
     if not waiting and not (found and found.applied):
         st.markdown(
             f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person"
@@ -206,7 +206,7 @@ def show_reassessment(workbench: Workbench) -> None:
             f" Reassessing applies rule {RULE_VERSION} to the stored iterations; nothing is audited"
             " again, and what people decided stays."
         )
-    if waiting > MOST_HERE:
+    if waiting > MOST_REASSESSED_HERE:
         st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
         return
     if found is not None:
@@ -236,4 +236,4 @@ def show_reassessment(workbench: Workbench) -> None:
 
 def _reassess(workbench: Workbench, apply: bool) -> None:
     with st.spinner("Reassessing"):
-        st.session_state[_SHOWN] = workbench.reassessment.run(actor(), apply=apply)
+        st.session_state[_REASSESSMENT_KEY] = workbench.reassessment.run(actor(), apply=apply)

@@ -21,7 +21,7 @@ from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.background import RepeatedTask
 from masis.services.maintenance.health import without_database
 from masis.settings import load
-from masis.ui.shell.served_database import served_database, was_moved
+from masis.ui.shell.served_database import has_disappeared, served_database
 
 KEPT_AT_LEAST_S = 5.0
 KEPT_FOR = 20
@@ -94,7 +94,7 @@ class HealthReports:
         RepeatedTask(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
 
 
-def look_at(database: Path) -> HealthReport:
+def check_database(database: Path) -> HealthReport:
     """Check the database at this path; what keeps it from being opened or set up is a failed check,
     too.
     """
@@ -104,7 +104,7 @@ def look_at(database: Path) -> HealthReport:
         return HealthReport(
             (HealthItem("settings", False, str(error), "Fix the setting and start again."),)
         )
-    if was_moved(database):
+    if has_disappeared(database):
         moved = DatabaseMissing(
             f"{database}: was moved or removed while it was served. Put it back, and start again."
         )
@@ -118,5 +118,5 @@ def look_at(database: Path) -> HealthReport:
         return without_database(database, settings, error)
 
 
-REPORTS = HealthReports(look_at, served_database)
+REPORTS = HealthReports(check_database, served_database)
 """Those of the database that this process serves."""

@@ -26,14 +26,16 @@ from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, file_size, moment, score_text
 from masis.views.words import MACHINE_HIDDEN, STOPPED
 
-_SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
-LOOKED_FOR_S = 60.0
+_SHOWN_RULE_KEY = "retention-plan"
+_PURGE_RESULT_KEY = "retention-done"
+_PLAN_KEY = "retention-looked"
+PLAN_VALID_S = 60.0
 """How long a plan is shown before it is made again; removing checks the rule again, run by run."""
 
-LOOKED_AT_ONCE = 20_000
+MOST_PLANNED_UNASKED = 20_000
 """Audits that are looked through whenever the page opens; among more somebody has to ask."""
 
-ASKED_FOR_S = 1800.0
+REQUESTED_PLAN_VALID_S = 1800.0
 """How long a plan is shown that somebody asked for."""
 
 LISTED = 50
@@ -65,7 +67,7 @@ def show_retention(workbench: Workbench) -> None:
         _show_plan(plan)
     with st.container():
         if plan is not None and plan.goes:
-            _removal(workbench, plan)
+            _draw_removal_form(workbench, plan)
     _draw_purge_result()
     st.header("What was removed")
     if purges := workbench.store.purges.history():
@@ -74,7 +76,7 @@ def show_retention(workbench: Workbench) -> None:
         st.caption(
             "Nothing so far. Each removal is recorded here, without any text of what was removed."
         )
-    _executions(workbench)
+    _draw_execution_log(workbench)
 
 
 def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
@@ -86,16 +88,16 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     """
     # drawn with and without the spinner: what is typed below stays where it is
     place = st.container()
-    held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
+    held: tuple[float, PurgePlan] | None = st.session_state.get(_PLAN_KEY)
     audits = workbench.metrics.newest()
-    fresh_s = LOOKED_FOR_S if audits <= LOOKED_AT_ONCE else ASKED_FOR_S
+    fresh_s = PLAN_VALID_S if audits <= MOST_PLANNED_UNASKED else REQUESTED_PLAN_VALID_S
     if (
         held is not None
         and time.monotonic() - held[0] < fresh_s
         and _is_same_rule(held[1].rule, rule)
     ):
         return held[1]
-    if audits > LOOKED_AT_ONCE:
+    if audits > MOST_PLANNED_UNASKED:
         st.markdown(
             f"Finding out what is past it goes through {audits:,} audits, which can take a minute."
         )
@@ -105,7 +107,7 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
             return None
     with place, st.spinner("Looking for what is past the retention period"):
         plan = workbench.store.retention.plan(rule)
-    st.session_state[_LOOKED] = (time.monotonic(), plan)
+    st.session_state[_PLAN_KEY] = (time.monotonic(), plan)
     return plan
 
 
@@ -151,8 +153,8 @@ def _show_plan(plan: PurgePlan) -> None:
     name.
     """
     goes, in_all = (
-        _both(plan.runs, plan.screenings),
-        _both(plan.runs_in_all, plan.screenings_in_all),
+        _runs_and_screenings(plan.runs, plan.screenings),
+        _runs_and_screenings(plan.runs_in_all, plan.screenings_in_all),
     )
     metrics = [("Would be removed", goes, file_size(plan.bytes))]
     if not plan.goes:
@@ -201,7 +203,7 @@ def plan_row(each: Candidate) -> LinkedRow:
     )
 
 
-def _both(runs: int, screenings: int) -> str:
+def _runs_and_screenings(runs: int, screenings: int) -> str:
     return (
         f"{count_noun(runs, 'audit')} and {count_noun(screenings, 'screening')}"
         if screenings
@@ -216,7 +218,7 @@ def parts_words(removed: PurgePlan | Purge) -> str:
     )
 
 
-def _removal(workbench: Workbench, plan: PurgePlan) -> None:
+def _draw_removal_form(workbench: Workbench, plan: PurgePlan) -> None:
     """Draw the form that removes: it takes a name and a typed word, so that no single click does
     it.
     """
@@ -229,15 +231,15 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
         typed = word.text_input(f"Type “{CONFIRMED_BY}”", max_chars=40)
         pressed = go.form_submit_button(
-            f"Remove {_both(plan.runs, plan.screenings)}",
+            f"Remove {_runs_and_screenings(plan.runs, plan.screenings)}",
             icon=":material/auto_delete:",
             type="primary",
             width="stretch",
             **button_state("purge"),
         )
     # what is removed is what was shown when the button was pressed, not what has come of age since
-    shown: RetentionRule = st.session_state.get(_SHOWN, plan.rule)
-    st.session_state[_SHOWN] = plan.rule
+    shown: RetentionRule = st.session_state.get(_SHOWN_RULE_KEY, plan.rule)
+    st.session_state[_SHOWN_RULE_KEY] = plan.rule
     if not pressed:
         return
     if typed.strip().casefold() != CONFIRMED_BY:
@@ -259,7 +261,7 @@ def _remove_with_progress(workbench: Workbench, rule: RetentionRule, total: int,
     def move(to: int) -> None:
         bar.progress(min(1.0, to / max(1, total)), "Removing")
 
-    st.session_state.pop(_LOOKED, None)
+    st.session_state.pop(_PLAN_KEY, None)
     try:
         done = workbench.retention.purge(by, rule, how="page", on_batch=move)
     except StoreError as error:
@@ -269,19 +271,20 @@ def _remove_with_progress(workbench: Workbench, rule: RetentionRule, total: int,
         )
         st.text(str(error))
         return
-    st.session_state[_DONE] = done
+    st.session_state[_PURGE_RESULT_KEY] = done
     st.rerun()
 
 
 def _draw_purge_result() -> None:
-    done: PurgeResult | None = st.session_state.pop(_DONE, None)
+    done: PurgeResult | None = st.session_state.pop(_PURGE_RESULT_KEY, None)
     if done is None:
         return
     if done.purge is None:
         st.info("There was nothing left to remove.", icon=":material/info:")
         return
     st.success(
-        f"{_both(done.purge.runs, done.purge.screenings)} removed.", icon=":material/check_circle:"
+        f"{_runs_and_screenings(done.purge.runs, done.purge.screenings)} removed.",
+        icon=":material/check_circle:",
     )
     if done.lingers:
         st.caption(
@@ -313,7 +316,7 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
             "Removal": str(each.seq),
             "When (UTC)": moment(each.at),
             "Who": f"{escape_markdown(each.by)}, {HOW[each.how]}",
-            "What": f"{_both(each.runs, each.screenings)} ({parts_words(each)})",
+            "What": f"{_runs_and_screenings(each.runs, each.screenings)} ({parts_words(each)})",
             "Rule": escape_markdown(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
             "Size": file_size(each.bytes),
         }
@@ -322,7 +325,7 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _executions(workbench: Workbench) -> None:
+def _draw_execution_log(workbench: Workbench) -> None:
     """Draw the execution log, which stays when runs are removed."""
     st.header("Execution log")
     page = workbench.store.executions.page(address.number("page"), EXECUTIONS)
@@ -337,7 +340,7 @@ def _executions(workbench: Workbench) -> None:
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
     rows = [execution_row(each, blind=blind) for each in page.rows]
-    found = [] if blind else COLUMNS_OF_FOUND
+    found = [] if blind else RESULT_COLUMNS
     columns = [
         column("Case", "main"),
         column("Ended (UTC)", "figure"),
@@ -348,7 +351,7 @@ def _executions(workbench: Workbench) -> None:
     address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
 
-COLUMNS_OF_FOUND = [
+RESULT_COLUMNS = [
     column("Ended because"),
     column("Iterations", "figure"),
     column("Quality", "figure"),

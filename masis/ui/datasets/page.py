@@ -68,7 +68,7 @@ def show_datasets(workbench: Workbench) -> None:
         )
     if opened := address.value("version"):
         _draw_version(workbench, opened, versions)
-    _freezing(workbench)
+    _draw_freeze_form(workbench)
 
 
 VERSIONS = [
@@ -230,7 +230,7 @@ def change_row(each: VersionChange) -> LinkedRow:
     return row(case, ", ".join(KINDS[kind] for kind in each.kinds), *shown)
 
 
-def _freezing(workbench: Workbench) -> None:
+def _draw_freeze_form(workbench: Workbench) -> None:
     """Draw the form that freezes the cases of the filter in the address, else those that people
     decided.
     """

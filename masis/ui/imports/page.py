@@ -39,7 +39,7 @@ from masis.ui.live import draw_task, show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed
+from masis.ui.shell.inputs import store_typed
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
@@ -157,9 +157,9 @@ class FileReading(NamedTuple):
         return evidence is not None and evidence.kind == "text"
 
 
-def _hold_upload(key: str) -> None:
+def _on_upload(key: str) -> None:
     """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
-    take_typed()
+    store_typed()
     form, file = ImportForm.current(), st.session_state.get(key)
     if file is None:
         return
@@ -205,7 +205,7 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> F
     Raises InputError where it can't be read at all.
     """
     sheet = form.sheet or None
-    fitting = _formats(chosen.path, chosen.name, sheet, form.owner)
+    fitting = _fitting_formats(chosen.path, chosen.name, sheet, form.owner)
     columns, key = columns_of(fitting.row), columns_key(fitting.row)
     remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
     known = remembered.get("format")
@@ -233,12 +233,12 @@ def _remember_reading(key: str, **values: Any) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> Fitting:
+def _fitting_formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> Fitting:
     return served_workbench().imports.formats_of(_owner, path, name=name, sheet=sheet)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _sheets(path: Path, name: str, _owner: Actor) -> list[str]:
+def _sheet_names(path: Path, name: str, _owner: Actor) -> list[str]:
     return served_workbench().imports.sheets_of(_owner, path, name=name)
 
 
@@ -254,7 +254,7 @@ def _preview_file(
 
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
-SOON_S = 0.4
+WAIT_FOR_IMPORT_S = 0.4
 """So long the click waits for the import: most are done by then, and nothing has to be drawn in
 between.
 """
@@ -356,7 +356,7 @@ def show_imports(workbench: Workbench) -> None:
         reading = error = None
         chosen = _chosen_file(form)
         with st.container():
-            sheets = _sheet(form, chosen) if chosen is not None else []
+            sheets = _draw_sheet_choice(form, chosen) if chosen is not None else []
         needs_sheet = len(sheets) > 1 and form.sheet not in sheets
         if chosen is not None and not needs_sheet:
             try:
@@ -365,7 +365,7 @@ def show_imports(workbench: Workbench) -> None:
                 error = found
         with st.container():
             if reading is not None:
-                _format(form, reading)
+                _draw_format_choice(form, reading)
         with st.container():
             if reading is not None and reading.format == COLUMNS:
                 _draw_column_choices(form, reading)
@@ -412,7 +412,7 @@ def show_imports(workbench: Workbench) -> None:
             with st.container():
                 if form.refused:
                     _draw_refusal(str(form.refused))
-            _first_rows(look, reading)
+            _draw_first_rows(look, reading)
 
 
 # the file
@@ -427,7 +427,7 @@ def _draw_file_field(form: ImportForm) -> None:
         "A file of cases, or one that another tool exported",
         type=UPLOADS,
         key=key,
-        on_change=_hold_upload,
+        on_change=_on_upload,
         args=(key,),
     )
     form.text_field(
@@ -443,10 +443,10 @@ def _draw_file_field(form: ImportForm) -> None:
 # how it is read
 
 
-def _sheet(form: ImportForm, chosen: ChosenFile) -> list[str]:
+def _draw_sheet_choice(form: ImportForm, chosen: ChosenFile) -> list[str]:
     """Offer the sheets of a workbook that has several; return their names."""
     try:
-        sheets = _sheets(chosen.path, chosen.name, form.owner)
+        sheets = _sheet_names(chosen.path, chosen.name, form.owner)
     except InputError:  # said where its rows are shown
         return []
     if len(sheets) > 1:
@@ -487,7 +487,7 @@ def _draw_split_choice(form: ImportForm) -> None:
     )
 
 
-def _format(form: ImportForm, reading: FileReading) -> None:
+def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
     fits = reading.fitting.formats
     options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin())))
     key = f"import-format-{reading.key}-{form.owner}"
@@ -532,7 +532,7 @@ def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
         key=f"{prefix}-evidence",
         format_func=lambda name: _column_name(name, samples),
         placeholder="Choose one column or more",
-        on_change=_take_column,
+        on_change=_on_column_chosen,
         args=("evidence", f"{prefix}-evidence"),
     )
     with st.container():  # always there: the boxes below stay where they are
@@ -558,7 +558,7 @@ def _draw_column_choice(
         options.index(getattr(reading.choice, name)),
         key=key,
         format_func=lambda shown: _column_name(shown, samples),
-        on_change=_take_column,
+        on_change=_on_column_chosen,
         args=(name, key),
     )
 
@@ -569,7 +569,7 @@ def _column_name(name: str, samples: dict[str, str]) -> str:
     return f"{name}: {samples[name]}" if samples.get(name) else name
 
 
-def _take_column(name: str, key: str) -> None:
+def _on_column_chosen(name: str, key: str) -> None:
     form = ImportForm.current()
     chosen = _chosen_file(form)
     if chosen is None:
@@ -589,7 +589,7 @@ def _draw_refusal(why: str) -> None:
         st.text(why)
 
 
-def _first_rows(look: ImportPreview | None, reading: FileReading) -> None:
+def _draw_first_rows(look: ImportPreview | None, reading: FileReading) -> None:
     st.header("First rows")
     if look is None:
         missing = (
@@ -632,7 +632,7 @@ def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None
 
 
 def _start_import() -> None:
-    take_typed()
+    store_typed()
     workbench, form, token = served_workbench(), ImportForm.current(), uuid4().hex
     chosen = _chosen_file(form)
     try:
@@ -654,7 +654,7 @@ def _start_import() -> None:
     except MasisError as error:
         form.refused = InputError(str(error), hint="Nothing was imported.")
         return
-    begun.wait(SOON_S)
+    begun.wait(WAIT_FOR_IMPORT_S)
     address.set_param("import", token)
 
 
@@ -716,7 +716,7 @@ def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
             )
         st.button(
             "Import another file",
-            on_click=_another,
+            on_click=_import_another,
             icon=":material/upload_file:",
             key="import-another",
         )
@@ -730,6 +730,6 @@ def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
         show_unaudited(workbench, workbench.cases.facets())
 
 
-def _another() -> None:
+def _import_another() -> None:
     address.set_param("import", "")
     _empty_form()

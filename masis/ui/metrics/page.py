@@ -58,13 +58,13 @@ from masis.views.comparison import models_words
 from masis.views.metrics import (
     RATES,
     SPREADS,
-    TIMES,
+    TIME_MEASURES,
     SpreadView,
-    between,
+    bin_text,
+    period_bounds,
     period_name,
-    period_of,
     rate_course,
-    share_of,
+    rate_share,
     spread_view,
 )
 from masis.views.numbers import dollars, duration, in_unit, moment, number, percent
@@ -96,13 +96,13 @@ IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", 
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
-WHY = 600
+LONGEST_FAILURE = 600
 """Characters of the reason why a step failed."""
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
 
 
-Alike = dict[Rate, list[Rate]]
+EqualRates = dict[Rate, list[Rate]]
 """Rates, each with those that are of the same audits."""
 
 
@@ -120,7 +120,7 @@ def _replay_flags(models: Iterable[str | None]) -> list[bool]:
 
 
 def rate_table(
-    report: MetricsReport, by: str, way: Callable[..., str], alike: Alike
+    report: MetricsReport, by: str, way: Callable[..., str], alike: EqualRates
 ) -> tuple[list[TableColumn], list[LinkedRow]]:
     """Return the rates by model of the role that the filter names, or of the newest periods, the
     newest first.
@@ -153,7 +153,7 @@ def rate_table(
                 "open": urlencode({by: name, "show": show}),
             }
 
-        shares = {rate: share_of(rates, rate) for rate in alike}
+        shares = {rate: rate_share(rates, rate) for rate in alike}
         rows.append(
             row(
                 link(
@@ -187,7 +187,7 @@ def run_table(
     neither column nor mark. ``now`` are the cases as they stand, by id.
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
-    signs = [each for each in _SIGNS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
+    signs = [each for each in _RUN_MARKS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
     drawn: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Question", "main"), partial(_question_cell, now, signs)),
         (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
@@ -197,7 +197,7 @@ def run_table(
             else []
         ),
         (column("Quality", "figure"), lambda run: number(run.quality)),
-        (column("Stands now", "pills"), partial(_stands_now, now)),
+        (column("Stands now", "pills"), partial(_status_cell, now)),
     ]
     varying: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
@@ -221,7 +221,7 @@ def run_table(
     ]
 
 
-def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> TableCell:
+def _status_cell(now: Mapping[str, CaseSummary], run: MeasuredRun) -> TableCell:
     if (case := now.get(run.case_id or "")) is None:
         return {}
     word, more = status_label(case.standing, case.state, case.severity)
@@ -250,7 +250,7 @@ def _question_cell(
     }
 
 
-_SIGNS: tuple[tuple[Word, str], ...] = (
+_RUN_MARKS: tuple[tuple[Word, str], ...] = (
     (
         Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning),
         "hallucination",
@@ -266,7 +266,7 @@ def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
         what = RATES[pick.rate].listed
     elif pick.measure is not None:
         spread = SPREADS[pick.measure]
-        values = between(Bin(low=pick.above, high=pick.most, count=0), in_unit(spread.unit))
+        values = bin_text(Bin(low=pick.above, high=pick.most, count=0), in_unit(spread.unit))
         what = f"Audits with {spread.title[0].lower()}{spread.title[1:]}: {values}"
     return ", ".join(part for part in (what, period_name(period, at) if at else "", of) if part)
 
@@ -313,8 +313,8 @@ def show_metrics(workbench: Workbench) -> None:
     facets = workbench.cases.facets_for(actor())
     _draw_answer_figures(workbench, found.total, alike, facets)
     _draw_people_figures(workbench, facets)
-    _cost(found)
-    _over_time(found)
+    _draw_cost(found)
+    _draw_rates_over_time(found)
     internals = st.expander(
         "How the audits ran: times, iterations, scores, models",
         key="metrics-run",
@@ -326,7 +326,7 @@ def show_metrics(workbench: Workbench) -> None:
     st.caption("Times are UTC. On the command line `masis metrics` prints the same.")
 
 
-def _dropping(name: str) -> dict[str, Any]:
+def _widget_binding(name: str) -> dict[str, Any]:
     """Whichever runs were listed, they are not once a filter changes."""
     return {"key": f"metrics-{name}", "drops": tuple(each for each in PICKED if each != name)}
 
@@ -337,7 +337,7 @@ def metrics_filter() -> MeasureFilter:
     return MeasureFilter(
         since=since.isoformat() if since else None,
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
-        role=_role(),
+        role=_role_in_address(),
         models=tuple(address.words("model")),
         datasets=tuple(address.words("dataset")),
     )
@@ -348,11 +348,11 @@ def chosen_period() -> Period:
     return address.one_of("by", PERIODS, "week")
 
 
-def _role() -> Role:
+def _role_in_address() -> Role:
     return address.one_of("role", ROLES, "critic")
 
 
-def pick() -> Pick:
+def pick_in_address() -> Pick:
     """Return which runs of those that match the address asks to list; a figure that is not known
     lists all.
     """
@@ -378,7 +378,7 @@ def _number_in_address(name: str) -> float | None:
 @st.cache_data(show_spinner=False, max_entries=50)
 def _metrics_report(
     path: str, newest: int, chosen: str, period: Period
-) -> tuple[MetricsReport, Alike]:
+) -> tuple[MetricsReport, EqualRates]:
     """Return the metrics and which rates are alike, computed again only when runs have finished
     since.
     """
@@ -387,7 +387,7 @@ def _metrics_report(
     return report, _find_equal_rates(report.total, measure_filter)
 
 
-def _go(**way: str) -> None:
+def _list_runs(**way: str) -> None:
     """List the runs behind a metric: the address names it."""
     for name in PICKED:
         address.set_param(name, way.get(name, ""))
@@ -419,7 +419,9 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                 format_func=lambda period: f"By {period}",
                 required=True,
                 label_visibility="collapsed",
-                **address.bind_query_param("by", "week", shows=chosen_period(), **_dropping("by")),
+                **address.bind_query_param(
+                    "by", "week", shows=chosen_period(), **_widget_binding("by")
+                ),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         # a popover with another label is another one: without this it would close at each choice
@@ -434,18 +436,26 @@ def _draw_metric_controls(workbench: Workbench) -> None:
             with drawer:
                 for name, title in (("since", "From"), ("until", "To")):
                     keeps = address.bind_query_param(
-                        name, shows=address.day(name), drawer=True, **_dropping(name)
+                        name, shows=address.day(name), drawer=True, **_widget_binding(name)
                     )
                     st.date_input(title, format="YYYY-MM-DD", **keeps)
                 keeps = address.bind_query_param(
-                    "role", "critic", shows=_role(), drawer=True, **_dropping("role")
+                    "role",
+                    "critic",
+                    shows=_role_in_address(),
+                    drawer=True,
+                    **_widget_binding("role"),
                 )
                 st.selectbox("Role", ROLES, format_func=str.capitalize, **keeps)
                 models, datasets = (
-                    workbench.metrics.count_names(each) for each in (_role(), "dataset")
+                    workbench.metrics.count_names(each) for each in (_role_in_address(), "dataset")
                 )
-                address.choose_several("Model", "model", models, model_words, **_dropping("model"))
-                address.choose_several("Data set", "dataset", datasets, **_dropping("dataset"))
+                address.choose_several(
+                    "Model", "model", models, model_words, **_widget_binding("model")
+                )
+                address.choose_several(
+                    "Data set", "dataset", datasets, **_widget_binding("dataset")
+                )
         st.page_link(
             "pages/trust.py",
             label="Trust: how far the audit may be relied on",
@@ -474,36 +484,36 @@ def _draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str
     if chosen := figure_table(
         figures, key=key, description=description, here="metrics", keeps=filters
     ):
-        _go(**chosen.parameters)
+        _list_runs(**chosen.parameters)
         st.rerun()
 
 
-def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> Alike:
+def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> EqualRates:
     """Return each rate with those that are of the same audits; they are one figure, and
     one column.
     """
-    measures, found = served_workbench().metrics, Alike()
+    measures, found = served_workbench().metrics, EqualRates()
     for rate, words in RATES.items():
-        share = share_of(total, rate)
+        share = rate_share(total, rate)
         same = (
             first
             for first in found
             if share.held
             and RATES[first].machine is words.machine
-            and share == share_of(total, first)
+            and share == rate_share(total, first)
             and measures.same_runs(measure_filter, first, rate)
         )
         found.setdefault(next(same, rate), []).append(rate)
     return found
 
 
-def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[LinkedFigure]:
+def _rate_figures(total: Rates, alike: EqualRates, *, machine: bool) -> list[LinkedFigure]:
     """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its
     audits.
     """
     figures = []
     for rate, (_, *same) in alike.items():
-        words, share = RATES[rate], share_of(total, rate)
+        words, share = RATES[rate], rate_share(total, rate)
         if words.machine is machine:
             also = (
                 f" Each of them {' and '.join(RATES[each].each for each in same)}." if same else ""
@@ -517,7 +527,9 @@ def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[LinkedFi
     return figures
 
 
-def _draw_answer_figures(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -> None:
+def _draw_answer_figures(
+    workbench: Workbench, total: Rates, alike: EqualRates, facets: Facets
+) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the
     kinds of issues.
     """
@@ -574,7 +586,7 @@ def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
     if run is not None and run.warnings:
         last = run.warnings[-1]
         with st.expander(f"Why, in the newest: the {last.step}", key="metrics-failure"):
-            st.text(shorten(last.message, WHY))
+            st.text(shorten(last.message, LONGEST_FAILURE))
 
 
 def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
@@ -625,7 +637,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         LinkedFigure(
             "Time a decision",
             work.took,
-            _PACE + (" Team has each person's." if each else ""),
+            _TIME_MEANING + (" Team has each person's." if each else ""),
             "team" if each else "",
         ),
         *(details if alone else ()),
@@ -645,7 +657,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
     _draw_figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
-        figures = [yours, LinkedFigure("Your time a decision", own.took, _PACE), *details]
+        figures = [yours, LinkedFigure("Your time a decision", own.took, _TIME_MEANING), *details]
         _draw_figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
@@ -749,13 +761,13 @@ def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]
     return figures
 
 
-_PACE = (
+_TIME_MEANING = (
     "Median from opening the case to the decision: half took less. Only what was decided on the"
     " pages has one."
 )
 
 
-def _cost(found: MetricsReport) -> None:
+def _draw_cost(found: MetricsReport) -> None:
     """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model
     was called.
     """
@@ -801,7 +813,7 @@ def _cost(found: MetricsReport) -> None:
     )
 
 
-def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
+def _draw_rates_over_time(found: MetricsReport, *, machine: bool = False) -> None:
     """Draw the course of the rates, those of the answers or those of the machine; nothing of a
     single period.
     """
@@ -813,7 +825,7 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
     rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
     courses = {rate: rate_course(found.periods, rate, found.period) for rate in rates}
     drawn = {rate: rows for rate, rows in courses.items() if len(rows) > 1}
-    for box, (rate, rows) in zip(_boxes(len(drawn)), drawn.items(), strict=True):
+    for box, (rate, rows) in zip(_chart_boxes(len(drawn)), drawn.items(), strict=True):
         with box:
             words = rates[rate]
             st.markdown(f"**{words.title}**")
@@ -823,11 +835,11 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
                 rows=rows,
                 description=f"{words.title} by {found.period}, as in the table below",
                 key=key,
-                on_select=partial(_pick, key, rate),
+                on_select=partial(_on_chart_select, key, rate),
             )
 
 
-def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
+def _draw_machine_figures(found: MetricsReport, alike: EqualRates) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by
     model and period.
     """
@@ -846,7 +858,7 @@ def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
     # say anything
     spent = {
         *(() if total.calls else SPENT),
-        *(TIMES if timeless else ()),
+        *(TIME_MEASURES if timeless else ()),
         *(() if revised else IMPROVED),
     }
     spreads = [
@@ -884,15 +896,15 @@ def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
         ),
     ]
     _draw_figures(figures, key="metrics-machine", description="Of the audits")
-    _over_time(found, machine=True)
-    _distributions(found, [shown for _, shown in spreads if shown.bars])
-    _tables(found, alike)
+    _draw_rates_over_time(found, machine=True)
+    _draw_distributions(found, [shown for _, shown in spreads if shown.bars])
+    _draw_rate_tables(found, alike)
 
 
-def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
+def _draw_distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
     of = f" Of the newest {found.spread_over:,} audits that match." if found.spread_over else ""
     st.caption(f"Click a bar to list its audits.{of}")
-    for box, shown in zip(_boxes(len(spreads)), spreads, strict=True):
+    for box, shown in zip(_chart_boxes(len(spreads)), spreads, strict=True):
         with box:
             st.markdown(f"**{shown.title}**")
             key = f"metrics-spread-{shown.measure}"
@@ -904,7 +916,7 @@ def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
                 marks=shown.marks,
                 description=f"{shown.title}: {shown.numbers}",
                 key=key,
-                on_select=partial(_pick, key, shown.measure),
+                on_select=partial(_on_chart_select, key, shown.measure),
             )
             st.caption(f"{shown.numbers}.".replace("$", r"\$"))
             if shown.limit and found.total.calls:
@@ -912,22 +924,24 @@ def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
                 st.caption(f"{sign} {shown.limit}")
 
 
-def _boxes(count: int) -> Iterator[DeltaGenerator]:
+def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
     """Yield bordered boxes, three in a row and as high as their neighbours."""
     for first in range(0, count, 3):
         for place in st.columns(3, gap="medium")[: count - first]:
             yield place.container(border=True, height="stretch")
 
 
-def _pick(key: str, show: str) -> None:
+def _on_chart_select(key: str, show: str) -> None:
     """List what was clicked in a chart."""
     picked = st.session_state[key].selection.get("picked") or []
     if picked:
         mark = picked[0]
-        _go(show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", ""))
+        _list_runs(
+            show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", "")
+        )
 
 
-def _tables(found: MetricsReport, alike: Alike) -> None:
+def _draw_rate_tables(found: MetricsReport, alike: EqualRates) -> None:
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
 
     def way(**parameters: str) -> str:
@@ -944,19 +958,19 @@ def _tables(found: MetricsReport, alike: Alike) -> None:
         columns, rows = rate_table(found, by, way, alike)
         opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened
     if opened:
-        _go(**dict(parse_qsl(opened)))
+        _list_runs(**dict(parse_qsl(opened)))
         st.rerun()
 
 
 def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     """List the runs behind a metric."""
     picked, period, at, of = (
-        pick(),
+        pick_in_address(),
         chosen_period(),
         address.value("at"),
         address.value("of")[: address.LONGEST_WORD],
     )
-    if bounds := period_of(period, at) if at else None:
+    if bounds := period_bounds(period, at) if at else None:
         since, until = (each.isoformat() for each in bounds)
         narrower = {
             "since": max(since, chosen.since or since),

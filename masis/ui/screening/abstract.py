@@ -71,7 +71,7 @@ STATES: dict[str, Word] = {
 Value = float | bool | str | None
 
 
-def beside_buttons(ids: Sequence[str], opened: str) -> None:
+def draw_neighbour_buttons(ids: Sequence[str], opened: str) -> None:
     """Draw buttons for the previous and the next abstract of the list, and one to close."""
     place = ids.index(opened) if opened in ids else None
     before = ids[place - 1] if place else ""
@@ -104,13 +104,13 @@ def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
         grade, abstract, machine=opened.machine.grade(grade.abstract_id), overrides=overrides
     )
     _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
-    _agreement(opened, grade)
+    _draw_agreement(opened, grade)
     if abstract.text.strip():
-        _appraisal(opened, grade, abstract, overrides)
-    _override_panel(opened, grade, overrides)
+        _draw_appraisal(opened, grade, abstract, overrides)
+    _draw_override_panel(opened, grade, overrides)
 
 
-def _agreement(opened: OpenedScreening, grade: Grade) -> None:
+def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
     """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take
     it back.
     """
@@ -241,7 +241,7 @@ def _save_override(
     return changed is not None
 
 
-def _override_panel(
+def _draw_override_panel(
     opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]
 ) -> None:
     """Draw the form, what is in force on this abstract, and what follows for the screening."""
@@ -262,7 +262,7 @@ def _override_panel(
             )
         key = f"override-{grade.abstract_id}-{field}"
         with value_at:
-            _value(grade, field, key)
+            _draw_value_widget(grade, field, key)
         placeholder = "Why this value is right"
         why_at.text_input(
             "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder=placeholder
@@ -291,7 +291,7 @@ def _override_panel(
         show_problem(_OVERRIDE)
         for name in FIELD:
             if name in overrides:
-                _in_force(opened, overrides[name])
+                _draw_active_override(opened, overrides[name])
         now, machine = opened.screening, opened.machine
         result = (
             f"The result is now **{OUTCOME[now.outcome].text.lower()}**,"
@@ -304,7 +304,7 @@ def _override_panel(
         st.markdown(f"{result}.")
 
 
-def _value(grade: Grade, field: GradeField, key: str) -> None:
+def _draw_value_widget(grade: Grade, field: GradeField, key: str) -> None:
     """Draw a widget for the field, set to its current value."""
     current = getattr(grade, field)
 
@@ -331,7 +331,7 @@ def _value(grade: Grade, field: GradeField, key: str) -> None:
         st.selectbox("Value", known, index=index, key=key, format_func=words)
 
 
-def _in_force(opened: OpenedScreening, override: Override) -> None:
+def _draw_active_override(opened: OpenedScreening, override: Override) -> None:
     field = override.field
     name = FIELD[field].text  # type: ignore[index]  # of the fields of a grade
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -367,7 +367,7 @@ def mark_sentence(sentence: str, start: int, words: str) -> str:
     return f"{escape_markdown(before)}{marked}{escape_markdown(after)}".strip()
 
 
-def _appraisal(
+def _draw_appraisal(
     opened: OpenedScreening,
     grade: Grade,
     abstract: Abstract,
@@ -461,7 +461,7 @@ def _draw_item(
                 said = f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason}"
                 st.caption(escape_markdown(f"{said} Read as {item.states[item.read].text}."))
         label, icon, do, why = (
-            ("Correct", "edit", _toggle, "set it to what the study says")
+            ("Correct", "edit", _toggle_correction, "set it to what the study says")
             if by is None
             else ("Undo", "undo", _undo_override, "undo the correction")
         )
@@ -502,16 +502,16 @@ def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, now
                 type="primary",
                 width="stretch",
             )
-        leave.button("Cancel", key="correction-cancel", width="stretch", on_click=_close)
+        leave.button("Cancel", key="correction-cancel", width="stretch", on_click=_close_correction)
 
 
-def _toggle(abstract_id: str, field: OverrideField) -> None:
+def _toggle_correction(abstract_id: str, field: OverrideField) -> None:
     same = st.session_state.get(_OPEN) == (abstract_id, field)
-    _close()
+    _close_correction()
     if not same:
         st.session_state[_OPEN] = (abstract_id, field)
 
 
-def _close() -> None:
+def _close_correction() -> None:
     st.session_state.pop(_OPEN, None)
     st.session_state["correction-reason"] = ""

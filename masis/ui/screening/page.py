@@ -22,7 +22,7 @@ from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.services.screening import DriftSeries
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
-from masis.ui.live import served_jobs, show_live, show_stop, waits_for
+from masis.ui.live import served_jobs, show_live, show_stop, waiting_text
 from masis.ui.screening.actions import (
     attempt,
     has_reviewer_name,
@@ -31,7 +31,7 @@ from masis.ui.screening.actions import (
     show_problem,
 )
 from masis.ui.screening.form import show_form
-from masis.ui.screening.result import show_head, show_over, show_rounds
+from masis.ui.screening.result import show_finished_screening, show_head, show_rounds
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.permissions import action
@@ -49,7 +49,7 @@ _MEMORY_PROBLEM = "memory-problem"
 def show_screening(workbench: Workbench) -> None:
     """Draw the page of screenings, or of the one in the address."""
     if screening_id := address.value("screening"):
-        _one(workbench, screening_id)
+        _show_one_screening(workbench, screening_id)
         return
     st.title("Screening")
     st.markdown(
@@ -58,7 +58,7 @@ def show_screening(workbench: Workbench) -> None:
     )
     show_form(workbench)
     with st.container():
-        _earlier(workbench)
+        _draw_earlier_screenings(workbench)
     kept = address.bind_query_param(
         "memory", False, shows=address.value("memory") == "yes", key="screening-memory-open"
     )
@@ -66,12 +66,12 @@ def show_screening(workbench: Workbench) -> None:
     if panel.open:  # memory and drift are read from the store only where they are looked at
         memory, watch = panel.columns(2, gap="large")
         with memory:
-            _memory(workbench)
+            _draw_memory(workbench)
         with watch:
-            _drift(workbench.screenings.drifts())
+            _draw_drift(workbench.screenings.drifts())
 
 
-def _one(workbench: Workbench, screening_id: str) -> None:
+def _show_one_screening(workbench: Workbench, screening_id: str) -> None:
     icon = ":material/arrow_back:"
     st.button(
         "Screenings",
@@ -115,9 +115,9 @@ def _one(workbench: Workbench, screening_id: str) -> None:
             why=why,
             type="primary",
         )
-        _rounds(workbench.store.screenings.progress(screening_id), "")
+        _draw_rounds_so_far(workbench.store.screenings.progress(screening_id), "")
     else:
-        show_over(workbench, screening_id)
+        show_finished_screening(workbench, screening_id)
 
 
 def _draw_missing_screening(screening_id: str, why: str | None) -> None:
@@ -141,7 +141,7 @@ SUMMARY_COLUMNS = [
 ]
 
 
-def _earlier(workbench: Workbench) -> None:
+def _draw_earlier_screenings(workbench: Workbench) -> None:
     found: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
     st.header("Earlier screenings")
     if not found:
@@ -197,15 +197,15 @@ def draw_live(screening_id: str) -> bool:
         acting(jobs.cancel, "screening", screening_id),
     )
     show_stop("screening", "rounds", stopping=stopping, on_click=stop, label="Stop the screening")
-    if waits := waits_for("screening", screening_id, summary is not None):
+    if waits := waiting_text("screening", screening_id, summary is not None):
         st.text(waits)
     else:
-        now = now_words(workbench.store.screenings.events(screening_id))
-        _rounds(workbench.store.screenings.progress(screening_id), now)
+        now = activity_text(workbench.store.screenings.events(screening_id))
+        _draw_rounds_so_far(workbench.store.screenings.progress(screening_id), now)
     return True
 
 
-def _rounds(done: ScreeningProgress, waiting: str) -> None:
+def _draw_rounds_so_far(done: ScreeningProgress, waiting: str) -> None:
     keep_share = (
         done.thresholds.keep_share
         if done.thresholds
@@ -214,7 +214,7 @@ def _rounds(done: ScreeningProgress, waiting: str) -> None:
     show_rounds([finished.round for finished in done.progress.finished], keep_share, waiting)
 
 
-def now_words(events: Sequence[ScreeningEvent]) -> str:
+def activity_text(events: Sequence[ScreeningEvent]) -> str:
     """Say what is being done, from the last event."""
     last = events[-1] if events else None
     if last is None or last.kind in ("screening_started", "round_finished"):
@@ -236,7 +236,7 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
 # What the critic has learned.
 
 
-def _memory(workbench: Workbench) -> None:
+def _draw_memory(workbench: Workbench) -> None:
     settings, memory = workbench.settings, workbench.screenings.memory()
     st.header("Acceptance memory")
     st.markdown(
@@ -283,11 +283,11 @@ def _memory(workbench: Workbench) -> None:
         with st.container():
             name_field("memory-name")
         st.text_input("Reason", key="memory-reason", max_chars=500)
-        action("Reset the memory", "memory-reset", "restart_alt", _reset, takes="oversee")
+        action("Reset the memory", "memory-reset", "restart_alt", _reset_memory, takes="oversee")
     show_problem(_MEMORY_PROBLEM)
 
 
-def _reset() -> None:
+def _reset_memory() -> None:
     reason = str(st.session_state.get("memory-reason", "")).strip()
     if not has_reviewer_name("memory-name") or not reason:
         st.session_state[_MEMORY_PROBLEM] = (
@@ -300,7 +300,7 @@ def _reset() -> None:
         )
 
 
-def _drift(series: Sequence[DriftSeries]) -> None:
+def _draw_drift(series: Sequence[DriftSeries]) -> None:
     """Draw the rate of disagreement in the order of the judgements, what is usual, and where the
     sums noticed drift.
     """

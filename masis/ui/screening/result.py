@@ -44,9 +44,9 @@ from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import LinkedRow, TableColumn, column, linked_table, row
 from masis.ui.live import served_jobs
-from masis.ui.screening.abstract import beside_buttons, show_abstract
+from masis.ui.screening.abstract import draw_neighbour_buttons, show_abstract
 from masis.ui.screening.actions import (
-    PROBLEM,
+    PROBLEM_KEY,
     attempt,
     has_reviewer_name,
     name_field,
@@ -106,7 +106,7 @@ ORDERS: dict[Order, str] = {
 }
 
 
-def show_over(workbench: Workbench, screening_id: str) -> None:
+def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
     """Draw the page of one finished screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
@@ -133,14 +133,14 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         _draw_hand_over(opened)
         with st.popover("Change the concepts", icon=":material/edit:"):
-            _change_concepts(screening)
+            _draw_concept_change(screening)
         with st.popover("Search further", icon=":material/travel_explore:"):
-            _further(screening)
+            _draw_search_further(screening)
         with st.popover("Export", icon=":material/download:"):
             _draw_screening_exports(workbench, opened)
         if words := agreement_words(screening.grades):
             st.text(words)
-    show_problem(PROBLEM, st.error)
+    show_problem(PROBLEM_KEY, st.error)
     # each part in one that is always there, so that those below stay where they are
     with st.container():
         for warning in screening.warnings[:5]:
@@ -150,13 +150,13 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             )
             st.text(warning)
     with st.container():
-        _findings(opened)
+        _draw_findings(opened)
     st.html(with_selectors(_STYLE))
     with st.container(key="screening-flow"):
-        _criteria(screening)
-        _flow(opened)
+        _draw_criteria(screening)
+        _draw_flow(opened)
     with st.container(key="screening-course"):
-        _course(screening)
+        _draw_course(screening)
     with st.container():
         _draw_abstracts(opened)
     if chosen := address.value("abstract"):
@@ -172,7 +172,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         ):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                beside_buttons(
+                draw_neighbour_buttons(
                     [each.abstract_id for each in select_grades(screening, *_shown_in_address())],
                     chosen,
                 )
@@ -232,7 +232,7 @@ def _draw_concepts(screening: Screening) -> None:
                 st.markdown(escape_markdown(used[part]) if used[part] else "none")
 
 
-def _change_concepts(screening: Screening) -> None:
+def _draw_concept_change(screening: Screening) -> None:
     used = concepts_as_text(question_of(screening.question, screening.settings))
     for part in PARTS:
         st.text_input(
@@ -285,7 +285,7 @@ def _draw_hand_over(opened: OpenedScreening) -> None:
 
 def _hand_over_and_open(screening_id: str) -> None:
     if not has_reviewer_name("hand-over-name"):
-        st.session_state[PROBLEM] = "Type your name first: it is recorded with the case."
+        st.session_state[PROBLEM_KEY] = "Type your name first: it is recorded with the case."
         return
     workbench = served_workbench()
 
@@ -297,14 +297,19 @@ def _hand_over_and_open(screening_id: str) -> None:
     st.session_state["screening-handed"] = attempt(handed)
 
 
-def _further(screening: Screening) -> None:
+def _draw_search_further(screening: Screening) -> None:
     """Ask for further rounds: a new screening that goes on from this one."""
     missing = screening.rounds[-1].missing if screening.rounds else ()
     if missing:
         st.text("Still missing:\n" + "\n".join(f"• {each}" for each in missing))
     st.number_input("Further rounds, at most", 1, MOST_FURTHER, 2, key="further-rounds")
     action(
-        "Search further", "search-further", "play_arrow", _go_further, screening.id, type="primary"
+        "Search further",
+        "search-further",
+        "play_arrow",
+        _search_further,
+        screening.id,
+        type="primary",
     )
     st.caption(
         "It asks for what is missing and becomes a screening of its own, with these rounds and"
@@ -313,7 +318,7 @@ def _further(screening: Screening) -> None:
     )
 
 
-def _go_further(screening_id: str) -> None:
+def _search_further(screening_id: str) -> None:
     rounds = int(st.session_state["further-rounds"])
     open_screening(attempt(lambda: served_jobs().search_further(actor(), screening_id, rounds)))
 
@@ -384,7 +389,7 @@ FINDING_COLUMNS = [
 ]
 
 
-def _findings(opened: OpenedScreening) -> None:
+def _draw_findings(opened: OpenedScreening) -> None:
     """Draw the summary of findings: a study a row with what it found, and how many point where."""
     found = opened.synthesis
     st.header("Summary of findings")
@@ -435,7 +440,7 @@ def finding_row(opened: OpenedScreening, found: Finding) -> LinkedRow:
         },
         {"pills": directions},
         {
-            "text": _design(grade),
+            "text": _design_text(grade),
             "below": [size_text(grade) or "size not reported"] if grade else [],
         },
         {"score": None if grade is None else grade.quality},
@@ -453,7 +458,7 @@ def study_name(abstract: Abstract) -> str:
     return f"{lead}: {title}" if lead else title
 
 
-def _design(grade: Grade | None) -> str:
+def _design_text(grade: Grade | None) -> str:
     return DESIGN[grade.design] if grade and grade.design else "not recognised"
 
 
@@ -461,7 +466,7 @@ def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
     """Return how many studies of each design point where, as rows of the plot."""
     grades = {grade.abstract_id: grade for grade in opened.screening.grades}
     found = Counter(
-        (DIRECTION[each.direction].text, _design(grades.get(each.abstract_id)))
+        (DIRECTION[each.direction].text, _design_text(grades.get(each.abstract_id)))
         for each in opened.synthesis.findings
     )
     return [
@@ -470,7 +475,7 @@ def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
     ]
 
 
-def _criteria(screening: Screening) -> None:
+def _draw_criteria(screening: Screening) -> None:
     """Draw the criteria that the team wrote before screening; nothing where there are none."""
     criteria = criteria_of(screening.settings)
     if not criteria:
@@ -486,7 +491,7 @@ def _criteria(screening: Screening) -> None:
         )
 
 
-def _flow(opened: OpenedScreening) -> None:
+def _draw_flow(opened: OpenedScreening) -> None:
     """Draw the PRISMA 2020 flow as a picture beside how many kept studies point where."""
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
@@ -513,7 +518,7 @@ def _flow(opened: OpenedScreening) -> None:
 # The rounds.
 
 
-def _course(screening: Screening) -> None:
+def _draw_course(screening: Screening) -> None:
     """Draw the rounds beside the chart of how they converged."""
     left, right = st.columns([58, 42], gap="large")
     thresholds = screening.thresholds
@@ -534,11 +539,11 @@ def _course(screening: Screening) -> None:
                 " beside it."
             )
         else:
-            rows = convergence(screening.rounds, thresholds)
+            rows = convergence_rows(screening.rounds, thresholds)
             draw_chart(convergence_chart, rows=rows, description="How the rounds converge")
 
 
-def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
+def convergence_rows(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
     """Return the average against the required one and the share of keeps against that needed, as
     rows of the chart.
     """

@@ -47,7 +47,7 @@ _STYLES = """<style>
 # On narrow screens the names of all pages fit beside the reviewer's name only without their icons.
 
 
-def styles() -> None:
+def add_styles() -> None:
     """Add the styles that the theme has no option for: contrast of buttons, of their keys and of
     captions.
 
@@ -82,7 +82,7 @@ def crash_page() -> Iterator[None]:
     try:
         yield
     except NotAllowed as error:
-        say_refusal(error)
+        show_refusal(error)
     except Exception as error:
         log.exception("A page could not be drawn")
         with st.container(key="page-failed"):
@@ -99,7 +99,7 @@ def crash_page() -> Iterator[None]:
                 st.page_link("pages/health.py", label="Health", icon=":material/health_and_safety:")
 
 
-def say_refusal(error: Exception) -> bool:
+def show_refusal(error: Exception) -> bool:
     """Say what the person's role does not grant, where that is the error; returns
     whether it was.
     """

@@ -98,7 +98,7 @@ def typing_area(
     _TYPING(data=data, key=key, on_typed_change=take)
 
 
-def take_typed() -> None:
+def store_typed() -> None:
     """Store what the fields of this page have posted, before a button's callback uses it.
 
     The callbacks of one run are called in no particular order: that of a button can come before

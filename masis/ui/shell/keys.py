@@ -192,7 +192,7 @@ def open_at(container: str) -> None:
     st.session_state[_OPEN_AT] = container
 
 
-def typed_over(borrowed: Iterable[str]) -> None:
+def select_when_focused(borrowed: Iterable[str]) -> None:
     """Let these texts be selected where a key leads into a field that holds one: what is typed
     takes their place.
     """

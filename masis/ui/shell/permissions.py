@@ -70,7 +70,7 @@ def action(
     st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)
 
 
-def carried_out(act: Callable[[], object]) -> bool:
+def run_action(act: Callable[[], object]) -> bool:
     """Do what a form asks for, and return whether it was done; what is wrong with it is said where
     it is not.
     """

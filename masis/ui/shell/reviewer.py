@@ -23,7 +23,7 @@ from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.markdown import escape_markdown
 
 _KEY = "reviewer-name"
-TAKEN = "taken-case"
+TAKEN_CASE_KEY = "taken-case"
 """The case that this session has taken for decision, in the session state."""
 _OPEN_FORMS = "open-forms"
 _MEMORY = register_component("reviewer", "way_back")
@@ -108,7 +108,7 @@ def _rename_session(workbench: Workbench, earlier: Actor, name: str) -> None:
     """Let what this session has open follow its new name: else the person would be refused by
     themselves.
     """
-    taken = st.session_state.get(TAKEN)
+    taken = st.session_state.get(TAKEN_CASE_KEY)
     cases = {each for each in (taken, address.value("case")) if isinstance(each, str) and each}
     about_cases = (subject for case_id in cases for subject in subjects_of_case(case_id))
     subjects = [*about_cases, *st.session_state.get(_OPEN_FORMS, ())]

@@ -35,7 +35,7 @@ from masis.services.maintenance import ended_sessions
 from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database
-from masis.ui.shell.frame import say_refusal
+from masis.ui.shell.frame import show_refusal
 from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
@@ -76,7 +76,7 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
     return [Route("/healthz", alive), Route("/health.json", report)]
 
 
-HEAVY = ("altair", "scipy.special")
+SLOW_MODULES = ("altair", "scipy.special")
 """What the pages of figures need and others don't: some 0.8 s of imports."""
 SECONDS_UNTIL_IMPORTS = 2.0
 """The first page is drawn by then."""
@@ -151,7 +151,7 @@ def launch(
     from masis.services import app_root
 
     root = app_root()
-    port = chosen_port(reach.address, port)
+    port = choose_port(reach.address, port)
     is_no_pages_folder_app()
     let_callbacks_finish()
     break_long_marks()
@@ -188,10 +188,10 @@ def launch(
         middleware=guards,
         routes=routes,
         secrets=kept or None,
-        on_script_error=say_refusal,
+        on_script_error=show_refusal,
     )
     REPORTS.watch()
-    later = threading.Timer(SECONDS_UNTIL_IMPORTS, import_heavy)
+    later = threading.Timer(SECONDS_UNTIL_IMPORTS, import_slow_modules)
     later.daemon = True
     later.start()
     try:
@@ -208,13 +208,13 @@ def launch(
     return 0
 
 
-def import_heavy() -> None:
+def import_slow_modules() -> None:
     """Import what the pages of figures need, before somebody opens one of them."""
-    for name in HEAVY:
+    for name in SLOW_MODULES:
         importlib.import_module(name)
 
 
-def chosen_port(address: str, port: int | None) -> int:
+def choose_port(address: str, port: int | None) -> int:
     """``port`` if it is free, else PortTaken; without one the first free port from 8501 on."""
     if port is not None:
         if not _is_port_free(address, port):

@@ -21,10 +21,10 @@ _found: set[Path] = set()
 def serve_database(path: Path) -> None:
     """Set which database this process serves; call it before the first page runs."""
     _served[:] = [path]
-    was_moved(path)
+    has_disappeared(path)
 
 
-def was_moved(path: Path) -> bool:
+def has_disappeared(path: Path) -> bool:
     """Return whether a database that this process has seen before is not where it was."""
     if path.exists():
         _found.add(path)

@@ -85,7 +85,7 @@ class SignInGate:
             actor is None
             and scope["type"] == "http"
             and scope["method"] == "GET"
-            and _wants_page(scope)
+            and _accepts_html(scope)
         ):
             query = scope.get("query_string", b"").decode("latin-1")
             target = (
@@ -94,8 +94,8 @@ class SignInGate:
             await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
         elif actor is None:
             await refuse(scope, receive, send, 401, "Sign in first.")
-        elif not actor.may("read") and _wants_page(scope) and scope["type"] == "http":
-            await _page(_no_role(actor), status=403)(scope, receive, send)
+        elif not actor.may("read") and _accepts_html(scope) and scope["type"] == "http":
+            await _page(_no_role_html(actor), status=403)(scope, receive, send)
         elif not actor.may("read"):
             await refuse(scope, receive, send, 403, "You have no role here.")
         elif path.startswith(UPLOADS) and not actor.may("audit"):
@@ -203,7 +203,7 @@ def _cookies(scope: Scope) -> dict[str, str]:
     return {name: morsel.value for name, morsel in found.items()}
 
 
-def _wants_page(scope: Scope) -> bool:
+def _accepts_html(scope: Scope) -> bool:
     return any("text/html" in value for value in Headers(scope=scope).getlist("accept"))
 
 
@@ -257,7 +257,7 @@ def _sign_in_form(sign_in: SignIn, target: str, problem: str) -> str:
 </form>"""
 
 
-def _no_role(actor: Actor) -> str:
+def _no_role_html(actor: Actor) -> str:
     return (
         f"<h1>No role</h1><p>You are signed in as {html.escape(actor.name)}, and have no role here."
         " Ask whoever runs "

@@ -61,7 +61,7 @@ from masis.ui.shell.served_database import served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.ui.trust.planted import show_planted
 from masis.views.markdown import escape_markdown
-from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
+from masis.views.words import FLAG, REASON, RUN_FLAGS, Word, model_words
 
 VIEWS = {
     "machine": "Machine and people",
@@ -78,7 +78,7 @@ LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
 MOST_TOLERATED = 50.0
 """Percent of faulty answers that a new sample can tolerate at most."""
-COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
+SOURCE_HINTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         (
             "Only decisions made before the audit's verdict was shown count: the queue's policy"
@@ -107,7 +107,7 @@ def show_trust(workbench: Workbench) -> None:
     report, missed = _machine_report(*key, filters.model_dump_json()), _miss_report(*key)
     watch = workbench.trust.watch()
     blind = filters.model_copy(update={"blind_only": True})
-    _headline(
+    _draw_short_answers(
         report if filters.blind_only else _machine_report(*key, blind.model_dump_json()),
         missed,
         watch,
@@ -131,11 +131,11 @@ def show_trust(workbench: Workbench) -> None:
     elif shown == "guarantee":
         _show_guarantee(workbench, watch)
     elif shown == "next":
-        _show_next(workbench, _yields(*key))
+        _show_next(workbench, _yield_report(*key))
     elif shown == "planted":
         show_planted(workbench)
     else:
-        _show_own(key)
+        _show_reviewers(key)
     prints = "masis planted recall" if shown == "planted" else "masis trust"
     st.caption(
         f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed."
@@ -158,16 +158,16 @@ def trust_filter() -> TrustFilter:
 # ------------------------------------------------------------------------
 
 
-class _Key(NamedTuple):
+class _CacheKey(NamedTuple):
     path: str
     position: str
     person: str
     hidden: bool
 
 
-def _cache_key(workbench: Workbench) -> _Key:
+def _cache_key(workbench: Workbench) -> _CacheKey:
     me = actor()
-    return _Key(
+    return _CacheKey(
         str(served_database()),
         workbench.trust.position(),
         me.name,
@@ -201,12 +201,14 @@ def _people_report(
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _yields(path: str, position: str, person: str, hidden: bool) -> YieldReport:
+def _yield_report(path: str, position: str, person: str, hidden: bool) -> YieldReport:
     return served_workbench().trust.yields(actor())
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> list[ReviewerStats]:
+def _cached_reviewer_stats(
+    path: str, position: str, person: str, hidden: bool, others: bool
+) -> list[ReviewerStats]:
     return served_workbench().trust.reviewers(actor(), others=others)
 
 
@@ -221,7 +223,9 @@ def _part_report(
 # -----------------------------------------------------------------------------------------------------
 
 
-def _headline(report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None) -> None:
+def _draw_short_answers(
+    report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None
+) -> None:
     if report.simulated:
         st.warning(
             SIMULATED.format(count_noun(report.simulated, "decision")), icon=":material/science:"
@@ -240,11 +244,11 @@ def _headline(report: MachineReport, missed: MissReport, watch: GuaranteeWatch |
 
 
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
-    _machine_controls(workbench, filters)
+    _draw_comparison_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
         parts = _part_report(*_cache_key(workbench), part, filters.source)
         _draw_comparison(parts.comparison, part, filters.source)
-        _case_list(parts.rows)
+        _draw_chosen_cases(parts.rows)
         return
     filtered = [
         name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)
@@ -272,9 +276,9 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             f" {left.unaudited:,} without an audit."
         )
     _draw_comparison(report.answers, "answer", filters.source)
-    _case_list(report.rows)
+    _draw_chosen_cases(report.rows)
     if len(report.answers.curve) > 1:
-        _calibration(report.answers)
+        _draw_calibration(report.answers)
     for by, title in (
         ("auditor", "model"),
         ("dataset", "data set"),
@@ -282,7 +286,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         ("month", "month"),
     ):
         if len(report.by[by]) > (by != "auditor"):
-            _breakdown(workbench, report.by[by], by, title)
+            _draw_breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
         with st.expander(
             f"Decided with the verdict in view ({count_noun(report.seen.n, 'answer')}), shown apart"
@@ -291,7 +295,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _draw_agreement_figures(report.seen, "seen")
 
 
-def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
+def _draw_comparison_controls(workbench: Workbench, filters: TrustFilter) -> None:
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     names = {"": "All models", **models}
     shown = filters.auditor if filters.auditor in names else ""
@@ -339,7 +343,7 @@ def _auditor_words(name: str, models: Mapping[str, str]) -> str:
 
 def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
     if not found.n:
-        counts, page, label, icon, to = COUNTS[source]
+        counts, page, label, icon, to = SOURCE_HINTS[source]
         st.markdown(f"**No {level} to compare yet.** {counts}")
         st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=to)
         return
@@ -351,7 +355,7 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
         st.caption(f"Escalated answers are left out. {leads}" if level == "answer" else leads)
         rows = [
             row(
-                {"text": _found_words(name) if level == "answer" else name},
+                {"text": _audit_result_text(name) if level == "answer" else name},
                 faulty,
                 right_,
                 open=name,
@@ -376,7 +380,7 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
             for flag in reversed(found.flags)
         }
         flags = sorted(
-            (flag for flag in same.values() if flag.name not in HOW_IT_RAN),
+            (flag for flag in same.values() if flag.name not in RUN_FLAGS),
             key=lambda flag: -flag.flagged,
         )
         titles = [
@@ -437,12 +441,12 @@ def _draw_agreement_figures(found: MachineComparison, key: str) -> None:
         for title, (each, reads) in shares.items()
     ]
     figures.append(
-        _beyond_chance("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. ")
+        _agreement_figure("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. ")
     )
     figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
 
 
-def _beyond_chance(title: str, found: AgreementEstimate, more: str = "") -> LinkedFigure:
+def _agreement_figure(title: str, found: AgreementEstimate, more: str = "") -> LinkedFigure:
     """Return a coefficient of agreement with its reading in words."""
     return LinkedFigure(
         title,
@@ -451,7 +455,7 @@ def _beyond_chance(title: str, found: AgreementEstimate, more: str = "") -> Link
     )
 
 
-FOUND_WORDS = {
+AUDIT_RESULTS = {
     "must_look": "Something is wrong",
     "not_certified": "Not confirmed: goes to a person",
     "nothing found": "Nothing found: may pass",
@@ -464,8 +468,8 @@ BRACKETS = "In brackets: of how many, and the range that holds the true share 95
 _WORDS: tuple[Mapping[str, Word], ...] = (cast("Mapping[str, Word]", REASON), FLAG)
 
 
-def _found_words(name: str) -> str:
-    return FOUND_WORDS.get(name, name.capitalize())
+def _audit_result_text(name: str) -> str:
+    return AUDIT_RESULTS.get(name, name.capitalize())
 
 
 def _flag_text(name: str) -> str:
@@ -473,7 +477,7 @@ def _flag_text(name: str) -> str:
     return known[0] if known else name
 
 
-def _case_list(rows: pd.DataFrame) -> None:
+def _draw_chosen_cases(rows: pd.DataFrame) -> None:
     """List the cases behind the row that was chosen: answers, or the claims or references of one
     verdict.
 
@@ -495,7 +499,7 @@ def _case_list(rows: pd.DataFrame) -> None:
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
     by_audit = chosen == "faulty"
     notes = (
-        listed["found"].map(_found_words)
+        listed["found"].map(_audit_result_text)
         if by_audit
         else listed["faulty"].map({True: "faulty", False: "right"})
     )
@@ -503,7 +507,7 @@ def _case_list(rows: pd.DataFrame) -> None:
     with st.container(key="trust-cases"):
         _draw_case_list(
             [str(case) for case in listed["case_id"]],
-            f"{_flag_text(flag) if chosen != flag else _found_words(chosen)}: the cases",
+            f"{_flag_text(flag) if chosen != flag else _audit_result_text(chosen)}: the cases",
             notes=list(notes),
             noted="The audit" if by_audit else "People",
         )
@@ -537,7 +541,7 @@ def _draw_case_list(
     )
 
 
-def _calibration(found: MachineComparison) -> None:
+def _draw_calibration(found: MachineComparison) -> None:
     st.markdown("**Does the probability of fault mean what it says?**")
     rows = [
         {
@@ -562,7 +566,7 @@ def _calibration(found: MachineComparison) -> None:
     _draw_data_download(pd.DataFrame(rows), "reliability")
 
 
-def _breakdown(
+def _draw_breakdown(
     workbench: Workbench, found: Mapping[str, MachineComparison], by: str, title: str
 ) -> None:
     st.markdown(f"**By {title}**")
@@ -598,7 +602,7 @@ def _breakdown(
         st.rerun()
 
 
-def _show_people(key: _Key) -> None:
+def _show_people(key: _CacheKey) -> None:
     names = served_workbench().trust.shows_names()
     if not names:
         st.caption(
@@ -640,15 +644,17 @@ def _show_people(key: _Key) -> None:
             figure(overall.raw),
             f"Of the pairs of verdicts on a case. {interval_text(overall.raw)}",
         ),
-        _beyond_chance(
+        _agreement_figure(
             "Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "
         ),
-        _beyond_chance(
+        _agreement_figure(
             "Ordinal alpha",
             overall.ordinal_alpha,
             "Approve and reject differ most; without escalations. ",
         ),
-        _beyond_chance("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "),
+        _agreement_figure(
+            "Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "
+        ),
         LinkedFigure(
             "Marked words (F1)",
             figure(found.spans, share=False),
@@ -770,20 +776,20 @@ def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
         reason = st.text_input("Why it ends", key="guarantee-reason")
         st.button(
             "End the guarantee",
-            on_click=_do,
+            on_click=_run_trust_action,
             args=(workbench.trust.end, reason),
             **button_state("oversee", disabled=not reason.strip()),
         )
     state = workbench.trust.plan()
     if state is not None:
-        _plan(workbench, state, watch)
-    _new_sample(workbench)
+        _show_sample_plan(workbench, state, watch)
+    _draw_sample_form(workbench)
     if message := st.session_state.pop("trust-error", ""):
         st.error("Nothing was done.")
         st.text(message)
 
 
-def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) -> None:
+def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) -> None:
     plan, outcomes = state.plan, list(state.outcomes.values())
     st.markdown(f"**Sample {plan.version}**, drawn by {escape_markdown(plan.by)} on {plan.at[:10]}")
     st.text(
@@ -833,7 +839,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) 
             label,
             type="primary",
             key="guarantee-apply",
-            on_click=_do,
+            on_click=_run_trust_action,
             args=(workbench.trust.apply,),
             **button_state("oversee"),
         )
@@ -843,7 +849,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) 
         )
 
 
-def _new_sample(workbench: Workbench) -> None:
+def _draw_sample_form(workbench: Workbench) -> None:
     auditors = {
         name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()
     }
@@ -938,10 +944,10 @@ def _draw_sample(
             person, auditor, draws=draws, loosest=loosest, tolerance=tolerance, certainty=certainty
         )
 
-    _do(drawn)
+    _run_trust_action(drawn)
 
 
-def _do(action: Callable[..., object], *arguments: object) -> None:
+def _run_trust_action(action: Callable[..., object], *arguments: object) -> None:
     try:
         action(actor(), *arguments)
     except MasisError as error:
@@ -964,7 +970,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     st.button(
         "Fit the score on the decisions so far",
         key="score-fit",
-        on_click=_do,
+        on_click=_run_trust_action,
         args=(workbench.trust.fit,),
         **button_state("oversee", disabled=few),
     )
@@ -1001,7 +1007,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     _draw_data_download(pd.DataFrame(rows), "yield")
 
 
-def _show_own(key: _Key) -> None:
+def _show_reviewers(key: _CacheKey) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **button_state("oversee"))
     titles = [
         column("Reviewer", "main"),
@@ -1010,7 +1016,7 @@ def _show_own(key: _Key) -> None:
         ),
         *map(column, ("Adjudications", "Time an adjudication")),
     ]
-    found = _own(*key, others)
+    found = _cached_reviewer_stats(*key, others)
     rows = [
         row(
             {"text": each.reviewer or "(no name yet)"},

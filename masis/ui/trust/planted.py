@@ -21,9 +21,9 @@ from masis.ui.shell.reviewer import actor
 from masis.views.faults import AUDIT_MADE, FAULT, FAULT_MEANS, fault_words
 from masis.views.markdown import escape_markdown
 
-_SAID = "planted-said"
+_RESULT_MESSAGE_KEY = "planted-said"
 """What the last act did, in words, in the session state."""
-_FAILED = "planted-failed"
+_FAILURE_MESSAGE_KEY = "planted-failed"
 """Why it couldn't be done."""
 _MOST_LISTED = 100
 
@@ -62,7 +62,7 @@ def _draw_planting_form(workbench: Workbench) -> None:
                 " an answer that a person approved unchanged, and each answer gives one."
             )
         else:
-            _plant_form(workbench, found.sound)
+            _draw_plant_fields(workbench, found.sound)
     if found.open:
         st.button(
             f"Withdraw {count_noun(found.open, 'undecided copy', 'undecided copies')}",
@@ -75,13 +75,13 @@ def _draw_planting_form(workbench: Workbench) -> None:
                 help="Takes back every copy that nobody has decided. The log records it.",
             ),
         )
-    if said := st.session_state.pop(_SAID, ""):
+    if said := st.session_state.pop(_RESULT_MESSAGE_KEY, ""):
         st.success(escape_markdown(said))
-    if failed := st.session_state.pop(_FAILED, ""):
+    if failed := st.session_state.pop(_FAILURE_MESSAGE_KEY, ""):
         st.error(escape_markdown(failed), icon=":material/error:")
 
 
-def _plant_form(workbench: Workbench, sound: int) -> None:
+def _draw_plant_fields(workbench: Workbench, sound: int) -> None:
     with st.form("planted-form"):
         kinds = st.pills(
             "What may be changed",
@@ -124,11 +124,11 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         bar.empty()
         st.error(escape_markdown(str(error)), icon=":material/error:")
         return
-    st.session_state[_SAID] = _planted_words(made)
+    st.session_state[_RESULT_MESSAGE_KEY] = _planting_text(made)
     st.rerun()
 
 
-def _planted_words(made: Planting) -> str:
+def _planting_text(made: Planting) -> str:
     kinds = ", ".join(
         f"{FAULT[kind].lower()} {made.planted[kind]:,}"
         for kind in FAULT_KINDS
@@ -148,9 +148,9 @@ def _planted_words(made: Planting) -> str:
 def _withdraw(workbench: Workbench) -> None:
     try:
         done = workbench.planted.withdraw(actor())
-        st.session_state[_SAID] = f"{count_noun(done, 'copy', 'copies')} withdrawn."
+        st.session_state[_RESULT_MESSAGE_KEY] = f"{count_noun(done, 'copy', 'copies')} withdrawn."
     except MasisError as error:
-        st.session_state[_FAILED] = str(error)
+        st.session_state[_FAILURE_MESSAGE_KEY] = str(error)
 
 
 def _show_recall(found: RecallReport, *, lead: bool) -> None:
