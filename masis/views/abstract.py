@@ -77,18 +77,18 @@ def facts(abstract: Abstract) -> list[str]:
     authors = ", ".join(abstract.authors[:MOST_AUTHORS])
     if len(abstract.authors) > MOST_AUTHORS:
         authors += " et al."
-    found = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
-    return [each for each in found if each]
+    parts = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
+    return [each for each in parts if each]
 
 
 def identifiers(abstract: Abstract) -> list[str]:
     """Return the ids of the abstract elsewhere, and a note where it was written for the demo."""
     named = (("DOI", abstract.doi), ("PMID", abstract.pmid))
-    found = [f"{name} {value}" for name, value in named if value]
+    names = [f"{name} {value}" for name, value in named if value]
     return (
-        [*found, "written for the demo"]
+        [*names, "written for the demo"]
         if (abstract.model_extra or {}).get("written_for_demo")
-        else found
+        else names
     )
 
 
@@ -111,7 +111,7 @@ def abstract_data(
         "rule": rule_text(grade),
         "reasons": [_reason_data(grade, field, machine, overrides or {}) for field in FIELD],
         "scores": _grade_figures(grade),
-        "opinions": [_opinion(each) for each in grade.opinions],
+        "opinions": [_opinion(opinion) for opinion in grade.opinions],
         "agreement": grade.agreement,
         "by": " ".join(
             part for part in (model_words(grade.judged_by.model), grade.judged_by.version) if part

@@ -329,9 +329,9 @@ def for_browser(data: AnswerViewData) -> AnswerViewData:
     return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}
 
 
-def answer_difference(run: Run, index: int, other: int) -> AnswerDifference:
+def answer_difference(run: Run, index: int, other_index: int) -> AnswerDifference:
     """Return what changed between the answers of two iterations (from 0), whichever comes first."""
-    left, right = sorted((index, other))
+    left, right = sorted((index, other_index))
     changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
     return {
         "left": left + 1,
@@ -343,8 +343,8 @@ def answer_difference(run: Run, index: int, other: int) -> AnswerDifference:
 
 
 def _fixed_issues(followed: Iterable[FollowedIssue], index: int) -> Iterator[FixedIssue]:
-    for each in followed:
-        if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
+    for history in followed:
+        if history.courses[index] == "fixed" and (issue := history.issues[index - 1]):
             yield {
                 "label": label(rule_word(issue.rule)),
                 "description": shorten(issue.description, LONGEST_SENTENCE),
@@ -357,13 +357,13 @@ def _numbered_issues(
     """Return the faults in the order of their numbers, the one of the headline first, and where
     each one stands.
     """
-    ids = [re.compile(rf"(?<!\w){re.escape(each.id)}(?!\w)") for each in case.evidence]
+    ids = [re.compile(rf"(?<!\w){re.escape(chunk.id)}(?!\w)") for chunk in case.evidence]
     claims = {
         (check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)
     }
     rejected = {
-        each.issue_id: each.reason
-        for each in (iteration.revision.rejected if iteration.revision else ())
+        rejection.issue_id: rejection.reason
+        for rejection in (iteration.revision.rejected if iteration.revision else ())
     }
 
     def claim_of(issue: Issue) -> int | None:
@@ -390,14 +390,14 @@ def _numbered_issues(
         if issue.evidence_ids or issue.rule != "source_conflict":
             return issue.evidence_ids
         return (
-            each.id
-            for each, name in zip(case.evidence, ids, strict=True)
+            chunk.id
+            for chunk, name in zip(case.evidence, ids, strict=True)
             if name.search(issue.reason)
         )
 
     def worded(issue: Issue, first: Issue) -> RaisedData:
-        again = issue is not first
-        quoted = again and issue.reason and issue.quote and issue.quote in issue.description
+        is_repeat = issue is not first
+        quoted = is_repeat and issue.reason and issue.quote and issue.quote in issue.description
         point = issue.rule == "missing_information"
         reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
         if issue.rule == UNCITED:
@@ -414,30 +414,30 @@ def _numbered_issues(
             "reason": shorten(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shorten(suggestion, LONGEST_SENTENCE),
             "restates": (
-                again
+                is_repeat
                 and issue.source == "critic"
                 and bool(first.reason)
                 and first.source != "critic"
             ),
         }
 
-    faults = sorted(
-        (sorted(each, key=weight) for each in about_same_words(raised_issues(iteration))),
-        key=lambda each: weight(each[0]),
+    groups = sorted(
+        (sorted(group, key=weight) for group in about_same_words(raised_issues(iteration))),
+        key=lambda group: weight(group[0]),
     )
     issues: list[IssueData] = []
-    for number, (first, *others) in enumerate(faults, 1):
+    for number, (first, *others) in enumerate(groups, 1):
         span, head = _issue_span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
-            "severity": min((each.severity for each in (first, *others)), key=SEVERITIES.index),
+            "severity": min((issue.severity for issue in (first, *others)), key=SEVERITIES.index),
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
-            "also": [worded(each, first) for each in others],
+            "also": [worded(issue, first) for issue in others],
             "evidence": list(
-                dict.fromkeys(name for each in (first, *others) for name in sources(each))
+                dict.fromkeys(name for issue in (first, *others) for name in sources(issue))
             ),
             "placed": span is not None,
         }
@@ -455,7 +455,7 @@ def _numbered_issues(
             data["claim"] = claim
         if (
             point := next(
-                (each for each in (first, *others) if each.rule == "missing_information"), None
+                (issue for issue in (first, *others) if issue.rule == "missing_information"), None
             )
         ) is not None:
             data["claim"] = -number
@@ -467,7 +467,7 @@ def _numbered_issues(
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
-    return issues, [[span for each in fault if (span := _issue_span(each))] for fault in faults]
+    return issues, [[span for issue in group if (span := _issue_span(issue))] for group in groups]
 
 
 def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
@@ -479,15 +479,15 @@ def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, st
     """
     span = issue.start or 0, issue.end or 0
     inside = [
-        each
-        for each in claims
-        if each.claim.start is not None and span[0] <= each.claim.start < span[1]
+        check
+        for check in claims
+        if check.claim.start is not None and span[0] <= check.claim.start < span[1]
     ]
-    if not inside or any(each.verdict != "supported" for each in inside):
+    if not inside or any(check.verdict != "supported" for check in inside):
         return "", issue.suggestion
-    if found := ", ".join(dict.fromkeys(name for each in inside for name in each.sources)):
-        return f"What it says is supported by {found}.", f"Cite {found}."
-    why = dict.fromkeys(filter(None, (each.steps for each in inside)))
+    if sources := ", ".join(dict.fromkeys(name for check in inside for name in check.sources)):
+        return f"What it says is supported by {sources}.", f"Cite {sources}."
+    why = dict.fromkeys(filter(None, (check.steps for check in inside)))
     return (
         " ".join((WITHOUT_PASSAGE, *why)),
         "Label it exempt if it needs no citation, as where it says what the evidence lacks.",
@@ -502,18 +502,18 @@ def _citing_sentence(iteration: Iteration, evidence: Collection[str], point: str
     many: a single word in common is chance.
     """
     audit = iteration.citation_audit
-    found = [
-        each.sentence
-        for each in audit.citations
-        if each.evidence_id in evidence and each.sentence is not None
+    places = [
+        citation.sentence
+        for citation in audit.citations
+        if citation.evidence_id in evidence and citation.sentence is not None
     ]
-    if not found:
+    if not places:
         return ""
-    said = word_stems(point)
-    shared = {each: len(word_stems(audit.sentences[each].text) & said) for each in found}
-    place = max(found, key=lambda each: (shared[each] if shared[each] > 1 else 0, each))
+    point_stems = word_stems(point)
+    shared = {place: len(word_stems(audit.sentences[place].text) & point_stems) for place in places}
+    place = max(places, key=lambda place: (shared[place] if shared[place] > 1 else 0, place))
     sentence = audit.sentences[place]
-    ends = [each.marker_end for each in audit.citations if each.sentence == place]
+    ends = [citation.marker_end for citation in audit.citations if citation.sentence == place]
     return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()
 
 
@@ -549,15 +549,15 @@ def _sentences_with_point(text: str, point: str) -> Iterator[TextSpan]:
     left = word_stems(point)
     least = max(2, LEAST_SHARED_STEMS * len(left))
     sentences = [
-        (TextSpan(each.start, each.end), word_stems(text[each.start : each.end]))
-        for each in split_sentences(text)
+        (TextSpan(sentence.start, sentence.end), word_stems(text[sentence.start : sentence.end]))
+        for sentence in split_sentences(text)
     ]
     while sentences:
-        span, said = max(sentences, key=lambda each: len(each[1] & left))
-        if len(said & left) < least:
+        span, stems = max(sentences, key=lambda candidate: len(candidate[1] & left))
+        if len(stems & left) < least:
             return
         yield span
-        left -= said
+        left -= stems
 
 
 def _evidence_cards(
@@ -565,10 +565,10 @@ def _evidence_cards(
 ) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
     texts = {chunk.id: chunk.text for chunk in case.evidence}
-    for fault in issues:
-        for name in fault["evidence"] if "insert" in fault else ():
-            spans = _sentences_with_point(texts.get(name, ""), fault["description"])
-            marked[name] += [Bearing(span, -fault["number"], False) for span in spans]
+    for issue_data in issues:
+        for name in issue_data["evidence"] if "insert" in issue_data else ():
+            spans = _sentences_with_point(texts.get(name, ""), issue_data["description"])
+            marked[name] += [Bearing(span, -issue_data["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:

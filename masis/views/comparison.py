@@ -81,9 +81,12 @@ def differing(left: Run, right: Run) -> pd.DataFrame:
         for name in dict.fromkeys([*versions[0], *versions[1]])
     ]
     rows = [
-        [escape_markdown(text) for text in (name, _setting_text(one), _setting_text(other))]
-        for name, one, other in pairs
-        if one != other
+        [
+            escape_markdown(text)
+            for text in (name, _setting_text(left_value), _setting_text(right_value))
+        ]
+        for name, left_value, right_value in pairs
+        if left_value != right_value
     ]
     return pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
 
@@ -104,10 +107,17 @@ def score_frame(left: Run, right: Run) -> pd.DataFrame:
     ]
     rows = []
     for name, word in SCORE.items():
-        one, other = ([each[name] for each in by_iteration] for by_iteration in by_side)
-        originals = [values[0] if values else None for values in (one, other)]
+        left_scores, right_scores = (
+            [scores_of_iteration[name] for scores_of_iteration in by_iteration]
+            for by_iteration in by_side
+        )
+        originals = [values[0] if values else None for values in (left_scores, right_scores)]
         rows.append(
-            [word.text, *(score_text(value) for value in (*one, *other)), _difference(*originals)]
+            [
+                word.text,
+                *(score_text(value) for value in (*left_scores, *right_scores)),
+                _difference(*originals),
+            ]
         )
     return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
 
@@ -124,14 +134,14 @@ def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
     """Return the issues of two runs by side; those with the same key are the same, whichever run
     raised them.
     """
-    one, other = (
-        {issue.key: issue for issue in (found.issues if found else ())}
-        for found in (_iteration_of(left, of), _iteration_of(right, of))
+    left_issues, right_issues = (
+        {issue.key: issue for issue in (iterations.issues if iterations else ())}
+        for iterations in (_iteration_of(left, of), _iteration_of(right, of))
     )
     return {
-        "left": [issue for key, issue in one.items() if key not in other],
-        "both": [issue for key, issue in one.items() if key in other],
-        "right": [issue for key, issue in other.items() if key not in one],
+        "left": [issue for key, issue in left_issues.items() if key not in right_issues],
+        "both": [issue for key, issue in left_issues.items() if key in right_issues],
+        "right": [issue for key, issue in right_issues.items() if key not in left_issues],
     }
 
 

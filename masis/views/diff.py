@@ -83,17 +83,17 @@ def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Itera
     if not anchors:
         yield _Block(out="".join(left), new="".join(right))
         return
-    here, there = 0, 0
+    left_start, right_start = 0, 0
     for place, other in (*anchors, (len(left), len(right))):
-        yield from _diff_blocks(left[here:place], right[there:other], depth - 1)
-        here, there = place, other
+        yield from _diff_blocks(left[left_start:place], right[right_start:other], depth - 1)
+        left_start, right_start = place, other
 
 
 def _diff_words(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
-    for what, start, end, other, other_end in SequenceMatcher(
+    for operation, start, end, other, other_end in SequenceMatcher(
         None, left, right, autojunk=False
     ).get_opcodes():
-        if what == "equal":
+        if operation == "equal":
             yield _Block(same="".join(left[start:end]))
         else:
             yield _Block(out="".join(left[start:end]), new="".join(right[other:other_end]))

@@ -60,9 +60,10 @@ def wording_version() -> str:
     again where it is shown. Nobody has to remember to raise it.
     """
     makers = {
-        str(inspect.getsourcefile(each)) for each in (headline, about_same_words, count_noun, Word)
+        str(inspect.getsourcefile(source))
+        for source in (headline, about_same_words, count_noun, Word)
     }
-    return hashlib.sha256(b"".join(Path(each).read_bytes() for each in sorted(makers))).hexdigest()[
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(makers))).hexdigest()[
         :16
     ]
 
@@ -166,34 +167,41 @@ class _Line(NamedTuple):
         """Return the line behind words that lead it in; the answer's quotations are cut before what
         makes the point.
         """
-        quoted = [each for each in self.parts if isinstance(each, Quotation)]
+        quoted = [part for part in self.parts if isinstance(part, Quotation)]
         if not quoted:
             return _clip_text(
                 _single_line("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest
             )
         longest = (
             max(longest, LONGEST_WITH_POINT)
-            if any(each.marks == ("", "") for each in quoted)
+            if any(quotation.marks == ("", "") for quotation in quoted)
             else longest
         )
         ours = sum(
-            len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts
+            len(part) if isinstance(part, str) else sum(map(len, part.marks)) for part in self.parts
         )
-        lengths = {each: len(_quotable_words(each.words)) for each in quoted}
+        lengths = {quotation: len(_quotable_words(quotation.words)) for quotation in quoted}
         room = max(longest - len(lead) - ours, 20 * len(quoted))
-        kept = sum(min(lengths[each], each.least) for each in quoted if not each.point)
+        kept = sum(
+            min(lengths[quotation], quotation.least) for quotation in quoted if not quotation.point
+        )
         shares = _share_room(
-            max(room - kept, room // 2), [lengths[each] for each in quoted if each.point]
+            max(room - kept, room // 2),
+            [lengths[quotation] for quotation in quoted if quotation.point],
         )
         room -= sum(shares)
-        shares += _share_room(room, [lengths[each] for each in quoted if not each.point])
-        limits = dict(zip(sorted(quoted, key=lambda each: not each.point), shares, strict=True))
+        shares += _share_room(
+            room, [lengths[quotation] for quotation in quoted if not quotation.point]
+        )
+        limits = dict(
+            zip(sorted(quoted, key=lambda quotation: not quotation.point), shares, strict=True)
+        )
         line = "".join(
             [
                 lead,
                 *(
-                    each if isinstance(each, str) else _clip_quotation(each, limits[each])
-                    for each in self.parts
+                    part if isinstance(part, str) else _clip_quotation(part, limits[part])
+                    for part in self.parts
                 ),
             ]
         )
@@ -274,13 +282,13 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
             ).with_prefix(""),
             "failed",
         )
-    found = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
-    found |= _review_reason_lines(run, found)
-    counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
+    lines = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
+    lines |= _review_reason_lines(run, lines)
+    counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
     worst, count = counts[0] if counts else ("redundant", 0)
     if worst == "redundant":  # its marker in the answer says it
         return Headline(_confirmed_text(run, original), "nothing", counts)
-    line, lead = found[worst][0], _line_prefix(worst, count)
+    line, lead = lines[worst][0], _line_prefix(worst, count)
     if worst not in _MINOR_KINDS or standing(run) != "nothing_found":
         return Headline(line.with_prefix(lead, longest), worst, counts)
     lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
@@ -292,15 +300,15 @@ def _confirmed_text(run: Run, original: Iteration) -> str:
     judged, by what.
     """
     supported = sum(check.verified for check in original.claims)
-    cited = sum(each.status == "valid" for each in original.citation_audit.citations)
-    says = (
+    cited = sum(citation.status == "valid" for citation in original.citation_audit.citations)
+    parts = (
         [f"{supported:,} of {count_noun(len(original.claims), 'claim')} supported"]
         if original.claims
         else []
     )
-    says += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
+    parts += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
     offline = {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
-    line = f"{'Offline checks: ' if offline else ''}{', '.join(says) or 'nothing found'}"
+    line = f"{'Offline checks: ' if offline else ''}{', '.join(parts) or 'nothing found'}"
     return line[0].upper() + line[1:]
 
 
@@ -308,7 +316,7 @@ def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
     """Return the issues of an answer; a conflict that the critic names without raising it is one of
     severity low.
     """
-    if any(each.rule == "source_conflict" for each in iteration.issues):
+    if any(issue.rule == "source_conflict" for issue in iteration.issues):
         return iteration.issues
     named = (
         Issue(
@@ -332,12 +340,12 @@ def worst_severity(original: Iteration) -> Severity | None:
 
     What is no accusation (a claim not confirmed, a redundant citation) has none.
     """
-    found = {
-        each.severity
-        for each in raised_issues(original)
-        if KINDS[_headline_kind(each)].tone != "calm"
+    severities = {
+        issue.severity
+        for issue in raised_issues(original)
+        if KINDS[_headline_kind(issue)].tone != "calm"
     }
-    return next((each for each in SEVERITY if each in found), None)
+    return next((severity for severity in SEVERITY if severity in severities), None)
 
 
 def _line_prefix(kind: str, count: int) -> str:
@@ -360,10 +368,10 @@ def issue_lines(
     that has not come to its end yet gives nothing: an audit under way shows what it has found so
     far.
     """
-    found = _lines_by_kind(audit, claims, issues)
+    lines = _lines_by_kind(audit, claims, issues)
     return {
         kind: (line.with_prefix(_line_prefix(kind, count)), count)
-        for kind, (line, count) in found.items()
+        for kind, (line, count) in lines.items()
     }
 
 
@@ -372,23 +380,25 @@ def _lines_by_kind(
 ) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
     # by sentence; empty: no words of it in particular
-    accused: defaultdict[int, list[range]] = defaultdict(list)
-    starts = [each.start for each in audit.sentences]
+    flagged: defaultdict[int, list[range]] = defaultdict(list)
+    starts = [span.start for span in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
         (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
-    again = {
-        each for fault in about_same_words(issues) for each in _issues_counted_elsewhere(fault)
+    covered = {
+        issue for group in about_same_words(issues) for issue in _issues_counted_elsewhere(group)
     }
     again_claimed = {
-        (each.start, each.end)
-        for each in again
-        if each.source == "claims" and each.start is not None
+        (issue.start, issue.end)
+        for issue in covered
+        if issue.source == "claims" and issue.start is not None
     }
-    counting = [each for each in claims if (each.claim.start, each.claim.end) not in again_claimed]
+    counting = [
+        check for check in claims if (check.claim.start, check.claim.end) not in again_claimed
+    ]
     for issue in issues:
-        if (kind := _kind_beyond_checks(issue)) and issue not in again:
+        if (kind := _kind_beyond_checks(issue)) and issue not in covered:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within, range(0)))
             if kind in ("safety", "serious"):
@@ -405,13 +415,15 @@ def _lines_by_kind(
         for kind, text in _problem_lines(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
-    for kind, text, sentence, words in sorted(lines, key=lambda each: gravity.index(each[0])):
-        before = [] if sentence is None else accused[sentence]
+    for kind, text, sentence, words in sorted(lines, key=lambda line: gravity.index(line[0])):
+        before = [] if sentence is None else flagged[sentence]
         same = next(
             (
-                each
-                for each in before
-                if not words or not each or (each.start < words.stop and words.start < each.stop)
+                earlier
+                for earlier in before
+                if not words
+                or not earlier
+                or (earlier.start < words.stop and words.start < earlier.stop)
             ),
             None,
         )
@@ -421,31 +433,34 @@ def _lines_by_kind(
             if same is not None:
                 before.remove(same)
             before.append(words)
-    found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
+    counted = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        found["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
+        counted["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
     if uncited := [
-        each.text
-        for place, each in enumerate(audit.sentences)
-        if each.status == "uncited" and not accused[place]
+        text_span.text
+        for place, text_span in enumerate(audit.sentences)
+        if text_span.status == "uncited" and not flagged[place]
     ]:
-        found["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
+        counted["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
     if undecided := [
         check
         for check in counting
         if check.verdict == "unverifiable"
-        and (check.claim.sentence is None or not accused[check.claim.sentence])
+        and (check.claim.sentence is None or not flagged[check.claim.sentence])
     ]:
-        found["unconfirmed"] = _unconfirmed_line(undecided, len(claims)), len(undecided)
+        counted["unconfirmed"] = _unconfirmed_line(undecided, len(claims)), len(undecided)
     if calculated := [
         check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED
     ]:
-        found["figure"] = _figures_line(calculated), sum(len(check.figures) for check in calculated)
+        counted["figure"] = (
+            _figures_line(calculated),
+            sum(len(check.figures) for check in calculated),
+        )
     if tagged := [
         check for check in counting if check.marked and check.verdict in _MAY_BE_CALCULATED
     ]:
-        found["marked"] = _tagged_line(tagged), sum(len(check.marked) for check in tagged)
-    return {kind: found[kind] for kind in KINDS if kind in found}
+        counted["marked"] = _tagged_line(tagged), sum(len(check.marked) for check in tagged)
+    return {kind: counted[kind] for kind in KINDS if kind in counted}
 
 
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
@@ -463,11 +478,11 @@ def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
         for check in checks
         for figure in check.figures
     ]
-    says = figures_not_in_evidence(figures)
+    sentence = figures_not_in_evidence(figures)
     return _Line(
-        (f"{says}: ", Quotation(_claim_text(checks[0]), figures[0]))
+        (f"{sentence}: ", Quotation(_claim_text(checks[0]), figures[0]))
         if len(checks) == 1
-        else (says,)
+        else (sentence,)
     )
 
 
@@ -480,24 +495,26 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
         for check in checks
         for marked in check.marked
     ]
-    says = words_marked(words)
+    sentence = words_marked(words)
     return _Line(
-        (f"{says}: ", Quotation(_claim_text(checks[0]), words[0])) if len(checks) == 1 else (says,)
+        (f"{sentence}: ", Quotation(_claim_text(checks[0]), words[0]))
+        if len(checks) == 1
+        else (sentence,)
     )
 
 
-def _issues_counted_elsewhere(fault: Sequence[Issue]) -> Sequence[Issue]:
-    first, *others = sorted(fault, key=lambda each: [*KINDS].index(_headline_kind(each)))
+def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
+    first, *others = sorted(group, key=lambda issue: [*KINDS].index(_headline_kind(issue)))
     return others if first.start is None or _headline_kind(first) in _ABSORBING_KINDS else ()
 
 
 def _review_reason_lines(
-    run: Run, found: Collection[str]
+    run: Run, kinds_found: Collection[str]
 ) -> Iterator[tuple[str, tuple[_Line, int]]]:
     """Yield what the reasons for review say beyond the issues."""
-    accused = any(KINDS[kind].tone == "bad" for kind in found)
+    is_flagged = any(KINDS[kind].tone == "bad" for kind in kinds_found)
     for kind, codes in (
-        ("reason", () if accused else MUST_LOOK),
+        ("reason", () if is_flagged else MUST_LOOK),
         ("unscored", ("unscored",)),
         ("uncertified", _REASONS_ABOUT_ANSWER),
     ):
@@ -536,10 +553,10 @@ def _problem_lines(
     """
     for quote in audit.quotes:
         if quote.finding != "verbatim":
-            says = _MISQUOTED[quote.finding].format(
+            sentence = _MISQUOTED[quote.finding].format(
                 cited=_chunk_name(quote.evidence_id), other=_chunk_name(quote.found_in or "")
             )
-            yield "misquoted", _Line((says, Quotation(quote.quote)))
+            yield "misquoted", _Line((sentence, Quotation(quote.quote)))
     # those with both words come first: they can be checked at a glance
     for check in sorted(claims, key=lambda check: not _has_short_values(check)):
         if check.verdict == "contradicted" or (
@@ -637,29 +654,34 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
-    what = _quotable_words(issue.point or issue.description)
+    problem = _quotable_words(issue.point or issue.description)
     if issue.source != "critic":
-        return _Line((what,))
-    says, quote = (
+        return _Line((problem,))
+    reason, quote = (
         _quotable_words(issue.reason),
         _quotable_words(issue.quote or (_claim_text(check) if check else "")),
     )
-    if says and issue.evidence_ids and not any(each in says for each in issue.evidence_ids):
-        says = f"{_chunk_name(issue.evidence_ids[0])}: {says}"
-    quote = "" if quote.casefold() in what.casefold() else quote
-    if quote and says and len(f"{what}{quote}{says}") > LONGEST_HEADLINE - LONGEST_LEAD:
+    if (
+        reason
+        and issue.evidence_ids
+        and not any(evidence_id in reason for evidence_id in issue.evidence_ids)
+    ):
+        reason = f"{_chunk_name(issue.evidence_ids[0])}: {reason}"
+    quote = "" if quote.casefold() in problem.casefold() else quote
+    if quote and reason and len(f"{problem}{quote}{reason}") > LONGEST_HEADLINE - LONGEST_LEAD:
         at_fault = (
-            _quotable_words(each.claim_text) for each in (check.contradictions if check else ())
+            _quotable_words(contradiction.claim_text)
+            for contradiction in (check.contradictions if check else ())
         )
         about = next((words for words in at_fault if " " in words and words in quote), "")
         if about or len(quote) <= LEAST_QUOTED:
             return _Line(
-                ("The answer says ", Quotation(quote, about), ". ", _unmarked_quotation(says))
+                ("The answer says ", Quotation(quote, about), ". ", _unmarked_quotation(reason))
             )
-        return _Line((f"{_clip_text(what, LONGEST_DESCRIPTION)}. ", _unmarked_quotation(says)))
-    parts: list[str | Quotation] = [_unmarked_quotation(what)]
+        return _Line((f"{_clip_text(problem, LONGEST_DESCRIPTION)}. ", _unmarked_quotation(reason)))
+    parts: list[str | Quotation] = [_unmarked_quotation(problem)]
     parts += [": ", Quotation(quote)] if quote else []
-    parts += [". ", _unmarked_quotation(says)] if says else []
+    parts += [". ", _unmarked_quotation(reason)] if reason else []
     return _Line(tuple(parts))
 
 
@@ -668,21 +690,23 @@ def _unmarked_quotation(words: str) -> Quotation:
 
 
 def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
-    names = [f"[{_single_line(each, 20)}]" for each in references]
+    names = [f"[{_single_line(reference, 20)}]" for reference in references]
     if len(names) > 2:
         return _Line(
             (f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",)
         )
     says = f"Cites {' and '.join(names)}, which {'doesn' if len(names) == 1 else 'don'}'t exist"
-    cited = next((each for each in audit.citations if each.reference == references[0]), None)
+    cited = next(
+        (citation for citation in audit.citations if citation.reference == references[0]), None
+    )
     if len(names) == 2 or cited is None or cited.sentence is None:
         return _Line((says,))
     sentence = audit.sentences[cited.sentence]
     markers = [
-        (each.marker_start - sentence.start, each.marker_end - sentence.start)
-        for each in audit.citations
+        (citation.marker_start - sentence.start, citation.marker_end - sentence.start)
+        for citation in audit.citations
     ]
-    markers = [each for each in markers if 0 <= each[0] < len(sentence.text)]
+    markers = [marker for marker in markers if 0 <= marker[0] < len(sentence.text)]
     before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
     # what the marker stands behind is what it is to prove
     return _Line(
@@ -697,25 +721,27 @@ def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
 
 
 def _has_short_values(check: ClaimCheck) -> bool:
-    return any(_has_two_short_values(each) for each in check.contradictions)
+    return any(_has_two_short_values(contradiction) for contradiction in check.contradictions)
 
 
-def _has_two_short_values(each: Contradiction) -> bool:
+def _has_two_short_values(contradiction: Contradiction) -> bool:
     """Whether both words are figures, dates or names that one line holds side by side."""
     return (
-        each.kind not in ("stated", "source")
-        and len(each.claim_text) <= LONGEST_VALUE
-        and len(each.evidence_text) <= LONGEST_VALUE
+        contradiction.kind not in ("stated", "source")
+        and len(contradiction.claim_text) <= LONGEST_VALUE
+        and len(contradiction.evidence_text) <= LONGEST_VALUE
     )
 
 
 def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
     """Return the contradiction of a claim that shows most; None where none is named."""
     between = sorted(
-        check.contradictions, key=lambda each: (not each.evidence_text, -each.strength)
+        check.contradictions,
+        key=lambda contradiction: (not contradiction.evidence_text, -contradiction.strength),
     )
     return next(
-        (each for each in between if _has_two_short_values(each)), between[0] if between else None
+        (contradiction for contradiction in between if _has_two_short_values(contradiction)),
+        between[0] if between else None,
     )
 
 
@@ -725,8 +751,8 @@ def _shows_contradiction(check: ClaimCheck) -> bool:
     if first is None:
         return False
     claim, mine, theirs = (
-        _quotable_words(each)
-        for each in (_claim_text(check), first.claim_text, first.evidence_text)
+        _quotable_words(text)
+        for text in (_claim_text(check), first.claim_text, first.evidence_text)
     )
     return _has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
@@ -734,14 +760,14 @@ def _shows_contradiction(check: ClaimCheck) -> bool:
 def _contradicted_line(check: ClaimCheck) -> _Line:
     first = _clearest_contradiction(check)
     if first is None:
-        who = _chunk_name(check.sources[0]) if check.sources else "The evidence"
-        return _Line((f"{who} contradicts ", Quotation(_claim_text(check))))
-    who, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
+        source = _chunk_name(check.sources[0]) if check.sources else "The evidence"
+        return _Line((f"{source} contradicts ", Quotation(_claim_text(check))))
+    source, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
     mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
     if _has_two_short_values(first):
-        return _Line((f"{who} has {theirs} where the answer has {mine}",))
+        return _Line((f"{source} has {theirs} where the answer has {mine}",))
     claim = _quotable_words(_claim_text(check))
     mine = _quotable_words(first.claim_text)
     whole, about = claim if mine in claim else mine, _differing_words(claim, mine, theirs)
@@ -749,13 +775,13 @@ def _contradicted_line(check: ClaimCheck) -> _Line:
     if first.kind == "source":
         return _Line(
             (
-                f"The source of {who}, ",
+                f"The source of {source}, ",
                 Quotation(theirs, about, point=not about),
                 ", contradicts ",
                 ours,
             )
         )
-    return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
+    return _Line((f"{source} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
 
 
 def _unsupported_line(check: ClaimCheck) -> _Line:
@@ -865,7 +891,7 @@ says anything.
 
 
 def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
-    return [_comparable_word(each.group()) for each in words]
+    return [_comparable_word(word.group()) for word in words]
 
 
 @lru_cache(maxsize=16_384)  # few words are rare, and a page has many headlines
@@ -887,13 +913,13 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
     """
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
-    own = [at < each.end() and each.start() < at + len(mine) for each in ours]
+    is_own = [at < word.end() and word.start() < at + len(mine) for word in ours]
     compared = SequenceMatcher(
         None, _comparable_words(ours), _comparable_words(theirs), autojunk=False
     )
     changes = [
         (
-            any(own[first:last]),
+            any(is_own[first:last]),
             _has_deciding_word(theirs[start:end]),
             kind == "replace",
             -start,
@@ -902,7 +928,7 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
         for kind, first, last, start, end in compared.get_opcodes()
         if kind in ("replace", "insert")
     ]
-    alike = sum(each.size for each in compared.get_matching_blocks())
+    alike = sum(block.size for block in compared.get_matching_blocks())
     if not changes or alike < LEAST_SHARED_WORDS * len(ours):
         return ""
     *_, start, end = max(changes)
@@ -915,4 +941,4 @@ _DECIDING = re.compile(
 
 
 def _has_deciding_word(words: Sequence[re.Match[str]]) -> bool:
-    return any(_DECIDING.search(each.group()) for each in words)
+    return any(_DECIDING.search(word.group()) for word in words)

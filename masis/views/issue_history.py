@@ -52,10 +52,10 @@ def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
     """Return every issue of a run once, in the order of its first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
-        found = _continue_chains(chains, iteration.issues)
-        for chain, issue in zip(chains, found, strict=True):
+        continued = _continue_chains(chains, iteration.issues)
+        for chain, issue in zip(chains, continued, strict=True):
             chain.append(issue)
-        taken = {id(issue) for issue in found if issue is not None}
+        taken = {id(issue) for issue in continued if issue is not None}
         chains += [[*[None] * index, issue] for issue in iteration.issues if id(issue) not in taken]
     return [FollowedIssue(tuple(chain), tuple(_courses(chain))) for chain in chains]
 
@@ -63,9 +63,9 @@ def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
 def course_at(followed: Iterable[FollowedIssue], index: int) -> dict[str, Course]:
     """Return the course of each issue of iteration ``index``, by the issue's id."""
     return {
-        issue.id: each.courses[index]
-        for each in followed
-        if (issue := each.issues[index]) is not None
+        issue.id: history.courses[index]
+        for history in followed
+        if (issue := history.issues[index]) is not None
     }
 
 
@@ -76,19 +76,19 @@ def _continue_chains(
     by its words.
     """
     left = list(issues)
-    found: list[Issue | None] = [None] * len(chains)
+    continued: list[Issue | None] = [None] * len(chains)
     latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
     by_key: dict[str, list[Issue]] = {}
     for issue in left:
         by_key.setdefault(issue.key, []).append(issue)
     for number, before in enumerate(latest):
         if same := by_key.get(before.key):
-            found[number] = same.pop(0)
-    taken = {id(issue) for issue in found}
+            continued[number] = same.pop(0)
+    taken = {id(issue) for issue in continued}
     left = [issue for issue in left if id(issue) not in taken]
-    open_chains = [number for number, issue in enumerate(found) if issue is None]
+    open_chains = [number for number, issue in enumerate(continued) if issue is None]
     if not left or len(left) * len(open_chains) > _PAIRS:
-        return found
+        return continued
     words = [_issue_words(issue) for issue in left]
     likeness = [
         (-alike, number, place)
@@ -100,10 +100,10 @@ def _continue_chains(
     ]
     used: set[int] = set()
     for _, number, place in sorted(likeness):
-        if found[number] is None and place not in used:
-            found[number] = left[place]
+        if continued[number] is None and place not in used:
+            continued[number] = left[place]
             used.add(place)
-    return found
+    return continued
 
 
 def _word_overlap(words: set[str], others: set[str]) -> float:
@@ -142,21 +142,21 @@ def issue_history(run: Run, shown: int) -> IssueHistory:
     """Return every issue with its course through the iterations; the column of iteration ``shown``
     (from 0) says so.
     """
-    followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
+    followed = sorted(follow(run.iterations), key=lambda history: history.issues[-1] is None)
     titles = [
-        f"Iteration {each.iteration_number}{', shown' if index == shown else ''}:"
+        f"Iteration {iteration.iteration_number}{', shown' if index == shown else ''}:"
         f" {_course_text(followed, index)}"
-        for index, each in enumerate(run.iterations)
+        for index, iteration in enumerate(run.iterations)
     ]
     rows = [
         [
             (
-                f"**{escape_markdown(rule_word(each.last.rule).text)}**"
-                f" {escape_markdown(each.last.description[:LONGEST_DESCRIPTION])}"
+                f"**{escape_markdown(rule_word(history.last.rule).text)}**"
+                f" {escape_markdown(history.last.description[:LONGEST_DESCRIPTION])}"
             ),
-            *(_course_words(course) for course in each.courses),
+            *(_course_words(course) for course in history.courses),
         ]
-        for each in followed[:ROWS_SHOWN]
+        for history in followed[:ROWS_SHOWN]
     ]
     return IssueHistory(
         pd.DataFrame(rows, columns=["Issue", *titles]), max(0, len(followed) - ROWS_SHOWN)
@@ -165,8 +165,8 @@ def issue_history(run: Run, shown: int) -> IssueHistory:
 
 def _course_text(followed: Sequence[FollowedIssue], index: int) -> str:
     if index == 0:
-        return count_noun(sum(each.issues[0] is not None for each in followed), "issue")
-    courses: Counter[str] = Counter(each.courses[index] for each in followed)
+        return count_noun(sum(history.issues[0] is not None for history in followed), "issue")
+    courses: Counter[str] = Counter(history.courses[index] for history in followed)
     return (
         ", ".join(
             f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]

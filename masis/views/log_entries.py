@@ -90,8 +90,8 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
         return f"{answer}, corrected" if decision.corrected_answer is not None else answer
     if undone is None:
         return ""
-    who = f" by {undone.decision.reviewer}" if undone.decision else ""
-    return f"“{entry_word(undone).text}”{who}, entry {entry_number(undone)}"
+    author = f" by {undone.decision.reviewer}" if undone.decision else ""
+    return f"“{entry_word(undone).text}”{author}, entry {entry_number(undone)}"
 
 
 _COMPARED_FIELDS = (
@@ -111,7 +111,8 @@ def adopted_decision_text(final: Decision, decisions: Sequence[Decision]) -> str
     none was taken.
     """
     side = next(
-        (each for each in decisions if each.reviewer == final.extra.get("taken_from")), None
+        (decision for decision in decisions if decision.reviewer == final.extra.get("taken_from")),
+        None,
     )
     if side is None:
         return ""

@@ -144,7 +144,7 @@ def answer_pieces(
                     if audit.citations[index].end == end
                 )
                 piece["beside"] = list(
-                    dict.fromkeys(each.reference for each in ending if _is_beside(each))
+                    dict.fromkeys(citation.reference for citation in ending if _is_beside(citation))
                 )
         if in_claim:
             piece |= {
@@ -195,13 +195,13 @@ def _mark_layers(
     citations = [
         (
             (
-                TextSpan(each.marker_start, each.marker_end)
-                if index in alone and not _is_beside(each)
-                else TextSpan(each.start, each.end)
+                TextSpan(citation.marker_start, citation.marker_end)
+                if index in alone and not _is_beside(citation)
+                else TextSpan(citation.start, citation.end)
             ),
             index,
         )
-        for index, each in enumerate(audit.citations)
+        for index, citation in enumerate(audit.citations)
     ]
     sentences = [
         (TextSpan(sentence.start, sentence.end), index)
@@ -263,14 +263,18 @@ def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]
         return
     if check.verdict in ("contradicted", "unsupported"):
         # words that only lie beside a contradiction are part of it
-        kind = CONFLICT if any(each.evidence_text for each in check.contradictions) else ABSENT
+        kind = (
+            CONFLICT
+            if any(contradiction.evidence_text for contradiction in check.contradictions)
+            else ABSENT
+        )
         yield from (
             (TextSpan(offset + start, offset + end), kind) for start, end in check.uncovered
         )
-    for each in check.contradictions:
-        span = TextSpan(offset + each.claim_start, offset + each.claim_end)
-        if span.start < span.end and answer[span.start : span.end] == each.claim_text:
-            yield span, CONFLICT if each.evidence_text else ABSENT
+    for contradiction in check.contradictions:
+        span = TextSpan(offset + contradiction.claim_start, offset + contradiction.claim_end)
+        if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:
+            yield span, CONFLICT if contradiction.evidence_text else ABSENT
     for figure in check.figures:
         span = TextSpan(offset + figure.claim_start, offset + figure.claim_end)
         if span.start < span.end and answer[span.start : span.end] == figure.claim_text:

@@ -142,11 +142,11 @@ class _BlockReader:
                 flush()
                 at += 1
                 continue
-            taken = self._read_block(
+            lines_read = self._read_block(
                 lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush
             )
-            if taken:
-                at += taken
+            if lines_read:
+                at += lines_read
             else:
                 paragraph.append(line)
                 at += 1
@@ -167,17 +167,17 @@ class _BlockReader:
         """
         line = lines[at]
         words = self.text[line.start : line.end]
-        if found := _FENCE.match(words):
+        if match := _FENCE.match(words):
             flush()
-            return self._read_fence(lines, at, parent, found)
+            return self._read_fence(lines, at, parent, match)
         if _RULE.match(words):
             flush()
             self._add_block("hr", parent)
             return 1
-        if found := _HEADING.match(words):
+        if match := _HEADING.match(words):
             flush()
             self._add_heading(
-                parent, len(found[1]), Range(line.start + found.start(2), line.start + found.end(2))
+                parent, len(match[1]), Range(line.start + match.start(2), line.start + match.end(2))
             )
             return 1
         if self._is_table_start(lines, at):
@@ -218,7 +218,7 @@ class _BlockReader:
                 joined[-1] = Range(joined[-1].start, each.end)
             else:
                 joined.append(each)
-        self.leaves += [(each, place) for each in joined if each.start < each.end]
+        self.leaves += [(stretch, place) for stretch in joined if stretch.start < stretch.end]
         if inline:
             hidden, styles = _find_inline_markup(self.text, shown)
             self.hidden += hidden
@@ -232,16 +232,16 @@ class _BlockReader:
         self._add_leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
 
     def _read_fence(
-        self, lines: Sequence[Range], at: int, parent: int, found: re.Match[str]
+        self, lines: Sequence[Range], at: int, parent: int, opening: re.Match[str]
     ) -> int:
         end = at + 1
-        closing = re.compile(rf"[ ]{{0,3}}{re.escape(found[1][0])}{{{len(found[1])},}}[ \t]*$")
+        closing = re.compile(rf"[ ]{{0,3}}{re.escape(opening[1][0])}{{{len(opening[1])},}}[ \t]*$")
         while end < len(lines) and not closing.match(self.text[lines[end].start : lines[end].end]):
             end += 1
-        info = found[2].strip()
+        info = opening[2].strip()
         inside = list(lines[at + 1 : end])
         if info:  # the language named is words too
-            start = lines[at].start + found.start(2) + found[2].index(info)
+            start = lines[at].start + opening.start(2) + opening[2].index(info)
             inside.insert(0, Range(start, lines[at].end))
             self.styles.append((Range(start, lines[at].end), "url"))
         self._add_leaf("pre", parent, inside, inline=False)
@@ -250,10 +250,10 @@ class _BlockReader:
     def _read_quote_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
         inner: list[Range] = []
         for line in lines[at:]:
-            found = _QUOTE.match(self.text, line.start, line.end)
-            if not found:
+            match = _QUOTE.match(self.text, line.start, line.end)
+            if not match:
                 break
-            inner.append(Range(found.end(), line.end))
+            inner.append(Range(match.end(), line.end))
         self.read_blocks(inner, self._add_block("quote", parent), depth + 1)
         return len(inner)
 
@@ -270,23 +270,23 @@ class _BlockReader:
         if first is None:
             return 0
         place = self._add_block("ol" if first[3] else "ul", parent)
-        begun = at
+        start = at
         while at < len(lines):
             item = self._item_at(lines[at])
             if item is None or bool(item[3]) != bool(first[3]) or len(item[1]) > len(first[1]) + 3:
                 break
-            inside, taken = self._item_lines(lines, at, item)
-            here = self._add_block("li", place)
+            inside, lines_read = self._item_lines(lines, at, item)
+            item_block = self._add_block("li", place)
             if item[3]:
-                self.blocks[here]["number"] = int(item[3])
-            self.read_blocks(inside, here, depth + 1)
-            at += taken
+                self.blocks[item_block]["number"] = int(item[3])
+            self.read_blocks(inside, item_block, depth + 1)
+            at += lines_read
             following = at
             while following < len(lines) and not self._stripped_text(lines[following]):
                 following += 1
             if following < len(lines) and self._item_at(lines[following]):
                 at = following
-        return at - begun
+        return at - start
 
     def _stripped_text(self, line: Range) -> str:
         return self.text[line.start : line.end].strip()
@@ -362,21 +362,21 @@ class _BlockReader:
         none.
         """
         words = self.text[line.start : line.end]
-        bars = [found.start() for found in re.finditer(r"(?<!\\)\|", words)]
+        bars = [bar.start() for bar in re.finditer(r"(?<!\\)\|", words)]
         edges = [-1, *bars, len(words)]
         cells = [(left + 1, right) for left, right in pairwise(edges)]
         if len(cells) > 1 and not words[slice(*cells[0])].strip():
             cells = cells[1:]
         if len(cells) > 1 and not words[slice(*cells[-1])].strip():
             cells = cells[:-1]
-        found = []
+        ranges = []
         for left, right in cells:
             inner = words[left:right]
             start = left + len(inner) - len(inner.lstrip())
-            found.append(
+            ranges.append(
                 Range(line.start + start, line.start + max(start, left + len(inner.rstrip())))
             )
-        return found
+        return ranges
 
 
 class _DelimiterRun:
@@ -400,10 +400,10 @@ def _find_inline_markup(
     def at(start: int, end: int) -> Range:
         return Range(places[start], places[end - 1] + 1)
 
-    found = _InlineReader(words)
+    reader = _InlineReader(words)
     return (
-        [at(*each) for each in found.hidden],
-        [(at(*each), style) for each, style in found.styles if each.start < each.end],
+        [at(*span) for span in reader.hidden],
+        [(at(*span), style) for span, style in reader.styles if span.start < span.end],
     )
 
 
@@ -423,8 +423,8 @@ class _InlineReader:
     def _scan(self) -> None:
         words = self.words
         fences: dict[int, deque[int]] = defaultdict(deque)
-        for each in re.finditer(r"`+", words):
-            fences[len(each[0])].append(each.start())
+        for backticks in re.finditer(r"`+", words):
+            fences[len(backticks[0])].append(backticks.start())
         brackets: list[int] = []
         at = 0
         while at < len(words):
@@ -474,16 +474,16 @@ class _InlineReader:
         return end
 
     def _read_link(self, opened: int, closed: int) -> int:
-        found = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
+        match = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
         # [1](2) is two notes rather than a link
-        if not found or closed == opened + 1 or not re.search(r"[/:#.]", found[1]):
+        if not match or closed == opened + 1 or not re.search(r"[/:#.]", match[1]):
             return closed + 1
         self.hidden += [Range(opened, opened + 1), Range(closed, closed + 1)]
         self.styles += [
             (Range(opened + 1, closed), "link"),
-            (Range(found.start(), found.end()), "url"),
+            (Range(match.start(), match.end()), "url"),
         ]
-        return found.end()
+        return match.end()
 
     def _match_emphasis(self) -> None:
         waiting: list[_DelimiterRun] = []
@@ -536,8 +536,8 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
     speaks of.
     """
     edges = sorted(
-        {edge for each, _ in (*markup.leaves, *markup.styles) for edge in each}
-        | {edge for each in markup.hidden for edge in each}
+        {edge for span, _ in (*markup.leaves, *markup.styles) for edge in span}
+        | {edge for span in markup.hidden for edge in span}
     )
     leaves = deque(markup.leaves)
     hidden = deque(markup.hidden)
@@ -557,7 +557,7 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
                 hidden.popleft()
             while styles and styles[0][0].start <= left:
                 open_styles.append(styles.popleft())
-            open_styles = [each for each in open_styles if each[0].end > left]
+            open_styles = [open_style for open_style in open_styles if open_style[0].end > left]
             within = bool(leaves) and leaves[0][0].start < right
             part: dict[str, object] = {**piece, "text": text[left - place : right - place]}
             if right < end:

@@ -140,11 +140,11 @@ def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[di
     """Return one rate period by period as rows of its chart; a period in which it is not known is
     left out.
     """
-    found = [(each.name or "", rate_share(each, rate)) for each in periods]
+    shares = [(rates.name or "", rate_share(rates, rate)) for rates in periods]
     return [
-        {"at": at, "name": period_name(period, at), "share": each.share, "audits": each.words}
-        for at, each in found
-        if each.share is not None
+        {"at": at, "name": period_name(period, at), "share": share.share, "audits": share.words}
+        for at, share in shares
+        if share.share is not None
     ]
 
 
@@ -167,75 +167,91 @@ class SpreadView(NamedTuple):
     held: bool
 
 
-def spread_view(found: Distribution) -> SpreadView:
+def spread_view(distribution: Distribution) -> SpreadView:
     """Describe one distribution; its chart has equally wide bars."""
-    spread = SPREADS[found.measure]
+    spread = SPREADS[distribution.measure]
     write = in_unit(spread.unit)
-    held = spread.limit is not None and found.p95 is not None and found.p95 <= spread.limit
+    held = (
+        spread.limit is not None
+        and distribution.p95 is not None
+        and distribution.p95 <= spread.limit
+    )
     limit = ""
     if spread.limit is not None:
         limit = f"95% {'are' if held else 'are not'} within the limit of {write(spread.limit)}"
     return SpreadView(
-        found.measure,
+        distribution.measure,
         spread.title,
-        bars(found, write),
-        _percentile_marks(found),
-        f"mean {write(found.mean)}, median {write(found.p50)}, 95% up to {write(found.p95)}, "
-        f"at most {write(found.most)}; {found.count:,} measured",
+        bars(distribution, write),
+        _percentile_marks(distribution),
+        f"mean {write(distribution.mean)}, median {write(distribution.p50)}, 95% up to {write(distribution.p95)}, "
+        f"at most {write(distribution.most)}; {distribution.count:,} measured",
         limit,
         held,
     )
 
 
-def _percentile_marks(found: Distribution) -> list[dict[str, Any]]:
+def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
     """Return the median and the 95th percentile, under one name where their names would overlap."""
-    if found.p50 is None or found.p95 is None or found.least is None or found.most is None:
+    if (
+        distribution.p50 is None
+        or distribution.p95 is None
+        or distribution.least is None
+        or distribution.most is None
+    ):
         return []
-    if found.p95 - found.p50 > 0.15 * (found.most - found.least):
-        return [{"value": found.p50, "name": "median"}, {"value": found.p95, "name": "95%"}]
-    names = "median, 95%" if found.p50 == found.p95 else "median and 95%"
-    return [{"value": found.p50, "name": names}, {"value": found.p95, "name": ""}]
+    if distribution.p95 - distribution.p50 > 0.15 * (distribution.most - distribution.least):
+        return [
+            {"value": distribution.p50, "name": "median"},
+            {"value": distribution.p95, "name": "95%"},
+        ]
+    names = "median, 95%" if distribution.p50 == distribution.p95 else "median and 95%"
+    return [{"value": distribution.p50, "name": names}, {"value": distribution.p95, "name": ""}]
 
 
 COUNT_MEASURES: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
 """Counts: a bar stands over its numbers."""
 
 
-def bars(found: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
+def bars(distribution: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
     """Return the bars of a distribution; none where all values lie in one bin, which is no
     distribution to draw.
     """
-    inner = [each.high for each in found.bins if each.high is not None]
+    inner = [bin_.high for bin_ in distribution.bins if bin_.high is not None]
     if not inner:
         return []
-    width = inner[1] - inner[0] if len(inner) > 1 else abs(inner[0] - (found.least or 0.0)) or 1.0
-    aside = 0.5 if found.measure in COUNT_MEASURES else 0.0
+    width = (
+        inner[1] - inner[0]
+        if len(inner) > 1
+        else abs(inner[0] - (distribution.least or 0.0)) or 1.0
+    )
+    aside = 0.5 if distribution.measure in COUNT_MEASURES else 0.0
     first = inner[0] - width
-    if not aside and (found.least or 0.0) >= 0.0:  # no time and no share lies below zero
+    if not aside and (distribution.least or 0.0) >= 0.0:  # no time and no share lies below zero
         first = max(first, 0.0)
     edges = [first, *inner, inner[-1] + width]
     return [
         {
             "from": edges[place] + aside,
             "to": edges[place + 1] + aside,
-            "count": each.count,
-            "low": _edge_text(each.low),
-            "high": _edge_text(each.high),
-            "values": bin_text(each, write),
-            "audits": f"{each.count:,} of {found.count:,}",
+            "count": bin_.count,
+            "low": _edge_text(bin_.low),
+            "high": _edge_text(bin_.high),
+            "values": bin_text(bin_, write),
+            "audits": f"{bin_.count:,} of {distribution.count:,}",
         }
-        for place, each in enumerate(found.bins)
+        for place, bin_ in enumerate(distribution.bins)
     ]
 
 
-def bin_text(each: Bin, write: Callable[[float | None], str]) -> str:
+def bin_text(bin_: Bin, write: Callable[[float | None], str]) -> str:
     """Say which values a bin holds."""
-    if each.low is None:
-        return "any value" if each.high is None else f"up to {write(each.high)}"
+    if bin_.low is None:
+        return "any value" if bin_.high is None else f"up to {write(bin_.high)}"
     return (
-        f"over {write(each.low)}"
-        if each.high is None
-        else f"over {write(each.low)}, up to {write(each.high)}"
+        f"over {write(bin_.low)}"
+        if bin_.high is None
+        else f"over {write(bin_.low)}, up to {write(bin_.high)}"
     )
 
 

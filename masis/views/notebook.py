@@ -159,9 +159,9 @@ def _answer_html(iteration: Iteration, part: int = 1) -> str:
     ]
     references = iteration.citation_audit.citations
     marks += [
-        _Mark(each.start, each.end, REFERENCE["fabricated"])
-        for each in references
-        if each.status == "invalid"
+        _Mark(citation.start, citation.end, REFERENCE["fabricated"])
+        for citation in references
+        if citation.status == "invalid"
     ]
     shown = _mark_text(answer[:most], marks, _MARKS_SHOWN // part)
     cut = f"<i>… {len(answer) - most:,} more characters</i>" if len(answer) > most else ""
@@ -171,7 +171,7 @@ def _answer_html(iteration: Iteration, part: int = 1) -> str:
 def _mark_text(text: str, marks: Iterable[_Mark], most: int) -> str:
     """The text with marks; of marks that overlap the innermost (the one that begins last) shows."""
     words: list[Word | None] = [None] * len(text)
-    for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         words[mark.start : min(mark.end, len(text))] = [mark.word] * max(
             0, min(mark.end, len(text)) - mark.start
         )
@@ -198,8 +198,8 @@ def _issue_table(issues: Sequence[Issue]) -> str:
     if not issues:
         return "<p>No issues found.</p>"
     rows = "".join(
-        f"<tr><td>{each.severity}</td><td>{_short_html(each.description)}</td><td>{_short_html(each.suggestion)}</td></tr>"
-        for each in issues[:_ISSUES_SHOWN]
+        f"<tr><td>{issue.severity}</td><td>{_short_html(issue.description)}</td><td>{_short_html(issue.suggestion)}</td></tr>"
+        for issue in issues[:_ISSUES_SHOWN]
     )
     more = (
         f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>"
@@ -211,10 +211,10 @@ def _issue_table(issues: Sequence[Issue]) -> str:
 
 def _screening_html(screening: Screening) -> str:
     rows = "".join(
-        f"<tr><td>{_short_html(each.abstract_id)}</td><td>{each.recommendation.replace('_', ' ')}</td>"
-        f"<td>{score_text(each.quality)}</td>"
-        f"<td>{_short_html(each.study_type or 'unknown')}</td></tr>"
-        for each in screening.grades[:_GRADES_SHOWN]
+        f"<tr><td>{_short_html(grade.abstract_id)}</td><td>{grade.recommendation.replace('_', ' ')}</td>"
+        f"<td>{score_text(grade.quality)}</td>"
+        f"<td>{_short_html(grade.study_type or 'unknown')}</td></tr>"
+        for grade in screening.grades[:_GRADES_SHOWN]
     )
     hidden = len(screening.grades) - _GRADES_SHOWN
     more = f"<p>and {hidden:,} more abstracts</p>" if hidden > 0 else ""

@@ -91,9 +91,9 @@ def report_index(
     """Return the page that lists reports by the names of their files; ``described`` says how they
     were chosen.
     """
-    states = Counter(_status_word(each) for _, each in rows)
+    states = Counter(_status_word(subject) for _, subject in rows)
     page = _TEMPLATES.get_template("report_index.html").render(
-        rows=[_index_row(name, each) for name, each in rows],
+        rows=[_index_row(name, subject) for name, subject in rows],
         states=states.most_common(),
         described=list(described),
         head=head,
@@ -132,7 +132,7 @@ def _index_row(name: str, shown: ReportSubject) -> dict[str, Any]:
         "revised_quality": run.revised_quality if run else None,
         "run": run is not None,
         "flags": _flags_shown(shown),
-        "reasons": [each.message for each in run.review_reasons] if run else [],
+        "reasons": [reason.message for reason in run.review_reasons] if run else [],
         "standing": shown.decision,
     }
 

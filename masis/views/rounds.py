@@ -10,9 +10,9 @@ from masis.views.markdown import escape_markdown
 from masis.views.screening import SUFFICIENCY
 
 
-def votes_text(each: Round) -> str:
+def votes_text(round_: Round) -> str:
     """Say how the abstracts of a round were recommended, each count with its share, as Markdown."""
-    tally = each.ruling.tally
+    tally = round_.ruling.tally
     counts = {
         "keep": ("green", tally.keep),
         "need more": ("orange", tally.needs_more),
@@ -24,9 +24,9 @@ def votes_text(each: Round) -> str:
     )
 
 
-def rules_text(each: Round) -> str:
+def rules_text(round_: Round) -> str:
     """Say whether consensus and quality suffice, as Markdown."""
-    ruling = each.ruling
+    ruling = round_.ruling
     average = (
         "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
     )
@@ -49,8 +49,8 @@ def studies_text(ruling: Ruling) -> str:
 
 def flow_frame(flow: Flow) -> pd.DataFrame:
     """Return a PRISMA flow as Markdown cells: a step a row, and what left the flow there."""
-    excluded = sum(each.count for each in flow.excluded)
-    reasons = [(each.label, each.count) for each in flow.excluded]
+    excluded = sum(reason.count for reason in flow.excluded)
+    reasons = [(reason.label, reason.count) for reason in flow.excluded]
     undecided = [("ask for more evidence", flow.undecided - flow.unscored)]
     if flow.unscored:
         undecided.append(("could not be graded", flow.unscored))

@@ -88,24 +88,24 @@ def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
     by_iteration = [
         (iteration, values(iteration), _scores_by_name(iteration)) for iteration in run.iterations
     ]
-    found: dict[str, list[ScoreCell]] = {}
+    cells_by_name: dict[str, list[ScoreCell]] = {}
     for name in SCORE:
         before: float | None = None
-        cells = found[name] = []
+        cells = cells_by_name[name] = []
         for iteration, scores, stored in by_iteration:
             value = scores[name]
             delta = None if value is None or before is None else value - before
             moved = delta if delta is not None and abs(delta) >= SMALLEST_DELTA else None
             cells.append(ScoreCell(value, moved, _rule_texts(name, iteration, stored.get(name))))
             before = value
-    return found
+    return cells_by_name
 
 
 def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.DataFrame:
     """Return the scores of a run: a score a row, an iteration a column."""
     titles = [
-        f"Iteration {each.iteration_number}{', suggested' if at and at == run.best else ''}"
-        for at, each in enumerate(run.iterations)
+        f"Iteration {iteration.iteration_number}{', suggested' if at and at == run.best else ''}"
+        for at, iteration in enumerate(run.iterations)
     ]
     rows = [
         [SCORE[name].text, *(getattr(cell, form) for cell in cells)]
@@ -159,7 +159,7 @@ def score_origins(run: Run, index: int) -> list[ScoreOrigin]:
     """Return how each score of iteration ``index`` (from 0) came about."""
     iteration = run.iterations[index]
     stored, scores = _scores_by_name(iteration), values(iteration)
-    found = []
+    origins = []
     for name, word in SCORE.items():
         score = stored.get("overall_quality_score" if name == "quality_score" else name)
         if name == "quality_score":
@@ -172,36 +172,39 @@ def score_origins(run: Run, index: int) -> list[ScoreOrigin]:
             _unchanged_text(score) if scores[name] is not None else _unscored_text(name, iteration)
         )
         measurements = score.measurements if score else ()
-        found.append(
+        origins.append(
             ScoreOrigin(
                 word, scores[name], [*_sample_texts(score), *steps] or [unmoved], measurements
             )
         )
-    return found
+    return origins
 
 
-def origin_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
+def origin_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
     """Return how scores came about, as Markdown cells."""
     rows = [
         [
-            f"**{each.word.text}** {escape_markdown(each.word.meaning)}",
-            score_text(each.value),
-            escape_markdown("; ".join(each.steps)),
+            f"**{origin.word.text}** {escape_markdown(origin.word.meaning)}",
+            score_text(origin.value),
+            escape_markdown("; ".join(origin.steps)),
         ]
-        for each in found
+        for origin in origins
     ]
     return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
 
 
-def measured_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
+def measured_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
     """Return the quantities that went into scores, as Markdown cells."""
     rows = [
         [
             origin.word.text,
-            *(escape_markdown(text) for text in (each.name, score_text(each.value), each.meaning)),
+            *(
+                escape_markdown(text)
+                for text in (measurement.name, score_text(measurement.value), measurement.meaning)
+            ),
         ]
-        for origin in found
-        for each in origin.measurements
+        for origin in origins
+        for measurement in origin.measurements
     ]
     return pd.DataFrame(rows, columns=["Score", "Measured", "Value", "Meaning"])
 
@@ -210,9 +213,9 @@ def _sample_texts(score: Score | None) -> list[str]:
     """Return the score of each sample, where a judge was asked several times."""
     if score is None or not score.samples:
         return []
-    given = ", ".join(score_text(value) for value in score.samples)
+    scores = ", ".join(score_text(value) for value in score.samples)
     apart = "" if score.spread is None else f", {score_text(score.spread)} apart"
-    return [f"The mean of {len(score.samples)} samples: {given}{apart}"]
+    return [f"The mean of {len(score.samples)} samples: {scores}{apart}"]
 
 
 def _unchanged_text(score: Score | None) -> str:
@@ -226,24 +229,24 @@ def _unchanged_text(score: Score | None) -> str:
 def _unscored_text(name: str, iteration: Iteration) -> str:
     if name in JUDGED and iteration.evaluation is None:
         return "Unscored: this iteration was not evaluated."
-    said = (
+    unscored = (
         iteration.evaluation.unscored
         if name in JUDGED and iteration.evaluation
         else iteration.critique.unscored
     )
-    return f"Unscored: {said.reason}" if said else "Unscored: there was nothing to judge."
+    return f"Unscored: {unscored.reason}" if unscored else "Unscored: there was nothing to judge."
 
 
 def _quality_steps(iteration: Iteration) -> list[str]:
-    own, value = iteration.critique.overall_quality_score, iteration.quality_score
-    if own is None or value is None:
+    critic_score, value = iteration.critique.overall_quality_score, iteration.quality_score
+    if critic_score is None or value is None:
         return []
     factor = iteration.citation_audit.penalty_factor
     if factor == 1:
-        return [f"The critic's score {score_text(own)}; no citation costs it anything."]
+        return [f"The critic's score {score_text(critic_score)}; no citation costs it anything."]
     return [
         (
-            f"The critic's score {score_text(own)} × {factor:g} {_penalty_text(iteration)} ="
+            f"The critic's score {score_text(critic_score)} × {factor:g} {_penalty_text(iteration)} ="
             f" {score_text(value)}"
         )
     ]
@@ -261,9 +264,9 @@ def _overall_steps(
         return []
     terms = " + ".join(f"{weight:g} × {score_text(value)}" for weight, value in parts)
     mean = f"{terms} = {score_text(scores['overall_score'])}"
-    given = score.raw if score else None
+    raw = score.raw if score else None
     return [
-        f"{mean}, in place of the {score_text(given)} the judge gave" if given is not None else mean
+        f"{mean}, in place of the {score_text(raw)} the judge gave" if raw is not None else mean
     ]
 
 

@@ -75,18 +75,24 @@ def spent_by_role(run: Run) -> list[str]:
     return [f"{usage_text(run.usage)}.", *roles]
 
 
-def escalation_text(found: Escalation) -> str:
+def escalation_text(escalation: Escalation) -> str:
     """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3
     (1 call).``
     """
-    whole = found.settled + found.escalated
-    words = f"The offline checks settled {found.settled:,} of {count_noun(whole, 'claim')}"
-    if not found.escalated:
-        words += f"; {model_words(found.second)} was not asked."
+    whole = escalation.settled + escalation.escalated
+    words = f"The offline checks settled {escalation.settled:,} of {count_noun(whole, 'claim')}"
+    if not escalation.escalated:
+        words += f"; {model_words(escalation.second)} was not asked."
     else:
-        calls = f" ({count_noun(found.calls, 'call')})" if found.calls else ""
-        words += f"; {model_words(found.second)} decided the other {found.escalated:,}{calls}."
-    if found.calls_saved:
-        cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
-        words += f" Saved: {count_noun(found.calls_saved, 'call')}{cost}."
+        calls = f" ({count_noun(escalation.calls, 'call')})" if escalation.calls else ""
+        words += (
+            f"; {model_words(escalation.second)} decided the other {escalation.escalated:,}{calls}."
+        )
+    if escalation.calls_saved:
+        cost = (
+            ""
+            if escalation.cost_saved_usd is None
+            else f", about {dollars(escalation.cost_saved_usd)}"
+        )
+        words += f" Saved: {count_noun(escalation.calls_saved, 'call')}{cost}."
     return words

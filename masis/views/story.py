@@ -124,7 +124,7 @@ def review_messages(run: Run) -> list[str]:
     """List why a person should look: first what is wrong, then what could not be certified."""
     return [
         reason.message
-        for reason in sorted(run.review_reasons, key=lambda each: each.tier != "must_look")
+        for reason in sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
     ]
 
 

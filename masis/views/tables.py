@@ -61,14 +61,14 @@ def runs_to_pandas(
             field="index",
         )
     if of == "runs":
-        found = [{name: read(run) for name, read in _RUN.items()} for run in listed]
+        records = [{name: read(run) for name, read in _RUN.items()} for run in listed]
         names = list(_RUN)
     else:
         table = _TABLES[of]
         rows = [list(table.rows(run)) for run in listed]
-        found, names = [row for each in rows for row in each], [*_PLACE, *table.columns]
-        labels = [label for label, each in zip(labels, rows, strict=True) for _ in each]
-    frame = pd.DataFrame(found, columns=names)
+        records, names = [row for run_rows in rows for row in run_rows], [*_PLACE, *table.columns]
+        labels = [label for label, run_rows in zip(labels, rows, strict=True) for _ in run_rows]
+    frame = pd.DataFrame(records, columns=names)
     # else one of None alone would be of objects
     frame = frame.astype(dict.fromkeys(_FIGURES & set(names), float))
     return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
@@ -117,7 +117,9 @@ _RUN = {
         uncited_claims=lambda run: (
             len(run.original.citation_audit.uncited_claims) if run.original else 0
         ),
-        seconds=lambda run: sum(sum(each.step_ms.values()) for each in run.iterations) / 1000,
+        seconds=lambda run: (
+            sum(sum(iteration.step_ms.values()) for iteration in run.iterations) / 1000
+        ),
         cost_usd="usage.cost_usd",
     ),
     **_table_columns_by_path("final_answer"),
@@ -171,9 +173,14 @@ class _RunTable(NamedTuple):
     of: Callable[[Iteration], Iterable[Any]]
 
     def rows(self, run: Run) -> Iterator[Row]:
-        for each in run.iterations:
-            place = (run.case_id, run.id, each.iteration_number, each is run.best_iteration)
-            for record in self.of(each):
+        for iteration in run.iterations:
+            place = (
+                run.case_id,
+                run.id,
+                iteration.iteration_number,
+                iteration is run.best_iteration,
+            )
+            for record in self.of(iteration):
                 yield {
                     **dict(zip(_PLACE, place, strict=True)),
                     **{name: read(record) for name, read in self.columns.items()},

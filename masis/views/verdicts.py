@@ -132,15 +132,19 @@ def _claim_data(check: ClaimCheck) -> ClaimData:
 def _claim_says(check: ClaimCheck) -> list[str]:
     if check.unscored:
         return [_sentence(check.unscored.reason)]
-    says = [_sentence(each.reason) for each in check.contradictions if each.reason]
+    says = [
+        _sentence(contradiction.reason)
+        for contradiction in check.contradictions
+        if contradiction.reason
+    ]
     if not says and check.issue:
         says = [_sentence(check.issue)]
     if check.figures:
         figures = f"{figures_not_in_evidence([figure.claim_text for figure in check.figures])}."
-        says = [*(each for each in says if each != figures), _sentence(figures)]
+        says = [*(line for line in says if line != figures), _sentence(figures)]
     if check.marked:
         marked = _sentence(f"{words_marked([words.claim_text for words in check.marked])}.")
-        says = [*(each for each in says if each != marked), marked]
+        says = [*(line for line in says if line != marked), marked]
     if not says or check.verified:
         unnamed = check.verdict == "supported" and not check.sources
         says = [WITHOUT_PASSAGE if unnamed else f"{verdict_word(check).meaning}.", *says]

@@ -341,8 +341,8 @@ def unanswered_words(case: Case) -> str:
     why = case.unanswered
     if why is None:
         return ""
-    said = " ".join(why.message.split())
-    return f"{UNANSWERED[why.code].text}. {said}" if said else f"{UNANSWERED[why.code].text}."
+    message = " ".join(why.message.split())
+    return f"{UNANSWERED[why.code].text}. {message}" if message else f"{UNANSWERED[why.code].text}."
 
 
 def no_answer_words(case: Case) -> str:

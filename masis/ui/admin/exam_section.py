@@ -82,7 +82,7 @@ def _choose_examinee(workbench: Workbench) -> str | None:
     typed yet.
     """
     offered = dict.fromkeys(
-        each for each in offered_models(workbench.settings, "verifier") if "," not in each
+        model for model in offered_models(workbench.settings, "verifier") if "," not in model
     )
     chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
     if chosen == OTHER:

@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "disk",
     ),
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
-    "Integrations": tuple(each.name for each in health.INTEGRATIONS),
+    "Integrations": tuple(integration.name for integration in health.INTEGRATIONS),
 }
 _TESTED_KEY = "models-tested"
 
@@ -48,13 +48,13 @@ def show_health(workbench: Workbench) -> None:
     if checked is None:
         return
     hidden = workbench.team.hides_counts_from(actor())
-    found = (checked.without_counts() if hidden else checked).report.items
+    items = (checked.without_counts() if hidden else checked).report.items
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED_KEY, ())
     if tested:
-        found = (*(item for item in found if item.name != "models"), *tested)
-    asked = "no model was called"
+        items = (*(item for item in items if item.name != "models"), *tested)
+    models_result = "no model was called"
     if tested:
-        asked = (
+        models_result = (
             "every model answered"
             if all(item.ok for item in tested)
             else "not every model can be used"
@@ -62,12 +62,14 @@ def show_health(workbench: Workbench) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_check_again)
         action("Test the models", "test-models", "bolt", _test_models, workbench, why=_TEST_HELP)
-        st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {asked}.")
-    if all(item.ok for item in found):
+        st.caption(
+            f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {models_result}."
+        )
+    if all(item.ok for item in items):
         st.markdown(":green[**All checks passed.**]")
     else:
-        st.markdown(f":red[**{count_noun(sum(not item.ok for item in found), 'check')} failed.**]")
-    st.table(health_frame(found), border="horizontal", alt="Checks")
+        st.markdown(f":red[**{count_noun(sum(not item.ok for item in items), 'check')} failed.**]")
+    st.table(health_frame(items), border="horizontal", alt="Checks")
     show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
@@ -107,7 +109,7 @@ _TEST_HELP = (
 )
 
 
-def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
+def health_frame(items: Iterable[HealthItem]) -> pd.DataFrame:
     """Return checks as Markdown cells: the result, what was found, and what to do where a check
     failed.
 
@@ -139,7 +141,7 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
             escape_markdown(item.message)
             + (f" **{escape_markdown(item.hint)}**" if item.hint else ""),
         ]
-        for item in sorted(found, key=place)
+        for item in sorted(items, key=place)
     ]
     frame = pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
     frame["Area"] = frame["Area"].mask(frame["Area"].duplicated(), "")
@@ -193,8 +195,8 @@ def show_reassessment(workbench: Workbench) -> None:
     """
     st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
-    found: Reassessment | None = st.session_state.get(_REASSESSMENT_KEY)
-    if not waiting and not (found and found.applied):
+    reassessment: Reassessment | None = st.session_state.get(_REASSESSMENT_KEY)
+    if not waiting and not (reassessment and reassessment.applied):
         st.markdown(
             f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person"
             " decided on."
@@ -209,11 +211,12 @@ def show_reassessment(workbench: Workbench) -> None:
     if waiting > MOST_REASSESSED_HERE:
         st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
         return
-    if found is not None:
-        lines = [*in_words(found)]
-        if found.reasons:
+    if reassessment is not None:
+        lines = [*in_words(reassessment)]
+        if reassessment.reasons:
             named = ", ".join(
-                f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common()
+                f"{REASON[code].text} {count:,}"
+                for code, count in reassessment.reasons.most_common()
             )
             lines.append(f"Reasons for review: {named}.")
         st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines))
@@ -223,7 +226,7 @@ def show_reassessment(workbench: Workbench) -> None:
     shown: dict[str, Any] = {"takes": "oversee"}
     with st.container(horizontal=True, vertical_alignment="center"):
         action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
-        if found is not None and not found.applied:
+        if reassessment is not None and not reassessment.applied:
             shown |= {
                 "disabled": unnamed,
                 "why": "Each change is an entry of the decision log, with your name.",

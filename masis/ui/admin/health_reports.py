@@ -81,10 +81,10 @@ class HealthReports:
         with self._looking:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:
-                begun, of = self._clock(), self._of()
+                started, of = self._clock(), self._of()
                 last = TimedReport(self._look(of), utc_now())
                 self._last, ended = (of, last), self._clock()
-                self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
+                self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - started))
             return last
 
     def watch(self, every_s: float = WATCHED_EVERY_S) -> None:

@@ -50,14 +50,14 @@ def show_retention(workbench: Workbench) -> None:
     """Draw the page of retention."""
     st.title("Retention")
     days = workbench.settings.retention_days
-    held = f"for {count_noun(days, 'day')}" if days else "without a limit"
-    own = (
+    period = f"for {count_noun(days, 'day')}" if days else "without a limit"
+    automatic = (
         " They are removed automatically once a day."
         if workbench.settings.retention_auto and days
         else ""
     )
     st.markdown(
-        f"Audits and screenings are stored {held} (`retention_days`).{own} Those that people"
+        f"Audits and screenings are stored {period} (`retention_days`).{automatic} Those that people"
         " decided on are never removed unless you choose so here. Cases, decisions, the metrics of"
         " every audit and the execution log always stay."
     )
@@ -88,15 +88,15 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     """
     # drawn with and without the spinner: what is typed below stays where it is
     place = st.container()
-    held: tuple[float, PurgePlan] | None = st.session_state.get(_PLAN_KEY)
+    cached: tuple[float, PurgePlan] | None = st.session_state.get(_PLAN_KEY)
     audits = workbench.metrics.newest()
     fresh_s = PLAN_VALID_S if audits <= MOST_PLANNED_UNASKED else REQUESTED_PLAN_VALID_S
     if (
-        held is not None
-        and time.monotonic() - held[0] < fresh_s
-        and _is_same_rule(held[1].rule, rule)
+        cached is not None
+        and time.monotonic() - cached[0] < fresh_s
+        and _is_same_rule(cached[1].rule, rule)
     ):
-        return held[1]
+        return cached[1]
     if audits > MOST_PLANNED_UNASKED:
         st.markdown(
             f"Finding out what is past it goes through {audits:,} audits, which can take a minute."
@@ -111,9 +111,9 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     return plan
 
 
-def _is_same_rule(one: RetentionRule, other: RetentionRule) -> bool:
+def _is_same_rule(left: RetentionRule, right: RetentionRule) -> bool:
     """Whether two rules are the same but for the moment they were made at."""
-    return one.model_copy(update={"cutoff": other.cutoff}) == other
+    return left.model_copy(update={"cutoff": right.cutoff}) == right
 
 
 def _draw_rule_controls(days: int) -> RetentionRule:
@@ -132,8 +132,10 @@ def _draw_rule_controls(days: int) -> RetentionRule:
         )
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        kept = address.bind_query_param("days", default, key="retention-days")
-        older = st.number_input("Ended more than this many days ago", 1, 36_500, width=280, **kept)
+        binding = address.bind_query_param("days", default, key="retention-days")
+        older = st.number_input(
+            "Ended more than this many days ago", 1, 36_500, width=280, **binding
+        )
         title, about = (
             "Include audits that people decided on",
             "The decisions stay; their audits are removed.",
@@ -152,11 +154,11 @@ def _show_plan(plan: PurgePlan) -> None:
     """Draw what the rule would remove, how much stays and why, and the first of the records by
     name.
     """
-    goes, in_all = (
+    removed, in_all = (
         _runs_and_screenings(plan.runs, plan.screenings),
         _runs_and_screenings(plan.runs_in_all, plan.screenings_in_all),
     )
-    metrics = [("Would be removed", goes, file_size(plan.bytes))]
+    metrics = [("Would be removed", removed, file_size(plan.bytes))]
     if not plan.goes:
         metrics = [("Would be removed", "nothing", f"of {in_all}")]
     metrics += [
@@ -172,7 +174,7 @@ def _show_plan(plan: PurgePlan) -> None:
     waiting = f"{count_noun(plan.waiting, 'audit')} that needs review, " if plan.waiting else ""
     st.caption(f"Of {in_all}. Removed with them: {waiting}{parts_words(plan)}.")
     with st.expander(f"What would be removed ({len(plan.goes):,})"):
-        rows = [plan_row(each) for each in plan.goes[:LISTED]]
+        rows = [plan_row(candidate) for candidate in plan.goes[:LISTED]]
         linked_table(PLAN_COLUMNS, rows, description="What would be removed", key="purge-plan")
         if (more := len(plan.goes) - LISTED) > 0:
             st.caption(f"and {more:,} more: `masis purge --dry-run --list` names all of them.")
@@ -187,19 +189,19 @@ PLAN_COLUMNS = [
 ]
 
 
-def plan_row(each: Candidate) -> LinkedRow:
+def plan_row(candidate: Candidate) -> LinkedRow:
     """Return one record that would be removed; a run leads to its case."""
-    about: TableCell = {"text": each.about[:200] or "–"}
-    if each.kind == "run":
-        about |= {"href": address.link("review", case=each.about)}
-    kind = each.kind.replace("_", " ")
-    ended = moment(each.ended_at)
+    about: TableCell = {"text": candidate.about[:200] or "–"}
+    if candidate.kind == "run":
+        about |= {"href": address.link("review", case=candidate.about)}
+    kind = candidate.kind.replace("_", " ")
+    ended = moment(candidate.ended_at)
     return row(
         about,
         ended,
-        f"{kind}, interrupted" if each.state == "interrupted" else kind,
-        each.id,
-        file_size(each.bytes),
+        f"{kind}, interrupted" if candidate.state == "interrupted" else kind,
+        candidate.id,
+        file_size(candidate.bytes),
     )
 
 
@@ -227,10 +229,10 @@ def _draw_removal_form(workbench: Workbench, plan: PurgePlan) -> None:
             "**Remove this permanently?** It can't be restored from here; a backup made before "
             f"({command_markdown('masis db backup FILE')}) still contains it."
         )
-        who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
-        by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
+        name_at, word, button_at = st.columns([3, 3, 2], vertical_alignment="bottom")
+        by = name_at.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
         typed = word.text_input(f"Type “{CONFIRMED_BY}”", max_chars=40)
-        pressed = go.form_submit_button(
+        pressed = button_at.form_submit_button(
             f"Remove {_runs_and_screenings(plan.runs, plan.screenings)}",
             icon=":material/auto_delete:",
             type="primary",
@@ -313,14 +315,16 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
     """Return removals as Markdown cells, one a row."""
     rows = [
         {
-            "Removal": str(each.seq),
-            "When (UTC)": moment(each.at),
-            "Who": f"{escape_markdown(each.by)}, {HOW[each.how]}",
-            "What": f"{_runs_and_screenings(each.runs, each.screenings)} ({parts_words(each)})",
-            "Rule": escape_markdown(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
-            "Size": file_size(each.bytes),
+            "Removal": str(purge.seq),
+            "When (UTC)": moment(purge.at),
+            "Who": f"{escape_markdown(purge.by)}, {HOW[purge.how]}",
+            "What": f"{_runs_and_screenings(purge.runs, purge.screenings)} ({parts_words(purge)})",
+            "Rule": escape_markdown(
+                f"ended before {day(purge.rule.cutoff)}{purge.rule.departures}"
+            ),
+            "Size": file_size(purge.bytes),
         }
-        for each in purges
+        for purge in purges
     ]
     return pd.DataFrame(rows)
 
@@ -339,12 +343,12 @@ def _draw_execution_log(workbench: Workbench) -> None:
     blind = workbench.cases.hides_machine_from(actor())
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
-    rows = [execution_row(each, blind=blind) for each in page.rows]
-    found = [] if blind else RESULT_COLUMNS
+    rows = [execution_row(execution, blind=blind) for execution in page.rows]
+    result_columns = [] if blind else RESULT_COLUMNS
     columns = [
         column("Case", "main"),
         column("Ended (UTC)", "figure"),
-        *found,
+        *result_columns,
         column("Models", hide="hide-medium"),
     ]
     linked_table(columns, rows, description="Execution log", key="executions")
@@ -360,20 +364,26 @@ RESULT_COLUMNS = [
 """The columns that say what an audit found."""
 
 
-def execution_row(each: Execution, *, blind: bool = False) -> LinkedRow:
+def execution_row(execution: Execution, *, blind: bool = False) -> LinkedRow:
     """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the
     audit found.
     """
     why = (
         "its process was interrupted"
-        if each.termination == "abandoned"
-        else STOPPED[each.termination]
+        if execution.termination == "abandoned"
+        else STOPPED[execution.termination]
     )
-    found: list[str | int | None] = []
+    results: list[str | int | None] = []
     if not blind:
-        improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
-        found = [why, each.iterations, score_text(each.final_quality), improvement]
-    case: TableCell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
-    case["below"] = [f"run {each.run_id}"]
-    models: TableCell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
-    return row(case, moment(each.at), *found, models)
+        improvement = None if execution.improvement is None else f"{execution.improvement:+.1f} %"
+        results = [why, execution.iterations, score_text(execution.final_quality), improvement]
+    case: TableCell = {
+        "text": execution.case_id,
+        "href": address.link("review", case=execution.case_id),
+    }
+    case["below"] = [f"run {execution.run_id}"]
+    models: TableCell = {
+        "text": models_words(execution.models),
+        "below": [f"version {execution.app}"],
+    }
+    return row(case, moment(execution.at), *results, models)

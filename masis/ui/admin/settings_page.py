@@ -125,11 +125,11 @@ def _draw_database(workbench: Workbench) -> None:
     facets = workbench.cases.facets_for(actor())
     # written by SQLite while it is in use
     beside = workbench.database.with_name(f"{workbench.database.name}-wal")
-    held = file_size(
+    size_on_disk = file_size(
         sum(file.stat().st_size for file in (workbench.database, beside) if file.exists())
     )
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
-    size = "" if hidden else f"{held} on disk, "
+    size = "" if hidden else f"{size_on_disk} on disk, "
     st.caption(f"{size}{count_noun(sum(facets.standings.values()), 'case')}")
     standing_counts(facets.standings, lesser=facets.lesser)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
@@ -274,15 +274,15 @@ def show_verifier(workbench: Workbench) -> None:
 
 
 def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
-    look = describe_verifier(chosen, workbench.settings)
-    if look.absent:
-        _draw_download(workbench, look.absent)
+    facts = describe_verifier(chosen, workbench.settings)
+    if facts.absent:
+        _draw_download(workbench, facts.absent)
         return
-    if look.error:
+    if facts.error:
         st.warning("This model can't be used.", icon=":material/error:")
-        st.text(look.error)
+        st.text(facts.error)
         return
-    st.text("\n".join((*look.facts, *_exam_lines(workbench, verifier))))
+    st.text("\n".join((*facts.facts, *_exam_lines(workbench, verifier))))
     if verifier == workbench.settings.verifier:
         st.caption("It is in use for new audits.")
         if load().settings.verifier != verifier:

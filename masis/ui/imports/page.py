@@ -389,10 +389,10 @@ def show_imports(workbench: Workbench) -> None:
         elif reading is None:
             _draw_refusal(str(error))
         else:
-            look = None
+            preview = None
             if reading.ready:
                 profile = "" if reading.profile is None else reading.profile.model_dump_json()
-                look = _preview_file(
+                preview = _preview_file(
                     chosen.path, chosen.name, profile, reading.sheet, reading.names, form.owner
                 )
             shown: dict[str, Any] = {
@@ -400,7 +400,7 @@ def show_imports(workbench: Workbench) -> None:
                 "width": "stretch",
                 "shortcut": "Ctrl+Enter",
             }
-            nothing_to_import = look is None or not look.cases
+            nothing_to_import = preview is None or not preview.cases
             action(
                 "Import the cases",
                 "start-import",
@@ -412,7 +412,7 @@ def show_imports(workbench: Workbench) -> None:
             with st.container():
                 if form.refused:
                     _draw_refusal(str(form.refused))
-            _draw_first_rows(look, reading)
+            _draw_first_rows(preview, reading)
 
 
 # the file
@@ -537,7 +537,10 @@ def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
     )
     with st.container():  # always there: the boxes below stay where they are
         if items := {
-            name: "" for each in reading.columns if each.shown in chosen for name in each.items
+            name: ""
+            for source in reading.columns
+            if source.shown in chosen
+            for name in source.items
         }:
             text, name = st.columns(2)
             with text:
@@ -589,28 +592,32 @@ def _draw_refusal(why: str) -> None:
         st.text(why)
 
 
-def _draw_first_rows(look: ImportPreview | None, reading: FileReading) -> None:
+def _draw_first_rows(preview: ImportPreview | None, reading: FileReading) -> None:
     st.header("First rows")
-    if look is None:
+    if preview is None:
         missing = (
             "the columns of question and evidence" if reading.format == COLUMNS else "the format"
         )
         st.caption(f"Choose {missing}, and they are shown here as they would be read.")
         return
-    of = count_noun(look.rows, "row") if look.whole else f"the first {count_noun(look.rows, 'row')}"
-    st.text(
-        f"Of {of}, {count_noun(len(look.cases), 'case')} can be imported,"
-        f" {count_noun(look.refused, 'row')} can't."
+    of = (
+        count_noun(preview.rows, "row")
+        if preview.whole
+        else f"the first {count_noun(preview.rows, 'row')}"
     )
-    for number, case in enumerate(look.cases[:CASES_SHOWN], 1):
+    st.text(
+        f"Of {of}, {count_noun(len(preview.cases), 'case')} can be imported,"
+        f" {count_noun(preview.refused, 'row')} can't."
+    )
+    for number, case in enumerate(preview.cases[:CASES_SHOWN], 1):
         _UNDERSTOOD(
             data=understood_case(case, title=f"Case {number}: {case.id[:80]}"),
             key=f"import-case-{number}",
         )
-    _problem_table(look.problems, len(look.problems), "import-look-problems")
-    if look.notes:
+    _problem_table(preview.problems, len(preview.problems), "import-look-problems")
+    if preview.notes:
         st.markdown("**To look at**")
-        _problem_table(look.notes, len(look.notes), "import-look-notes")
+        _problem_table(preview.notes, len(preview.notes), "import-look-notes")
 
 
 def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None:
@@ -647,20 +654,20 @@ def _start_import() -> None:
             _remember_reading(
                 reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json")
             )
-        begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
+        file_import = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
     except InputError as error:
         form.refused = error
         return
     except MasisError as error:
         form.refused = InputError(str(error), hint="Nothing was imported.")
         return
-    begun.wait(WAIT_FOR_IMPORT_S)
+    file_import.wait(WAIT_FOR_IMPORT_S)
     address.set_param("import", token)
 
 
 def _show_import(workbench: Workbench, token: str) -> None:
-    found = IMPORTS.get(token)
-    if found is None:
+    file_import = IMPORTS.get(token)
+    if file_import is None:
         st.markdown(
             "**This import is not known any more.** The server was restarted since. What it had"
             " stored is in the queue; importing the same file again leaves alone what is there."
@@ -673,10 +680,10 @@ def _show_import(workbench: Workbench, token: str) -> None:
             icon=":material/upload_file:",
         )
         return
-    st.text(found.source.name)
+    st.text(file_import.source.name)
     with st.container():
-        if found.over:
-            _draw_import_result(workbench, found)
+        if file_import.over:
+            _draw_import_result(workbench, file_import)
         else:
             says = "You can leave this page: the import goes on."
             show_live(
@@ -684,29 +691,29 @@ def _show_import(workbench: Workbench, token: str) -> None:
             )
 
 
-def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
-    step = found.step
+def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
+    step = file_import.step
     st.header(f"{count_noun(step.added, 'case')} imported")
     parts = []
     if step.unchanged:
         parts.append(f"{count_noun(step.unchanged, 'case was', 'cases were')} there already.")
     if step.refused:
         parts.append(f"{count_noun(step.refused, 'row was', 'rows were')} not imported.")
-    if found.stopped:
+    if file_import.stopped:
         parts.append(
             "The import was stopped before the end of the file; what is counted here is stored."
         )
     if parts:
         st.text(" ".join(parts))
-    if found.failed:
-        _draw_refusal(found.failed)
-    _problem_table(found.problems, found.problem_count, "import-problems")
+    if file_import.failed:
+        _draw_refusal(file_import.failed)
+    _problem_table(file_import.problems, file_import.problem_count, "import-problems")
     chosen = _chosen_file(ImportForm.current())
-    still_chosen = chosen is not None and chosen.token == found.source.token
-    if found.complete and still_chosen:
+    still_chosen = chosen is not None and chosen.token == file_import.source.token
+    if file_import.complete and still_chosen:
         _empty_form()
     with st.container(horizontal=True):
-        if not found.complete and still_chosen:
+        if not file_import.complete and still_chosen:
             st.button(
                 "Back to the file",
                 on_click=address.set_param,

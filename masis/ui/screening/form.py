@@ -135,7 +135,7 @@ class CorpusUpload(BackgroundTask):
         for at, (name, stream) in enumerate(self._files):
             self._at = at
             try:
-                found = itertools.takewhile(
+                abstracts = itertools.takewhile(
                     lambda _: not self.stopping, read_abstracts(stream, name=name)
                 )
                 listeners: dict[str, Any] = {
@@ -144,7 +144,7 @@ class CorpusUpload(BackgroundTask):
                     "on_error": self.errors.append,
                 }
                 self.done.append(
-                    self._workbench.corpora.add(self._actor, self.corpus, found, **listeners)
+                    self._workbench.corpora.add(self._actor, self.corpus, abstracts, **listeners)
                 )
             except MasisError as error:
                 self.refused.append(error)
@@ -199,7 +199,7 @@ def show_form(workbench: Workbench) -> None:
             ),
         )
         with st.container():
-            if any(each.name == CORPUS for each in corpora):
+            if any(corpus.name == CORPUS for corpus in corpora):
                 _draw_demo_questions()
         _draw_concept_fields(form)
         typing_area(
@@ -248,7 +248,7 @@ def _on_concept_typed(part: Part, typed: str) -> None:
 
 
 def _draw_demo_questions() -> None:
-    questions = {each.question: each for each in demo_questions()}
+    questions = {demo.question: demo for demo in demo_questions()}
     st.selectbox(
         "A question of the demo",
         list(questions),
@@ -265,13 +265,13 @@ def _on_demo_question() -> None:
     store_typed()
     chosen: Any = st.session_state["screening-demo-question"]
     st.session_state["screening-demo-question"] = None
-    found = next((each for each in demo_questions() if each.question == chosen), None)
-    if found is not None:
+    question = next((demo for demo in demo_questions() if demo.question == chosen), None)
+    if question is not None:
         form = ScreeningForm.current()
-        settings = {**form.settings, "screening_retrieve": found.retrieve, CONCEPTS: ""}
+        settings = {**form.settings, "screening_retrieve": question.retrieve, CONCEPTS: ""}
         form.save(
             replaced=True,
-            question=found.question,
+            question=question.question,
             sources=(_corpus_source(CORPUS),),
             settings=settings,
         )
@@ -334,8 +334,8 @@ def _corpus_source(corpus: str) -> str:
 
 def _chosen_sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> tuple[str, ...]:
     """Return the sources of the form that exist; the first corpus where none is chosen."""
-    existing = [_corpus_source(each.name) for each in corpora]
-    chosen = tuple(each for each in form.sources if each in existing or each == PUBMED)
+    existing = [_corpus_source(corpus.name) for corpus in corpora]
+    chosen = tuple(source for source in form.sources if source in existing or source == PUBMED)
     return chosen or tuple(existing[:1])
 
 
@@ -343,11 +343,11 @@ def _draw_source_choice(
     form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]
 ) -> None:
     known = {
-        _corpus_source(each.name): (
-            f"{'Demo abstracts' if each.name == CORPUS else each.name} "
-            f"({count_noun(each.abstracts, 'abstract')})"
+        _corpus_source(corpus.name): (
+            f"{'Demo abstracts' if corpus.name == CORPUS else corpus.name} "
+            f"({count_noun(corpus.abstracts, 'abstract')})"
         )
-        for each in corpora
+        for corpus in corpora
     } | {PUBMED: "PubMed (asks the network)"}
     where, add = st.columns([3, 1], vertical_alignment="bottom")
     where.multiselect(
@@ -398,20 +398,20 @@ def _draw_source_choice(
 
 def _show_imported(upload: CorpusUpload) -> None:
     """Say what the last files brought, and what of them could not be imported."""
-    for each in upload.done:
+    for imported in upload.done:
         counts = (
-            f"{count_noun(each.identified, 'record')}, {each.added:,} added,"
-            f" {count_noun(each.duplicates, 'duplicate')}"
+            f"{count_noun(imported.identified, 'record')}, {imported.added:,} added,"
+            f" {count_noun(imported.duplicates, 'duplicate')}"
         )
-        st.text(f"{each.source}: {counts}, {each.faulty:,} unreadable")
+        st.text(f"{imported.source}: {counts}, {imported.faulty:,} unreadable")
     if upload.stopping:
         st.text(
             "The import was stopped. What was read is stored; the same files again add the rest."
         )
-    for errors, what in ((upload.refused, "file"), (upload.errors, "record")):
+    for errors, noun in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:
             st.warning(
-                f"{count_noun(len(errors), what)} could not be imported.", icon=":material/error:"
+                f"{count_noun(len(errors), noun)} could not be imported.", icon=":material/error:"
             )
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
@@ -448,8 +448,8 @@ def _current_upload() -> CorpusUpload | None:
     """Return the import of this session that is under way, or has ended since the page
     was drawn.
     """
-    found: CorpusUpload | None = st.session_state.get(UNDER_WAY)
-    return found
+    upload: CorpusUpload | None = st.session_state.get(UNDER_WAY)
+    return upload
 
 
 def _take_finished_import(form: ScreeningForm) -> None:
@@ -459,7 +459,7 @@ def _take_finished_import(form: ScreeningForm) -> None:
     if (upload := _current_upload()) is not None and upload.over:
         del st.session_state[UNDER_WAY]
         form.imported = upload
-        if any(each.added or each.duplicates for each in upload.done):
+        if any(imported.added or imported.duplicates for imported in upload.done):
             form.save(
                 replaced=True,
                 sources=tuple(dict.fromkeys((*form.sources, _corpus_source(upload.corpus)))),
@@ -515,7 +515,7 @@ def grading_place_text(settings: Settings) -> str:
     """
     names = grader_names(settings)
     sent = dict.fromkeys(
-        endpoint_of(resolve(each, ROLE, settings), settings) for each in names if each != OFFLINE
+        endpoint_of(resolve(name, ROLE, settings), settings) for name in names if name != OFFLINE
     )
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
@@ -545,7 +545,7 @@ def _concept_panel(
     """Return what the panel beside the form shows: what the question's own search brings from the
     first corpus.
     """
-    names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
+    names = [source.removeprefix(CORPUS_PREFIX) for source in sources if source != PUBMED]
     first: tuple[Abstract, ...] = ()
     if form.question.strip() and names:
         first = workbench.store.corpora.search(names[0], searched_text(form.asked), FIRST_SHOWN)
@@ -561,7 +561,7 @@ def _concept_panel(
         "What will be screened",
         form.question,
         [line],
-        [(each.id, each.title or each.text) for each in first],
+        [(abstract.id, abstract.title or abstract.text) for abstract in first],
         errors=[form.refused] if form.refused else [],
         chunks_label="Abstracts of the first search",
     )

@@ -59,10 +59,10 @@ def show_screening(workbench: Workbench) -> None:
     show_form(workbench)
     with st.container():
         _draw_earlier_screenings(workbench)
-    kept = address.bind_query_param(
+    binding = address.bind_query_param(
         "memory", False, shows=address.value("memory") == "yes", key="screening-memory-open"
     )
-    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **kept)
+    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **binding)
     if panel.open:  # memory and drift are read from the store only where they are looked at
         memory, watch = panel.columns(2, gap="large")
         with memory:
@@ -142,18 +142,18 @@ SUMMARY_COLUMNS = [
 
 
 def _draw_earlier_screenings(workbench: Workbench) -> None:
-    found: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
+    screenings: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
     st.header("Earlier screenings")
-    if not found:
+    if not screenings:
         st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")
         return
-    rows = [_summary_row(each) for each in found]
+    rows = [_summary_row(summary) for summary in screenings]
     if opened := linked_table(
         SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"
     ):
         address.set_param("screening", opened)
         st.rerun()
-    if len(found) == LISTED:
+    if len(screenings) == LISTED:
         st.caption(f"The newest {count_noun(LISTED, 'screening')}.")
 
 
@@ -185,12 +185,12 @@ def _summary_row(summary: ScreeningSummary) -> LinkedRow:
 def draw_live(screening_id: str) -> bool:
     """Draw what has happened so far; returns whether the screening is under way."""
     workbench, jobs = served_workbench(), served_jobs()
-    here, summary = (
+    has_job, summary = (
         jobs.get(screening_id) is not None,
         address.find_by_id(workbench.store.screenings.summary, screening_id),
     )
     running = summary is not None and summary.state == "running"
-    if not here and (not running or screening_id in workbench.screenings.mark_lost()):
+    if not has_job and (not running or screening_id in workbench.screenings.mark_lost()):
         return False
     stopping, stop = (
         jobs.cancelling("screening", screening_id),
@@ -200,8 +200,8 @@ def draw_live(screening_id: str) -> bool:
     if waits := waiting_text("screening", screening_id, summary is not None):
         st.text(waits)
     else:
-        now = activity_text(workbench.store.screenings.events(screening_id))
-        _draw_rounds_so_far(workbench.store.screenings.progress(screening_id), now)
+        activity = activity_text(workbench.store.screenings.events(screening_id))
+        _draw_rounds_so_far(workbench.store.screenings.progress(screening_id), activity)
     return True
 
 
@@ -249,31 +249,31 @@ def _draw_memory(workbench: Workbench) -> None:
         st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
     entries = pd.DataFrame(
-        [each.model_dump(include={"design", "quality", "round"}) for each in memory.entries]
+        [entry.model_dump(include={"design", "quality", "round"}) for entry in memory.entries]
     )
-    held = entries.groupby(entries["design"].fillna("other").map(DESIGN).rename("Design")).agg(
+    by_design = entries.groupby(entries["design"].fillna("other").map(DESIGN).rename("Design")).agg(
         Accepted=("quality", "size"),
         mean=("quality", "mean"),
         first=("round", "min"),
         last=("round", "max"),
     )
-    held["Mean quality"] = held["mean"].map("{:.2f}".format)
-    held["In rounds"] = [
+    by_design["Mean quality"] = by_design["mean"].map("{:.2f}".format)
+    by_design["In rounds"] = [
         f"{a}" if a == b else f"{a} to {b}"
-        for a, b in zip(held["first"], held["last"], strict=True)
+        for a, b in zip(by_design["first"], by_design["last"], strict=True)
     ]
-    held = held.sort_values("Accepted", ascending=False, kind="stable")[
+    by_design = by_design.sort_values("Accepted", ascending=False, kind="stable")[
         ["Accepted", "Mean quality", "In rounds"]
     ]
-    st.table(held, border="horizontal", alt="Accepted abstracts by design")
+    st.table(by_design, border="horizontal", alt="Accepted abstracts by design")
     moved = adapt_thresholds(settings.model_copy(update={"screening_memory": True}), memory.entries)
-    own, then = (
-        ", ".join(f"{value:.2f}" for value in each.required_average)
-        for each in (thresholds_of(settings), moved)
+    default, then = (
+        ", ".join(f"{value:.2f}" for value in thresholds.required_average)
+        for thresholds in (thresholds_of(settings), moved)
     )
     st.caption(
         f"{memory.shift.why} Switched on, it would change what is required by"
-        f" {memory.shift.by:+.3f}: {own} would become {then}."
+        f" {memory.shift.by:+.3f}: {default} would become {then}."
     )
     with st.popover("Reset", icon=":material/restart_alt:"):
         st.markdown(
@@ -309,23 +309,25 @@ def _draw_drift(series: Sequence[DriftSeries]) -> None:
         "How often people change a grade that they judge, by grader and by reviewer. **Agree with"
         " the grade**, on an opened abstract, counts as well."
     )
-    watched = {f"{each.who}: {each.what}": each.drift for each in series if each.drift.points}
+    watched = {
+        f"{drifts.who}: {drifts.what}": drifts.drift for drifts in series if drifts.drift.points
+    }
     if not watched:
         st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
         return
-    found = watched[
+    drift = watched[
         st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     ]
-    if len(found.points) < 2:
-        st.caption(f"{found.why} There is no course to draw yet.")
+    if len(drift.points) < 2:
+        st.caption(f"{drift.why} There is no course to draw yet.")
         return
     st.caption(
-        f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
+        f"{drift.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
         " tested is a two-sided cumulative sum over all of them, in their order."
     )
-    usual = [] if found.usual is None else [{"value": found.usual}]
+    usual = [] if drift.usual is None else [{"value": drift.usual}]
     newest = (
-        pd.Series([point.value for point in found.points]).rolling(RATE_OVER, min_periods=1).mean()
+        pd.Series([point.value for point in drift.points]).rolling(RATE_OVER, min_periods=1).mean()
     )
     rows = [
         {
@@ -333,7 +335,7 @@ def _draw_drift(series: Sequence[DriftSeries]) -> None:
             "value": value,
             "alarm": "drift noticed" if point.alarm else "judgement",
         }
-        for point, value in zip(found.points, newest, strict=True)
+        for point, value in zip(drift.points, newest, strict=True)
     ]
     draw_chart(
         drift_chart,

@@ -94,7 +94,7 @@ DRAWER: tuple[Filter, ...] = (
 )
 """The filters that a list shows on demand; ``STANDINGS`` is always in view."""
 
-FILTERS = ("q", *(each.name for each in (STANDINGS, *DRAWER)))
+FILTERS = ("q", *(filter_.name for filter_ in (STANDINGS, *DRAWER)))
 """The parameters that leave cases out."""
 
 LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
@@ -159,10 +159,10 @@ def _drawer_key(key: str, shows: object) -> str:
     A browser keeps the value of a widget whose drawer is closed, and would post it again with the
     next act.
     """
-    drawn: int = st.session_state.get(f"drawn-{key}", 0)
-    drawn += st.session_state.get(f"{key}-{drawn}", shows) != shows
-    st.session_state[f"drawn-{key}"] = drawn
-    return f"{key}-{drawn}"
+    generation: int = st.session_state.get(f"drawn-{key}", 0)
+    generation += st.session_state.get(f"{key}-{generation}", shows) != shows
+    st.session_state[f"drawn-{key}"] = generation
+    return f"{key}-{generation}"
 
 
 def _store_choice(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:
@@ -192,26 +192,26 @@ def order() -> QueueOrder:
 
 def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
     """The value of a parameter where it is a known one."""
-    return next((each for each in known if each == value(name)), default)
+    return next((name_ for name_ in known if name_ == value(name)), default)
 
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
     """The known values of a parameter that holds several, separated by commas."""
     chosen = set(words(name))
-    return [each for each in known if each in chosen]
+    return [option for option in known if option in chosen]
 
 
 def words(name: str) -> list[str]:
     """The values of a parameter that holds several, whatever they are; a comma inside one is
     written ``%2C``.
     """
-    found = (unquote(each).strip()[:LONGEST_WORD] for each in value(name).split(",")[:MOST_WORDS])
-    return list(dict.fromkeys(each for each in found if each))
+    parts = (unquote(word).strip()[:LONGEST_WORD] for word in value(name).split(",")[:MOST_WORDS])
+    return list(dict.fromkeys(word for word in parts if word))
 
 
 def in_words(chosen: Iterable[str]) -> str:
     """Return several values as one parameter holds them."""
-    return ",".join(quote(each, safe=" /:@+&=") for each in chosen)
+    return ",".join(quote(text, safe=" /:@+&=") for text in chosen)
 
 
 def number(name: str, default: int = 1) -> int:
@@ -224,16 +224,16 @@ def bounds(name: str) -> tuple[float | None, float | None]:
     """Return a parameter as a range of scores, ``0.2-0.8``, ``0.5-`` or ``-0.5``; None leaves a
     side open.
     """
-    low, high = (_share_in_address(each) for each in value(name).partition("-")[::2])
+    low, high = (_share_in_address(text) for text in value(name).partition("-")[::2])
     return (None, None) if low is not None and high is not None and low > high else (low, high)
 
 
 def _share_in_address(text: str) -> float | None:
     try:
-        found = float(text) if len(text) < 10 else math.nan
+        share = float(text) if len(text) < 10 else math.nan
     except ValueError:
         return None
-    return found if 0 <= found <= 1 else None
+    return share if 0 <= share <= 1 else None
 
 
 def day(name: str) -> date | None:
@@ -252,27 +252,29 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     """
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # what a reviewer sees who may not see what the audit found
-        chosen = [each for each in get_args(Standing) if each in chosen or each in FOUND]
-    return tuple(each for each in chosen if each != "to_review") or (
+        chosen = [
+            standing for standing in get_args(Standing) if standing in chosen or standing in FOUND
+        ]
+    return tuple(standing for standing in chosen if standing != "to_review") or (
         () if with_state or value("state") or value("q") else NOT_DECIDED
     )
 
 
 def case_filter() -> CaseFilter:
     """Return the filter that the address describes; a value that no case has matches none."""
-    given: dict[str, Any] = {}
-    for each in DRAWER:
-        if each.kind == "range":
-            given[f"{each.field}_from"], given[f"{each.field}_to"] = bounds(each.name)
+    fields: dict[str, Any] = {}
+    for filter_ in DRAWER:
+        if filter_.kind == "range":
+            fields[f"{filter_.field}_from"], fields[f"{filter_.field}_to"] = bounds(filter_.name)
         else:
-            given[each.field] = tuple(
-                several(each.name, each.options) if each.options else words(each.name)
+            fields[filter_.field] = tuple(
+                several(filter_.name, filter_.options) if filter_.options else words(filter_.name)
             )
     size = number("size", PAGE_SIZE)
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
         standings=standings(),
-        **given,
+        **fields,
         order=order(),
         seed=number("seed", 0),
         page=number("page"),
@@ -295,7 +297,7 @@ def choose_several(
     st.multiselect(
         title,
         options,
-        format_func=lambda each: f"{worded(each)} ({counts.get(each, 0):,})",
+        format_func=lambda option: f"{worded(option)} ({counts.get(option, 0):,})",
         placeholder="Any" if options else "None",
         disabled=not options,
         **bind_query_param(name, [], shows=chosen, drawer=True, **keeps),

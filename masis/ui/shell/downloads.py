@@ -44,14 +44,14 @@ def prepared_download(
         return
     try:
         with st.spinner("Writing the file"):
-            made = make()
+            file = make()
     except MasisError as error:
         st.error("Nothing was written.", icon=":material/error:")
         st.text(str(error))
         return
     st.download_button(
         f"Download {what}",
-        made,
+        file,
         file_name=file_name,
         mime=mime,
         on_click="ignore",

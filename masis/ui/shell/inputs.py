@@ -122,9 +122,11 @@ def show_value(key: str, value: Any, take: Callable[[], None] | None = None) -> 
 
     """
     shown = f"{key}-shown"
-    held = st.session_state.get(key, _NOT_SHOWN)
-    if held is _NOT_SHOWN or (held != value and st.session_state.get(shown, _NOT_SHOWN) != value):
+    current = st.session_state.get(key, _NOT_SHOWN)
+    if current is _NOT_SHOWN or (
+        current != value and st.session_state.get(shown, _NOT_SHOWN) != value
+    ):
         st.session_state[key] = value
-    elif held != value and take is not None:
+    elif current != value and take is not None:
         take()
     st.session_state[shown] = value

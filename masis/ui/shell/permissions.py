@@ -40,13 +40,13 @@ def button_state(
         help: Its tooltip where it can.
 
     """
-    who = actor()
-    if served_workbench().access.allows(who, permission):
+    user = actor()
+    if served_workbench().access.allows(user, permission):
         return ButtonState(disabled=disabled, help=help)
     return ButtonState(
         disabled=True,
         help=(
-            f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(who.roles) or 'none'}."
+            f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(user.roles) or 'none'}."
         ),
     )
 

@@ -109,7 +109,11 @@ def _rename_session(workbench: Workbench, earlier: Actor, name: str) -> None:
     themselves.
     """
     taken = st.session_state.get(TAKEN_CASE_KEY)
-    cases = {each for each in (taken, address.value("case")) if isinstance(each, str) and each}
+    cases = {
+        case_id
+        for case_id in (taken, address.value("case"))
+        if isinstance(case_id, str) and case_id
+    }
     about_cases = (subject for case_id in cases for subject in subjects_of_case(case_id))
     subjects = [*about_cases, *st.session_state.get(_OPEN_FORMS, ())]
     workbench.team.rename(earlier, name, cases=[taken] if taken else [], subjects=subjects)
@@ -129,18 +133,18 @@ def reviewer_badge(workbench: Workbench) -> None:
     """Show the reviewer's name at the right of the frame, with a way to change it; once a page,
     before the page.
     """
-    who, signed_in = actor(), served_reach().sign_in is not None
+    user, signed_in = actor(), served_reach().sign_in is not None
     # all of it out of the flow: the page begins where it would without
     with st.container(key="reviewer-badge"):
         st.html(with_selectors(_STYLE))
         if not signed_in:
             _sync_stored_name(workbench)
         popover = st.popover(
-            escape_markdown(who.name) or "Your name", icon=":material/person:", type="tertiary"
+            escape_markdown(user.name) or "Your name", icon=":material/person:", type="tertiary"
         )
     with popover:
         if signed_in:
-            st.markdown(f"Signed in as **{escape_markdown(who.name)}**, {', '.join(who.roles)}.")
+            st.markdown(f"Signed in as **{escape_markdown(user.name)}**, {', '.join(user.roles)}.")
             st.markdown("Decisions are recorded under this name.")
             st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
             return
@@ -153,7 +157,7 @@ def reviewer_badge(workbench: Workbench) -> None:
             if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
                 st.toast(f"Stored: decisions are recorded as {escape_markdown(name)}.")
 
-        show_value("reviewer-field", who.name)
+        show_value("reviewer-field", user.name)
         st.text_input("Your name", key="reviewer-field", max_chars=LONGEST_NAME, on_change=rename)
 
 

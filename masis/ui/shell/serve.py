@@ -175,19 +175,19 @@ def launch(
     # settings.
     sys.argv = [str(root / "app.py")]
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
-    routes, kept = health_routes(), {}
+    routes, secrets = health_routes(), {}
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)
         sign_in.keep_ended(
             ended_sessions.read_sessions(db), functools.partial(ended_sessions.add, db)
         )
-        kept = sign_in.streamlit_secrets()
+        secrets = sign_in.streamlit_secrets()
     app = streamlit.App(
         root / "app.py",
         middleware=guards,
         routes=routes,
-        secrets=kept or None,
+        secrets=secrets or None,
         on_script_error=show_refusal,
     )
     REPORTS.watch()
@@ -239,10 +239,10 @@ def streamlit_settings(root: Path) -> dict[str, Any]:
     variable.
     """
     parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    found = dict(_flatten_table(parsed))
+    options = dict(_flatten_table(parsed))
     if variable(LARGEST_UPLOAD):
-        del found["server.maxUploadSize"]
-    return found
+        del options["server.maxUploadSize"]
+    return options
 
 
 def _flatten_table(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

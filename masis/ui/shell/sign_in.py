@@ -157,9 +157,11 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
         if not await run_in_threadpool(
             sign_in.is_secret_of, name, fields.get("secret", "").strip()
         ):
-            who = repr(name) if sign_in.has_person(name) else "a name that is not in the file"
+            shown_name = (
+                repr(name) if sign_in.has_person(name) else "a name that is not in the file"
+            )
             host = request.client.host if request.client else "an unknown address"
-            log.warning("%s: sign-in of %s from %s failed", utc_now(), who, host)
+            log.warning("%s: sign-in of %s from %s failed", utc_now(), shown_name, host)
             if waiting.locked():
                 return _page(
                     _sign_in_form(sign_in, target, "Too many wrong secrets at once. Try again."),
@@ -194,13 +196,13 @@ _FRESH = {"cache-control": "no-store"}
 
 
 def _cookies(scope: Scope) -> dict[str, str]:
-    found: SimpleCookie = SimpleCookie()
+    cookies: SimpleCookie = SimpleCookie()
     for line in Headers(scope=scope).getlist("cookie"):
         try:
-            found.load(line)
+            cookies.load(line)
         except CookieError:
             return {}
-    return {name: morsel.value for name, morsel in found.items()}
+    return {name: morsel.value for name, morsel in cookies.items()}
 
 
 def _accepts_html(scope: Scope) -> bool:
@@ -239,14 +241,14 @@ def _page(content: str, status: int = 200) -> HTMLResponse:
 
 
 def _sign_in_form(sign_in: SignIn, target: str, problem: str) -> str:
-    said = f'<p role="alert" class="problem">{html.escape(problem)}</p>' if problem else ""
+    alert = f'<p role="alert" class="problem">{html.escape(problem)}</p>' if problem else ""
     if (oidc := sign_in.oidc) is not None:
         button = f"Sign in with {html.escape(oidc.label)}"
         return (
-            f'<h1>MASIS Workbench</h1>{said}<p><a class="button"'
+            f'<h1>MASIS Workbench</h1>{alert}<p><a class="button"'
             f' href="{html.escape(login_address())}">{button}</a></p>'
         )
-    return f"""<h1>MASIS Workbench</h1>{said}
+    return f"""<h1>MASIS Workbench</h1>{alert}
 <form method="post" action="{PAGE}">
 <input type="hidden" name="next" value="{html.escape(_local_path(target))}">
 <label for="name">Your name</label>

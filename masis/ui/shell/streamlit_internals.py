@@ -150,10 +150,10 @@ def _make_drawable(message: Any) -> None:
         if field.type == field.TYPE_MESSAGE and not field.is_repeated:
             _make_drawable(value)
         elif field.type == field.TYPE_MESSAGE and not field.message_type.GetOptions().map_entry:
-            for each in value:
-                _make_drawable(each)
+            for item in value:
+                _make_drawable(item)
         elif field.type == field.TYPE_STRING and field.is_repeated:
-            value[:] = [drawable(each) for each in value]
+            value[:] = [drawable(item) for item in value]
         elif field.type == field.TYPE_STRING and (broken := drawable(value)) is not value:
             setattr(message, field.name, broken)
 

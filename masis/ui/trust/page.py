@@ -179,13 +179,13 @@ def _cache_key(workbench: Workbench) -> _CacheKey:
 def _machine_report(
     path: str, position: str, person: str, hidden: bool, filters: str
 ) -> MachineReport:
-    found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
-    kept = [
+    report = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
+    columns = [
         name
         for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer")
-        if name in found.rows
+        if name in report.rows
     ]
-    return found._replace(rows=found.rows[kept])
+    return report._replace(rows=report.rows[columns])
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -245,7 +245,7 @@ def _draw_short_answers(
 
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
     _draw_comparison_controls(workbench, filters)
-    if part := next((each for each in PARTS if each == address.value("level")), None):
+    if part := next((level for level in PARTS if level == address.value("level")), None):
         parts = _part_report(*_cache_key(workbench), part, filters.source)
         _draw_comparison(parts.comparison, part, filters.source)
         _draw_chosen_cases(parts.rows)
@@ -338,16 +338,18 @@ def _bind_trust_param(name: str, shows: str) -> dict[str, Any]:
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
-    return f"{', '.join(dict.fromkeys(model_words(each) for each in models.values()))} ({name[:6]})"
+    return (
+        f"{', '.join(dict.fromkeys(model_words(model) for model in models.values()))} ({name[:6]})"
+    )
 
 
-def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
-    if not found.n:
+def _draw_comparison(comparison: MachineComparison, level: str, source: str) -> None:
+    if not comparison.n:
         counts, page, label, icon, to = SOURCE_HINTS[source]
         st.markdown(f"**No {level} to compare yet.** {counts}")
         st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=to)
         return
-    _draw_agreement_figures(found, level)
+    _draw_agreement_figures(comparison, level)
     left, right = st.columns([1, 1.4], gap="medium")
     leads = "Choose a row to list its cases."
     with left:
@@ -360,7 +362,7 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
                 right_,
                 open=name,
             )
-            for name, (faulty, right_) in found.confusion.items()
+            for name, (faulty, right_) in comparison.confusion.items()
         ]
         titles = [
             column("The audit", "main"),
@@ -377,7 +379,7 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
         # same figures
         same = {
             (_flag_text(flag.name), flag.flagged, flag.precision): flag
-            for flag in reversed(found.flags)
+            for flag in reversed(comparison.flags)
         }
         flags = sorted(
             (flag for flag in same.values() if flag.name not in RUN_FLAGS),
@@ -411,47 +413,52 @@ def _draw_choice_table(
         st.rerun()
 
 
-def _draw_agreement_figures(found: MachineComparison, key: str) -> None:
+def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
     """Draw how far audit and people agree, each figure with how to read it; those of the accused
     list their cases.
     """
     constant = (
         ""
-        if found.constant is None
-        else f" One verdict for all would agree in {found.constant:.0%}."
+        if comparison.constant is None
+        else f" One verdict for all would agree in {comparison.constant:.0%}."
     )
     flagged = f"Faulty {key if key in PARTS else 'answer'}s flagged"
     shares = {
         "Found faulty by people": (
-            found.faulty,
+            comparison.faulty,
             "Of what is compared here, the share that people found faulty.",
         ),
         "Flags that were right": (
-            found.precision,
+            comparison.precision,
             "Of what the audit accuses, the share that people found faulty.",
         ),
-        flagged: (found.recall, "Of what people found faulty, the share that the audit accuses."),
+        flagged: (
+            comparison.recall,
+            "Of what people found faulty, the share that the audit accuses.",
+        ),
         "Agrees with people": (
-            found.accuracy,
+            comparison.accuracy,
             f"Accused and faulty, or not accused and right.{constant}",
         ),
     }
     figures = [
-        LinkedFigure(title, figure(each), f"{reads} {interval_text(each)}".rstrip())
-        for title, (each, reads) in shares.items()
+        LinkedFigure(title, figure(share), f"{reads} {interval_text(share)}".rstrip())
+        for title, (share, reads) in shares.items()
     ]
     figures.append(
-        _agreement_figure("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. ")
+        _agreement_figure(
+            "Cohen's kappa", comparison.kappa, "Always giving the same verdict has 0. "
+        )
     )
     figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
 
 
-def _agreement_figure(title: str, found: AgreementEstimate, more: str = "") -> LinkedFigure:
+def _agreement_figure(title: str, estimate: AgreementEstimate, more: str = "") -> LinkedFigure:
     """Return a coefficient of agreement with its reading in words."""
     return LinkedFigure(
         title,
-        figure(found, share=False),
-        f"{more}{in_words(found).capitalize()}; 1 is full agreement.",
+        figure(estimate, share=False),
+        f"{more}{in_words(estimate).capitalize()}; 1 is full agreement.",
     )
 
 
@@ -541,14 +548,16 @@ def _draw_case_list(
     )
 
 
-def _draw_calibration(found: MachineComparison) -> None:
+def _draw_calibration(comparison: MachineComparison) -> None:
     st.markdown("**Does the probability of fault mean what it says?**")
     rows = [
         {
-            **each._asdict(),
-            **dict(zip(("low", "high"), exact_bounds(each.observed * each.n, each.n), strict=True)),
+            **point._asdict(),
+            **dict(
+                zip(("low", "high"), exact_bounds(point.observed * point.n, point.n), strict=True)
+            ),
         }
-        for each in found.curve
+        for point in comparison.curve
     ]
     even = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
     draw_chart(
@@ -559,15 +568,15 @@ def _draw_calibration(found: MachineComparison) -> None:
     )
     st.caption(
         "On the line, of the answers given 70% people find 70% faulty. Average distance from it"
-        f" (expected calibration error): {found.calibration or 0:.3f} over {found.n:,} answers; a"
-        f" perfect score reaches up to {found.error_floor or 0:.3f} by chance. Bars are 95%"
+        f" (expected calibration error): {comparison.calibration or 0:.3f} over {comparison.n:,} answers; a"
+        f" perfect score reaches up to {comparison.error_floor or 0:.3f} by chance. Bars are 95%"
         " intervals."
     )
     _draw_data_download(pd.DataFrame(rows), "reliability")
 
 
 def _draw_breakdown(
-    workbench: Workbench, found: Mapping[str, MachineComparison], by: str, title: str
+    workbench: Workbench, comparisons: Mapping[str, MachineComparison], by: str, title: str
 ) -> None:
     st.markdown(f"**By {title}**")
     st.caption(f"{BRACKETS} Choose a row to see only its answers.")
@@ -582,13 +591,13 @@ def _draw_breakdown(
     rows = [
         row(
             {"text": models.get(name, name)},
-            figure(each.faulty, brief=True),
-            figure(each.precision, brief=True),
-            figure(each.recall, brief=True),
-            figure(each.kappa, share=False, brief=True),
+            figure(comparison.faulty, brief=True),
+            figure(comparison.precision, brief=True),
+            figure(comparison.recall, brief=True),
+            figure(comparison.kappa, share=False, brief=True),
             open=None if name == "(none)" else name,
         )
-        for name, each in found.items()
+        for name, comparison in comparisons.items()
     ]
     if opened := linked_table(
         titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"
@@ -610,8 +619,8 @@ def _show_people(key: _CacheKey) -> None:
             " found, their names are hidden too until they are asked for."
         )
         names = st.toggle("Show the names of others", key="trust-names", **button_state("oversee"))
-    found = _people_report(*key, names)
-    overall = found.agreement
+    report = _people_report(*key, names)
+    overall = report.agreement
     if not overall.units:
         st.markdown(
             "**No case was decided by two reviewers yet.** The policy says how many decide a case."
@@ -633,7 +642,7 @@ def _show_people(key: _CacheKey) -> None:
         "Figures compare verdicts. Of the same verdict, corrections or the answers approved may"
         " still differ."
     )
-    for name, verdict, n in found.constant:
+    for name, verdict, n in report.constant:
         st.text(
             f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say"
             " little then, and may contradict each other."
@@ -657,7 +666,7 @@ def _show_people(key: _CacheKey) -> None:
         ),
         LinkedFigure(
             "Marked words (F1)",
-            figure(found.spans, share=False),
+            figure(report.spans, share=False),
             "How far reviewers mark the same words: 1 is the same, 0 none in common.",
         ),
     ]
@@ -681,27 +690,27 @@ def _show_people(key: _CacheKey) -> None:
             len(pair.differ) + len(pair.apart),
             open=str(number),
         )
-        for number, pair in enumerate(found.pairs, start=1)
+        for number, pair in enumerate(report.pairs, start=1)
     ]
     _draw_choice_table("pair", titles, rows, "Agreement of reviewers in pairs", "trust-pairs")
     number = address.number("pair", 0)
-    if 1 <= number <= len(found.pairs):
-        pair = found.pairs[number - 1]
+    if 1 <= number <= len(report.pairs):
+        pair = report.pairs[number - 1]
         _draw_case_list(
-            [found.cases[unit] for unit in (*pair.differ, *pair.apart)],
+            [report.cases[unit] for unit in (*pair.differ, *pair.apart)],
             f"Cases on which {pair.first} and {pair.second} differ",
             notes=[*["verdict"] * len(pair.differ), *["correction or answer"] * len(pair.apart)],
             noted="Differ in",
         )
 
 
-def _show_missed(found: MissReport) -> None:
+def _show_missed(report: MissReport) -> None:
     st.markdown(
         "A random share of what passes goes to a person all the same. What they find estimates what"
         " is missed."
     )
-    if found.total.value is None and not found.open:
-        passed = count_noun(sum(each.passed for each in found.strata), "answer")
+    if report.total.value is None and not report.open:
+        passed = count_noun(sum(stratum.passed for stratum in report.strata), "answer")
         st.markdown(
             f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to"
             " estimate from. The draw is made as an audit ends, by the share `spot_check_share` of"
@@ -715,43 +724,43 @@ def _show_missed(found: MissReport) -> None:
         return
     reads = (
         "Of the answers that passed without a person, the share that is faulty."
-        f" {interval_text(found.total)}"
+        f" {interval_text(report.total)}"
     )
     figure_table(
-        [LinkedFigure("Miss rate", figure(found.total), reads)],
+        [LinkedFigure("Miss rate", figure(report.total), reads)],
         key="trust-missed",
         description="Spot checks",
     )
-    if found.total.why and found.total.value is not None:
-        st.caption(found.total.why)
-    if found.total.value is not None:
+    if report.total.why and report.total.value is not None:
+        st.caption(report.total.why)
+    if report.total.value is not None:
         width = (
             st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width")
             / 100
         )
-        more = draws_for_width(found.total, width) or 0
+        more = draws_for_width(report.total, width) or 0
         st.caption(
             f"{count_noun(more, 'more decided spot check')} would bring the interval to {width:.0%},"
             " at this rate."
         )
     rows = [
-        {"month": month, "rate": each.value, "low": each.low, "high": each.high, "n": each.n}
-        for month, each in found.months.items()
+        {"month": month, "rate": rate.value, "low": rate.low, "high": rate.high, "n": rate.n}
+        for month, rate in report.months.items()
     ]
     if rows:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _draw_data_download(pd.DataFrame(rows), "miss rate by month")
     table = [
-        row({"text": name or "(no field)"}, figure(each, brief=True))
-        for name, each in found.fields.items()
+        row({"text": name or "(no field)"}, figure(rate, brief=True))
+        for name, rate in report.fields.items()
     ]
     if table:
         titles = [column("Field", "main"), column("Miss rate")]
         linked_table(titles, table, description="Miss rate by field", key="trust-fields")
-    if found.faulty:
-        _draw_case_list(found.faulty, "Faulty answers that passed")
-    if found.open:
-        _draw_case_list(found.open, "Spot checks that wait for a decision")
+    if report.faulty:
+        _draw_case_list(report.faulty, "Faulty answers that passed")
+    if report.open:
+        _draw_case_list(report.open, "Spot checks that wait for a decision")
 
 
 def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
@@ -818,14 +827,14 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
     ]
     rows = [
         row(
-            f"{each.threshold:.3f}",
-            each.n,
-            each.faulty,
-            f"{each.upper:.2%}",
+            f"{test.threshold:.3f}",
+            test.n,
+            test.faulty,
+            f"{test.upper:.2%}",
             plan.waiting[n],
-            "holds" if each.holds else "not shown",
+            "holds" if test.holds else "not shown",
         )
-        for n, each in enumerate(state.tested)
+        for n, test in enumerate(state.tested)
     ]
     linked_table(titles, rows, description="Thresholds tested, strictest first", key="trust-tested")
     try:
@@ -862,9 +871,9 @@ def _draw_sample_form(workbench: Workbench) -> None:
         )
         if line := workbench.exams.line_for_auditor(auditor):
             st.text(f"It {line}. No threshold waives the exam.")
-        one, two, three = st.columns(3)
+        tolerance_at, two, three = st.columns(3)
         tolerance = (
-            one.number_input(
+            tolerance_at.number_input(
                 "Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance"
             )
             / 100
@@ -954,7 +963,7 @@ def _run_trust_action(action: Callable[..., object], *arguments: object) -> None
         st.session_state["trust-error"] = str(error)
 
 
-def _show_next(workbench: Workbench, found: YieldReport) -> None:
+def _show_next(workbench: Workbench, report: YieldReport) -> None:
     score = workbench.trust.score()
     if score.version:
         st.text(
@@ -966,7 +975,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         )
     else:
         st.markdown("No score was fitted: the queue follows the built-in order.")
-    few = found.n < LEAST_DECISIONS or min(found.faulty, found.n - found.faulty) < LEAST_OF_EACH
+    few = report.n < LEAST_DECISIONS or min(report.faulty, report.n - report.faulty) < LEAST_OF_EACH
     st.button(
         "Fit the score on the decisions so far",
         key="score-fit",
@@ -977,21 +986,21 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     if few:
         st.caption(
             f"A score takes {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and"
-            f" as many right; there are {found.n:,}, {found.faulty:,} faulty and"
-            f" {found.n - found.faulty:,} right."
+            f" as many right; there are {report.n:,}, {report.faulty:,} faulty and"
+            f" {report.n - report.faulty:,} right."
         )
     if message := st.session_state.pop("trust-error", ""):
         st.text(message)
-    if not found.curves:
+    if not report.curves:
         st.markdown(
             "**Too few to tell which order finds faults sooner.** "
-            f"{count_noun(found.n, 'answer is', 'answers are')} decided, {found.faulty:,} faulty and "
-            f"{found.n - found.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
+            f"{count_noun(report.n, 'answer is', 'answers are')} decided, {report.faulty:,} faulty and "
+            f"{report.n - report.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
         )
         return
     rows = [
         {"order": name, "read": read, "found": share}
-        for name, curve in found.curves.items()
+        for name, curve in report.curves.items()
         for read, share in curve
     ]
     draw_chart(
@@ -1000,7 +1009,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         description="Faults found by cases read, for each order of the queue",
     )
     st.caption(
-        f"{count_noun(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured"
+        f"{count_noun(report.n, 'decided answer')}, {report.faulty} faulty. The fitted order is measured"
         " on questions that it has not seen. Decided answers were not chosen at random: an order"
         " that chose them looks better than it is."
     )
@@ -1016,20 +1025,20 @@ def _show_reviewers(key: _CacheKey) -> None:
         ),
         *map(column, ("Adjudications", "Time an adjudication")),
     ]
-    found = _cached_reviewer_stats(*key, others)
+    reviewers = _cached_reviewer_stats(*key, others)
     rows = [
         row(
-            {"text": each.reviewer or "(no name yet)"},
-            each.decisions,
-            each.took,
-            figure(each.overrides, brief=True),
-            figure(each.agreed, brief=True),
-            f"{each.whole:,} of {each.with_answer:,}" if each.with_answer else None,
-            each.adjudications,
-            each.adjudication_took if each.adjudications else None,
-            open=str(number) if each.differ else None,
+            {"text": stats.reviewer or "(no name yet)"},
+            stats.decisions,
+            stats.took,
+            figure(stats.overrides, brief=True),
+            figure(stats.agreed, brief=True),
+            f"{stats.whole:,} of {stats.with_answer:,}" if stats.with_answer else None,
+            stats.adjudications,
+            stats.adjudication_took if stats.adjudications else None,
+            open=str(number) if stats.differ else None,
         )
-        for number, each in enumerate(found, start=1)
+        for number, stats in enumerate(reviewers, start=1)
     ]
     st.caption(
         f"Times: the median, of what was recorded on the pages. {UPHELD} "
@@ -1037,8 +1046,8 @@ def _show_reviewers(key: _CacheKey) -> None:
     )
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
-    if 1 <= number <= len(found) and (each := found[number - 1]).differ:
-        _draw_case_list(each.differ, f"Settled otherwise than {each.reviewer} decided")
+    if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differ:
+        _draw_case_list(chosen.differ, f"Settled otherwise than {chosen.reviewer} decided")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
