@@ -1,4 +1,4 @@
-"""The frame of the workbench: navigation, who is at work, what every page has in common."""
+"""The frame of the workbench: navigation, the reviewer, and everything that all pages share."""
 
 from __future__ import annotations
 

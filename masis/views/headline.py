@@ -1,8 +1,8 @@
-"""One line that says what is worst about the original answer of an audited case, and counts of all
-issues. Pure.
+"""Build one line that states the worst issue of a case's original answer, plus counts of all
+issues.
 
-The line quotes the answer and the evidence, which come from outside: show it as text or through
-``markdown.escaped``.
+The functions are pure. The line quotes the answer and the evidence, which are untrusted text: show
+it as plain text or pass it through ``markdown.escape_markdown``.
 """
 
 from __future__ import annotations
@@ -30,34 +30,31 @@ from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
 LONGEST_HEADLINE = 150
-"""Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
+"""Longest headline in characters: a row of the queue fits this into two lines at 1440 pixels."""
 LONGEST_WITH_POINT = 210
-"""Characters of one with the critic's words: a third line of the row, where it says what the
-evidence has.
-"""
+"""Longest headline that includes the critic's words, which fill a third line of the row."""
 LONGEST_IN_HEAD = 260
-"""Characters of the line in the head of a case: two lines of the page."""
+"""Longest headline at the top of a case page, which has room for two lines."""
 
 LONGEST_VALUE, LONGEST_ID = 40, 30
 LEAST_QUOTED = 40
-"""Characters that a quotation of the answer keeps where what the evidence says takes the room."""
+"""Characters kept of a quoted answer when the evidence needs most of the line."""
 LONGEST_DESCRIPTION = 100
-"""Characters of what the critic says is wrong where that stands in place of the answer's words."""
+"""Longest description by the critic when it replaces the answer's words."""
 LONGEST_LEAD = 15
-"""Characters of what may stand before a line of the critic and between its parts."""
+"""Characters reserved for the words before and between the parts of a critic's line."""
 CONTEXT_BEFORE = 25
-"""Characters of a quotation before the words it is about: where a narrow row cuts the line, they
-still stand in it.
+"""Characters of a quotation kept before the disputed words, so that these stay visible in a narrow
+row.
 """
 
 
 @cache
 def wording_version() -> str:
-    """Return the version of the words that this module makes of a run: a digest of the code that
-    makes them.
+    """Return a digest of the source code that words headlines.
 
-    A stored line says by which version it was worded, so that one of another version is worded
-    again where it is shown. Nobody has to remember to raise it.
+    Each stored line records this version. A line of another version is worded again when it is
+    shown, and because the version is computed, it can't be forgotten after a change.
     """
     makers = {
         str(inspect.getsourcefile(source))
@@ -69,15 +66,16 @@ def wording_version() -> str:
 
 
 def queue_headline(run: Run) -> str:
-    """Return the headline of a run as lists store it: the line, and in a second one counts of the
-    rest by kind.
+    """Return a run's headline as lists store it.
+
+    The first line is the headline itself. The second one, if any, counts the other issues by kind.
     """
     worst = headline(run)
     return "\n".join(filter(None, (worst.text, worst.others)))
 
 
 class Kind(NamedTuple):
-    """A kind of issue: how one and many of them are counted, and how grave it feels."""
+    """A kind of issue, with its singular and plural name and its tone."""
 
     one: str
     many: str
@@ -109,38 +107,37 @@ KINDS: dict[str, Kind] = {
     "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
     "nothing": Kind("", "", "calm"),
 }
-"""Every kind of issue, the gravest first: the first that occurs makes the headline, but for a
-redundant citation.
+"""All kinds of issues, most serious first.
+
+The first kind that occurs becomes the headline, except for redundant citations.
 """
 
 _COUNTED_IN_SENTENCE = frozenset(
     {"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"}
 )
-"""Kinds whose sentence counts them already."""
+"""Kinds whose sentence already contains the count."""
 
 _LINE_PREFIXES = {"missing": "Missing: ", "conflict": "Sources disagree: "}
-"""How the line of a kind begins."""
+"""The words that introduce a line, by kind."""
 
 _MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "conflict"})
-"""Kinds of issues with which a case still counts as one where nothing was found: the line says that
-they are lesser.
-"""
+"""Kinds that don't change the status "Nothing found". The line marks them as lesser issues."""
 
 _CLAIM_KINDS = frozenset({"contradicted", "unsupported", "partial"})
-"""Kinds that are about the words of a claim; the others are about its sentence."""
+"""Kinds that concern the words of a single claim. All others concern its sentence."""
 
 _ABSORBING_KINDS = frozenset({"fabricated", "misquoted"})
-"""Kinds under which the list of issues draws whatever else is raised about their words."""
+"""Kinds under which the list of issues also shows all other issues about the same words."""
 
 _NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
-"""Kinds that no issue of the answer is counted under."""
+"""Kinds that aren't counted as issues of the answer."""
 
 
 class Quotation(NamedTuple):
-    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the
-    line is about.
+    """Untrusted words that a line quotes, enclosed in ``marks``.
 
-    ``point``: what says what is wrong is cut last, as the answer's words stand on the page.
+    ``about`` is the disputed part of the words. ``point`` is true for the text that states the
+    problem; it is shortened last, because the answer's words are on the page anyway.
     """
 
     words: str
@@ -150,22 +147,19 @@ class Quotation(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Characters that it keeps where what the evidence says takes the room: those that it is
-        about.
-        """
+        """The smallest length of the shortened quotation, which keeps the disputed words."""
         return max(LEAST_QUOTED, len(self.about) + len("……"))
 
 
 class _Line(NamedTuple):
-    """The parts of a line: words of ours, and quotations, of which it holds as much as it has room
-    for.
-    """
+    """The parts of a line: our own words, and quotations that are shortened to fit."""
 
     parts: tuple[str | Quotation, ...]
 
     def with_prefix(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
-        """Return the line behind words that lead it in; the answer's quotations are cut before what
-        makes the point.
+        """Return the line behind a prefix, shortened to ``longest`` characters.
+
+        Quotations of the answer are shortened before the text that states the problem.
         """
         quoted = [part for part in self.parts if isinstance(part, Quotation)]
         if not quoted:
@@ -209,7 +203,7 @@ class _Line(NamedTuple):
 
 
 def _share_room(room: int, lengths: Sequence[int]) -> list[int]:
-    """Share room out among texts of these lengths: what a short one leaves is the others'."""
+    """Divide room among texts of these lengths; others get the unused room of short texts."""
     shares = dict.fromkeys(range(len(lengths)), 0)
     for left, place in zip(
         range(len(lengths), 0, -1), sorted(shares, key=lengths.__getitem__), strict=True
@@ -220,26 +214,23 @@ def _share_room(room: int, lengths: Sequence[int]) -> list[int]:
 
 
 class Headline(NamedTuple):
-    """What is worst about an answer: plain text, its kind, and how many issues of each kind there
-    are.
-    """
+    """The worst issue of an answer as plain text, with its kind and the count of issues by kind."""
 
     text: str
     kind: str
     counts: tuple[tuple[str, int], ...] = ()
     minor: bool = False
-    """Whether the case counts as one where nothing was found: the line says that what there is is a
-    lesser issue.
+    """Whether the case still counts as "Nothing found"; the line then calls its issue a lesser one.
     """
 
     @property
     def tone(self) -> Tone:
-        """How the line should feel."""
+        """The tone in which to show the line."""
         return "calm" if self.minor else KINDS[self.kind].tone
 
     @property
     def others(self) -> str:
-        """Count by kind what the line itself leaves unsaid; "" where it says everything."""
+        """The counts by kind that the line itself doesn't state, or "" if it states them all."""
         left: list[str] = []
         for kind, count in self.counts:
             one, many, _ = KINDS[kind]
@@ -251,8 +242,9 @@ class Headline(NamedTuple):
 
 
 def standing(run: Run) -> Standing:
-    """Return where a case stands that a run has audited, before anybody decides it; the database
-    derives the same.
+    """Return the status of an audited case before anyone decides it.
+
+    The database derives the same status in SQL.
     """
     codes = {reason.code for reason in run.review_reasons}
     if not run.iterations and run.termination_reason == "cancelled":
@@ -267,9 +259,7 @@ def standing(run: Run) -> Standing:
 
 
 def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
-    """Return what is worst about the original answer of a run, in words with the words
-    it is about.
-    """
+    """Return the worst issue of a run's original answer, quoting the words it concerns."""
     original = run.original
     if run.termination_reason == "no_answer":
         why = next((reason.message for reason in run.review_reasons), "")
@@ -286,7 +276,7 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     lines |= _review_reason_lines(run, lines)
     counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
     worst, count = counts[0] if counts else ("redundant", 0)
-    if worst == "redundant":  # its marker in the answer says it
+    if worst == "redundant":  # already marked in the answer
         return Headline(_confirmed_text(run, original), "nothing", counts)
     line, lead = lines[worst][0], _line_prefix(worst, count)
     if worst not in _MINOR_KINDS or standing(run) != "nothing_found":
@@ -296,9 +286,7 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
 
 
 def _confirmed_text(run: Run, original: Iteration) -> str:
-    """Say what was checked of an answer in which nothing was found; where no model
-    judged, by what.
-    """
+    """Say what was checked in an answer without issues, and whether only offline checks ran."""
     supported = sum(check.verified for check in original.claims)
     cited = sum(citation.status == "valid" for citation in original.citation_audit.citations)
     parts = (
@@ -313,8 +301,10 @@ def _confirmed_text(run: Run, original: Iteration) -> str:
 
 
 def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
-    """Return the issues of an answer; a conflict that the critic names without raising it is one of
-    severity low.
+    """Return the issues of an answer.
+
+    If the critic names conflicting sources without raising an issue, each conflict is added as an
+    issue of low severity.
     """
     if any(issue.rule == "source_conflict" for issue in iteration.issues):
         return iteration.issues
@@ -336,9 +326,9 @@ def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
 
 
 def worst_severity(original: Iteration) -> Severity | None:
-    """Return the severity of the worst issue of an answer, None without one.
+    """Return the severity of the worst issue of an answer, or None if there isn't one.
 
-    What is no accusation (a claim not confirmed, a redundant citation) has none.
+    Remarks that don't flag the answer (unconfirmed claims, redundant citations) are ignored.
     """
     severities = {
         issue.severity
@@ -349,7 +339,7 @@ def worst_severity(original: Iteration) -> Severity | None:
 
 
 def _line_prefix(kind: str, count: int) -> str:
-    """Return how the line of a kind begins where it doesn't speak for itself."""
+    """Return the words that introduce the line of a kind, or "" if it needs none."""
     return (
         f"{count_noun(count, *KINDS[kind][:2])}: "
         if kind == "uncited"
@@ -360,13 +350,12 @@ def _line_prefix(kind: str, count: int) -> str:
 def issue_lines(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[str, int]]:
-    """Return each kind of issue found in an answer, the gravest first, with its line and how often
-    it occurs.
+    """Return the line and the count for each kind of issue in an answer, most serious first.
 
-    Words of the answer count once, under the gravest of what is wrong with them: what the critic
-    says of a sentence goes with the first of its claims that fail, each of which is a fault. A step
-    that has not come to its end yet gives nothing: an audit under way shows what it has found so
-    far.
+    The same words of the answer count once, under their most serious issue. What the critic says
+    about a sentence is counted with the first of its failing claims; each failing claim counts as
+    an issue. Steps that haven't finished yet contribute nothing, so a running audit shows its
+    results so far.
     """
     lines = _lines_by_kind(audit, claims, issues)
     return {
@@ -379,7 +368,7 @@ def _lines_by_kind(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
-    # by sentence; empty: no words of it in particular
+    # Spans already flagged, by sentence. An empty range means the whole sentence.
     flagged: defaultdict[int, list[range]] = defaultdict(list)
     starts = [span.start for span in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
@@ -464,14 +453,15 @@ def _lines_by_kind(
 
 
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
-"""Verdicts beside which a figure that the evidence lacks, or a mark, is worth a line: the others
-say what is wrong.
+"""Verdicts with which a missing figure or a mark deserves a line of its own.
+
+With the other verdicts, the claim's own line already states the problem.
 """
 
 
 def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line of the figures that the evidence lacks, with the words of the claim where
-    they are of one.
+    """Return the line about figures that aren't in the evidence; it quotes the claim if there is
+    only one.
     """
     figures = [
         _single_line(figure.claim_text, LONGEST_VALUE)
@@ -487,9 +477,7 @@ def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
 
 
 def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line of the words that a tagger marks, with the words of the claim where they are
-    of one.
-    """
+    """Return the line about words marked by the tagger; it quotes the claim if it is only one."""
     words = [
         _single_line(marked.claim_text, LONGEST_VALUE)
         for check in checks
@@ -511,7 +499,7 @@ def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
 def _review_reason_lines(
     run: Run, kinds_found: Collection[str]
 ) -> Iterator[tuple[str, tuple[_Line, int]]]:
-    """Yield what the reasons for review say beyond the issues."""
+    """Yield the reasons for review that the issues don't already state."""
     is_flagged = any(KINDS[kind].tone == "bad" for kind in kinds_found)
     for kind, codes in (
         ("reason", () if is_flagged else MUST_LOOK),
@@ -535,8 +523,8 @@ _REASONS_ABOUT_ANSWER: tuple[ReviewCode, ...] = (
     "judges_disagree",
     "critic_not_run",
 )
-"""Reasons that say something about this answer. A low score or a revision that nobody has read is
-true of most.
+"""Reasons that are specific to this answer. A low score or an unread revision is true of most
+answers.
 """
 
 
@@ -545,11 +533,14 @@ def _problem_lines(
     claims: Sequence[ClaimCheck],
     objections: Mapping[int | None, Issue] = MappingProxyType({}),
 ) -> Iterator[tuple[str, _Line]]:
-    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the
-    answer has them.
+    """Yield kind and line of each problem with quotations, claims and citations, in answer order.
 
-    ``objections`` are the critic's, by sentence: where the words quoted don't show the
-    contradiction, they say it.
+    Args:
+        audit: The citations and quotations of the answer.
+        claims: The checked claims.
+        objections: The critic's issues by sentence. They explain a contradiction that the quoted
+            words alone don't show.
+
     """
     for quote in audit.quotes:
         if quote.finding != "verbatim":
@@ -557,7 +548,7 @@ def _problem_lines(
                 cited=_chunk_name(quote.evidence_id), other=_chunk_name(quote.found_in or "")
             )
             yield "misquoted", _Line((sentence, Quotation(quote.quote)))
-    # those with both words come first: they can be checked at a glance
+    # Checks with two short values come first, because they are verified at a glance.
     for check in sorted(claims, key=lambda check: not _has_short_values(check)):
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
@@ -598,16 +589,14 @@ def _problem_lines(
 
 
 _MISQUOTED = {
-    "fabricated": "Quotes {cited} with words that no evidence holds: ",
+    "fabricated": "Quotes {cited} with words that aren't in the evidence: ",
     "spliced": "Quotes {cited} with words from several places: ",
-    "other_document": "Quotes {cited}, but the words stand in {other}: ",
+    "other_document": "Quotes {cited}, but the words are in {other}: ",
 }
 
 
 def _kind_beyond_checks(issue: Issue) -> str:
-    """Return the kind of an issue that neither citations nor claims say already; "" for
-    the others.
-    """
+    """Return the kind of an issue that citation and claim checks don't report, or ""."""
     if issue.source == "instructions":
         return "instruction"
     if issue.rule == "source_conflict":
@@ -638,21 +627,21 @@ def _headline_kind(issue: Issue) -> str:
 
 
 def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
-    """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of
-    its claim.
+    """Return the sort key that puts the headline's issue first. ``check`` is the check of its
+    claim.
     """
     return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
 
 
 def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
-    """Return the line of an issue; the critic's has the words of the answer and what the evidence
-    says in their place.
+    """Return the line of an issue; for the critic's issues, with the answer's and the evidence's
+    words.
 
-    Of a long quotation it has the words at fault, which ``check``, that of the claim, names. Where
-    it names none, or a single word, which alone says little, the critic's description says what is
-    wrong. The claim is quoted where the issue quotes nothing.
+    A long quotation is reduced to the disputed words named by ``check``, the check of the claim. If
+    there are none, or only a single word, the critic's description is used instead. If the issue
+    quotes nothing, the claim is quoted.
     """
-    if issue.rule == "source_conflict":  # the reason has both values, the description none
+    if issue.rule == "source_conflict":  # only the reason has both values
         return _Line((issue.reason.rstrip("."),))
     problem = _quotable_words(issue.point or issue.description)
     if issue.source != "critic":
@@ -708,7 +697,7 @@ def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     ]
     markers = [marker for marker in markers if 0 <= marker[0] < len(sentence.text)]
     before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
-    # what the marker stands behind is what it is to prove
+    # A marker cites the words just before it.
     return _Line(
         (
             f"{says}: ",
@@ -725,7 +714,7 @@ def _has_short_values(check: ClaimCheck) -> bool:
 
 
 def _has_two_short_values(contradiction: Contradiction) -> bool:
-    """Whether both words are figures, dates or names that one line holds side by side."""
+    """Whether both sides are figures, dates or names short enough to show side by side."""
     return (
         contradiction.kind not in ("stated", "source")
         and len(contradiction.claim_text) <= LONGEST_VALUE
@@ -734,7 +723,7 @@ def _has_two_short_values(contradiction: Contradiction) -> bool:
 
 
 def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
-    """Return the contradiction of a claim that shows most; None where none is named."""
+    """Return the contradiction of a claim that is easiest to see, or None if none is named."""
     between = sorted(
         check.contradictions,
         key=lambda contradiction: (not contradiction.evidence_text, -contradiction.strength),
@@ -746,7 +735,7 @@ def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
 
 
 def _shows_contradiction(check: ClaimCheck) -> bool:
-    """Whether the words of both sides, held side by side, show how they contradict each other."""
+    """Whether the words of both sides, shown next to each other, make the contradiction visible."""
     first = _clearest_contradiction(check)
     if first is None:
         return False
@@ -808,7 +797,7 @@ def _unconfirmed_line(undecided: Sequence[ClaimCheck], total: int) -> _Line:
         "language": "language",
         "instruction": "evidence instructs",
         "limits": "over the limits",
-        "quotation": "no quotation that holds",
+        "quotation": "no valid quotation",
         "either_way": "can be read either way",
     }
     reason = because[why] if why else "offline" if offline else ""
@@ -817,7 +806,7 @@ def _unconfirmed_line(undecided: Sequence[ClaimCheck], total: int) -> _Line:
 
 
 def _claim_text(check: ClaimCheck) -> str:
-    """Return the words of a claim without the citation markers among them."""
+    """Return the words of a claim without its citation markers."""
     return _without_markers(check.claim.text, check.claim.markers)
 
 
@@ -832,15 +821,19 @@ def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
 _INVISIBLE_CHARS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
-"""Control characters, and those that turn the direction of the line that they stand in."""
+"""Control characters, zero-width characters, and characters that reverse the direction of text.
+
+For example, U+202E would show the rest of the line from right to left. Lone surrogates can't be
+encoded as UTF-8.
+"""
 
 
 LONGEST_TEXT = 2_000
-"""Characters of a text from outside that are looked at."""
+"""Characters of an untrusted text that are processed at most."""
 
 
 def _single_line(text: str, longest: int) -> str:
-    """Return text from outside as one line of visible characters."""
+    """Return untrusted text as one line of visible characters."""
     return shorten(" ".join(_INVISIBLE_CHARS.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
@@ -850,14 +843,14 @@ def _chunk_name(name: str) -> str:
 
 
 def _quotable_words(words: str) -> str:
-    """Return words to quote as one line, without blanks before signs and the stop at the end."""
+    """Return words to quote as one line, without blanks before punctuation and without a final
+    stop.
+    """
     return re.sub(r"\s+([.,;:!?])", r"\1", _single_line(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
 def _clip_quotation(quotation: Quotation, longest: int) -> str:
-    """Return at most so many characters of a quotation, so cut that the words it is about stand in
-    them.
-    """
+    """Return a quotation shortened so that it still contains the disputed words."""
     opens, closes = quotation.marks
     return (
         f"{opens}{_clip_around(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
@@ -876,7 +869,7 @@ def _clip_around(text: str, about: str, longest: int) -> str:
 
 
 def _clip_text(text: str, longest: int) -> str:
-    """Return a text of at most so many characters, cut between words where it has any."""
+    """Shorten a text to at most ``longest`` characters, between words if possible."""
     if len(text) <= longest:
         return text
     words, _, rest = text[:longest].rpartition(" ")
@@ -885,8 +878,8 @@ def _clip_text(text: str, longest: int) -> str:
 
 _WORD = re.compile(r"\S+")
 LEAST_SHARED_WORDS = 0.35
-"""Share of a claim's words that the evidence must have, so that what it has in place of the others
-says anything.
+"""Share of the claim's words that the evidence must contain before the two are compared word by
+word.
 """
 
 
@@ -894,10 +887,10 @@ def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
     return [_comparable_word(word.group()) for word in words]
 
 
-@lru_cache(maxsize=16_384)  # few words are rare, and a page has many headlines
+@lru_cache(maxsize=16_384)  # the headlines of a page share most of their words
 def _comparable_word(word: str) -> str:
-    """Return a word without what only sets it off; brackets around a figure and signs may mean
-    something.
+    """Normalise a word for comparison: drop punctuation around it, but keep brackets and signs of
+    figures.
     """
     key = quotation_key(word).strip(",;:?").rstrip(".")
     if any(map(str.isdigit, key)):
@@ -906,10 +899,10 @@ def _comparable_word(word: str) -> str:
 
 
 def _differing_words(claim: str, mine: str, evidence: str) -> str:
-    """Return the words of the evidence that stand where the claim has its own; "" where the two
-    don't differ.
+    """Return the words of the evidence that replace the claim's own, or "" if the two don't differ.
 
-    Of several places one with a figure or a negation is taken: how else the two are put says less.
+    If there are several differences, one with a figure or a negation is preferred, because other
+    differences are often just wording.
     """
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
@@ -935,6 +928,7 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
 
 
+# Words that can reverse a claim: a digit, "not", "without", or "n't" as in "doesn't".
 _DECIDING = re.compile(
     r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )

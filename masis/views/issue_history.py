@@ -1,8 +1,8 @@
 """Follow issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
 
-``Issue.key`` is the same while the same words keep the same fault. A revision that rewords a
-sentence without mending it changes the key: so what is left over is matched once more by rule and
-by how many words the two share.
+``Issue.key`` stays the same while the same words have the same issue. A revision that rewords a
+sentence without fixing it changes the key, so the remaining issues are matched once more by rule
+and by the share of words they have in common.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import COURSE, rule_word
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
-"""``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than
-one iteration.
+"""How an issue develops.
+
+``regressed`` means fixed earlier and back again. ``absent`` means not raised yet, or fixed for more
+than one iteration.
 """
 
 SAME_WORDS = 0.6
-"""Share of words (of both together) from which a reworded sentence counts as the same one."""
+"""Share of words (of the union) from which a reworded sentence counts as the same one."""
 
 _PAIRS = 20_000
-"""Pairs looked at for rewordings; beyond, only keys are followed."""
+"""Most pairs compared to find rewordings; above that only keys are matched."""
 
 _WORD = re.compile(r"\w+")
 
 
 class FollowedIssue(NamedTuple):
-    """One issue through a run: the issue as each iteration has it (None where it has not), and its
-    course.
-    """
+    """One issue through a run: the issue in each iteration (None if absent) and its course."""
 
     issues: tuple[Issue | None, ...]
     courses: tuple[Course, ...]
 
     @property
     def last(self) -> Issue:
-        """The issue in the words of the newest iteration that has it."""
+        """The issue as worded in the newest iteration that has it."""
         return next(issue for issue in reversed(self.issues) if issue is not None)
 
 
 def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
-    """Return every issue of a run once, in the order of its first appearance."""
+    """Return every issue of a run once, ordered by first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
         continued = _continue_chains(chains, iteration.issues)
@@ -61,7 +61,7 @@ def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
 
 
 def course_at(followed: Iterable[FollowedIssue], index: int) -> dict[str, Course]:
-    """Return the course of each issue of iteration ``index``, by the issue's id."""
+    """Return the course of each issue of iteration ``index``, by issue id."""
     return {
         issue.id: history.courses[index]
         for history in followed
@@ -72,9 +72,7 @@ def course_at(followed: Iterable[FollowedIssue], index: int) -> dict[str, Course
 def _continue_chains(
     chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]
 ) -> list[Issue | None]:
-    """Return for each chain the issue that goes on with it, if one does: by key, else
-    by its words.
-    """
+    """Return for each chain the issue that continues it, matched by key or else by its words."""
     left = list(issues)
     continued: list[Issue | None] = [None] * len(chains)
     latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
@@ -130,8 +128,8 @@ LONGEST_DESCRIPTION = 200
 
 
 class IssueHistory(NamedTuple):
-    """The issues of a run, those of the newest iteration first, as Markdown cells; so many more are
-    left out.
+    """The issues of a run as a table with Markdown cells, newest first, and how many rows are left
+    out.
     """
 
     table: pd.DataFrame
@@ -139,9 +137,7 @@ class IssueHistory(NamedTuple):
 
 
 def issue_history(run: Run, shown: int) -> IssueHistory:
-    """Return every issue with its course through the iterations; the column of iteration ``shown``
-    (from 0) says so.
-    """
+    """Return every issue with its course; the column of iteration ``shown`` (from 0) is marked."""
     followed = sorted(follow(run.iterations), key=lambda history: history.issues[-1] is None)
     titles = [
         f"Iteration {iteration.iteration_number}{', shown' if index == shown else ''}:"

@@ -1,13 +1,13 @@
-"""Where the Markdown of a text stands: which characters are markup, and which block and style each
-other one has.
+"""Find the Markdown of a text: which characters are markup, and the block and style of all others.
 
-Nothing is rewritten. A text keeps every character at its offset, and what is found here are ranges
-of it: so marks and labels, which are offsets too, can't slip. No character is dropped either: a
-hidden one is markup that a style or a block shows in its place. Headings, paragraphs, lists,
-quotations, code, tables, rules, emphasis and links are found, as GitHub's dialect has them. HTML,
-images, entities and reference definitions are no markup here: they are shown as typed. A link shows
-its words and its address. A library would give a tree of rewritten text: the widely used ones for
-Python state no place for what lies within a line.
+Nothing is rewritten. The result consists of ranges of the text, so that marks and labels, which are
+offsets too, stay valid. No character is dropped either: hidden characters are markup that a style
+or a block shows instead.
+
+The module finds headings, paragraphs, lists, quotations, code, tables, rules, emphasis and links in
+GitHub's dialect. HTML, images, entities and reference definitions are shown as typed. A link shows
+its words and its address. It doesn't use a library because the popular Python ones return a tree of
+rewritten text without the positions of inline elements.
 """
 
 from __future__ import annotations
@@ -25,35 +25,41 @@ Tag = Literal[
 Style = Literal["strong", "em", "code", "link", "url"]
 
 DEEPEST = 12
-"""Blocks within blocks; what is nested deeper is a paragraph."""
+"""Deepest nesting of blocks; anything deeper becomes a paragraph."""
 
 _MOST_OPENERS = 50
-"""Openers of emphasis that are looked at for a closer, so that a text of stars takes no longer than
-any other.
-"""
+"""Openers of emphasis searched for each closer, so that a text full of stars takes linear time."""
 
 _LONGEST_ADDRESS = 2_000
 _ESCAPABLE = frozenset("*_`#|~+-.")
 _FIRST_HEADING = 3
-"""The answer and the evidence stand under headings of the second level."""
+"""Level of the top heading, because the answer and the evidence are below headings of level 2."""
 
+# A cheap test for text that may contain Markdown: "**", "](", or a line that starts with "- ".
 _POSSIBLE_MARKUP = re.compile(
     r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE
 )
+# "## Results ##": up to three spaces, one to six hashes, the words, optional closing hashes.
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
+# "---", "* * *" or "___": three or more of one sign, with nothing else on the line.
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
+# "```python": the opening of a code block. The info string has no backtick (CommonMark).
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`]*)$")
 _QUOTE = re.compile(r" {0,3}> ?")
+# "- words" or "12. words". CommonMark allows at most nine digits.
 _ITEM = re.compile(r"([ \t]*)([-*+]|(\d{1,9})[.)])([ \t]+)(?=\S)")
+# "| --- | :-: |": the line below the header of a table.
 _DELIMITERS = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+# "(https://example.org "title")" after the "]" of a link. The address may contain one pair of
+# brackets, as in "(https://en.wikipedia.org/wiki/Foo_(bar))".
 _LINK_END = re.compile(
     r"""\((<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?\)"""
 )
 
 
 class MarkupBlock(TypedDict):
-    """One block; ``parent`` is the place of the block around it, -1 outermost. ``number`` is an
-    ordered item's.
+    """One block. ``parent`` is the index of the enclosing block or -1; ``number`` is that of a list
+    item.
     """
 
     tag: Tag
@@ -62,18 +68,17 @@ class MarkupBlock(TypedDict):
 
 
 class Range(NamedTuple):
-    """A stretch of the text, end excluded."""
+    """A range of the text; the end is excluded."""
 
     start: int
     end: int
 
 
 class Markup(NamedTuple):
-    """What of a text is markup.
+    """The markup of a text.
 
-    ``leaves`` are the stretches that are shown, in the order of the text, each with the place of
-    its block; what lies between them is hidden, and so is each of ``hidden``. ``styles`` may lie
-    within each other.
+    ``leaves`` are the visible ranges in text order, each with the index of its block. Everything
+    between them is hidden, and so is each range of ``hidden``. ``styles`` can be nested.
     """
 
     blocks: tuple[MarkupBlock, ...]
@@ -83,9 +88,7 @@ class Markup(NamedTuple):
 
 
 def find_markup(text: str) -> Markup | None:
-    """Return the Markdown of a text; None where it has none, so that it is shown
-    exactly as typed.
-    """
+    """Return the Markdown of a text, or None if it has none and is to be shown exactly as typed."""
     if not _POSSIBLE_MARKUP.search(text):
         return None
     reader = _BlockReader(text)
@@ -105,8 +108,8 @@ def find_markup(text: str) -> Markup | None:
 
 
 def _line_ranges(text: str) -> Iterator[Range]:
-    """Yield the lines without their ends; only a line feed ends one, since other code counts lines
-    by it.
+    """Yield the lines without their ends. Only a line feed ends a line, as elsewhere in the
+    package.
     """
     start = 0
     for line in text.split("\n"):
@@ -115,7 +118,7 @@ def _line_ranges(text: str) -> Iterator[Range]:
 
 
 class _BlockReader:
-    """Finds blocks line by line, then styles within each leaf."""
+    """Finds blocks line by line, then the styles within each leaf."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -126,7 +129,7 @@ class _BlockReader:
         self._levels: list[int] = []
 
     def read_blocks(self, lines: Sequence[Range], parent: int, depth: int) -> None:
-        """Read the blocks of some lines, each without the markup of the blocks around it."""
+        """Read the blocks of lines from which the markup of enclosing blocks was removed."""
         at = 0
         paragraph: list[Range] = []
 
@@ -162,8 +165,8 @@ class _BlockReader:
         in_paragraph: bool,
         flush: Callable[[], None],
     ) -> int:
-        """Read one block other than a paragraph; returns how many lines it takes, 0 where none
-        begins here.
+        """Read one block other than a paragraph and return its number of lines, or 0 if none starts
+        here.
         """
         line = lines[at]
         words = self.text[line.start : line.end]
@@ -189,7 +192,8 @@ class _BlockReader:
             flush()
             return self._read_quote_block(lines, at, parent, depth)
         item = _ITEM.match(words)
-        # "in the year / 1990. Then" is no list
+        # In a paragraph only a 1 starts a numbered list (CommonMark): a line that begins with
+        # "1990. Then" continues the sentence.
         if item and not (in_paragraph and item[3] and item[3] != "1"):
             flush()
             return self._read_list_block(lines, at, parent, depth)
@@ -206,7 +210,7 @@ class _BlockReader:
     def _add_leaf(
         self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True
     ) -> None:
-        """Add a block of words; the line feeds between its lines are shown."""
+        """Add a block of words; the line feeds between its lines are visible."""
         place = self._add_block(tag, parent)
         shown = [
             *(Range(line.start, min(line.end + 1, len(self.text))) for line in lines[:-1]),
@@ -227,7 +231,8 @@ class _BlockReader:
     def _add_heading(self, parent: int, level: int, words: Range) -> None:
         while self._levels and self._levels[-1] >= level:
             self._levels.pop()
-        self._levels.append(level)  # no level is left out, whatever the text does
+        # The depth counts, not the text's own level, so that no heading level is skipped.
+        self._levels.append(level)
         tags: dict[int, Tag] = {3: "h3", 4: "h4", 5: "h5"}
         self._add_leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
 
@@ -240,7 +245,7 @@ class _BlockReader:
             end += 1
         info = opening[2].strip()
         inside = list(lines[at + 1 : end])
-        if info:  # the language named is words too
+        if info:  # the name of the language stays visible
             start = lines[at].start + opening.start(2) + opening[2].index(info)
             inside.insert(0, Range(start, lines[at].end))
             self.styles.append((Range(start, lines[at].end), "url"))
@@ -263,9 +268,7 @@ class _BlockReader:
         return _ITEM.match(self.text, line.start, line.end)
 
     def _read_list_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
-        """Read a list: items of one kind at one depth, with the lines that are indented
-        below each.
-        """
+        """Read a list: items of one kind at one depth, with the indented lines below each item."""
         first = self._item_at(lines[at])
         if first is None:
             return 0
@@ -294,9 +297,7 @@ class _BlockReader:
     def _item_lines(
         self, lines: Sequence[Range], at: int, item: re.Match[str]
     ) -> tuple[list[Range], int]:
-        """Return the lines of an item without marker and indentation, and how many lines of the
-        text they are.
-        """
+        """Return an item's lines without marker and indentation, and how many lines they span."""
         indent = len(item[1])
         inside = [Range(item.end(), lines[at].end)]
         end = at + 1
@@ -313,7 +314,7 @@ class _BlockReader:
             if not below and (blank or self._is_block_start(lines, end)):
                 break
             if blank:
-                # the blank line parts two paragraphs of the item
+                # The blank line separates two paragraphs of the item.
                 inside.append(Range(line.start, line.start))
             blank = False
             inside.append(
@@ -358,8 +359,8 @@ class _BlockReader:
             self._add_leaf(tag, row, [cell])
 
     def _cell_ranges(self, line: Range) -> list[Range]:
-        """Return the cells of a row without the blanks around them; a bar behind a backslash parts
-        none.
+        """Return the cells of a row without surrounding blanks. A bar after a backslash doesn't end
+        a cell.
         """
         words = self.text[line.start : line.end]
         bars = [bar.start() for bar in re.finditer(r"(?<!\\)\|", words)]
@@ -380,7 +381,7 @@ class _BlockReader:
 
 
 class _DelimiterRun:
-    """A run of stars or underscores that may open or close emphasis."""
+    """A run of stars or underscores that may open or close emphasis, as in CommonMark."""
 
     def __init__(self, char: str, start: int, end: int, *, opens: bool, closes: bool) -> None:
         self.char, self.start, self.end, self.opens, self.closes = char, start, end, opens, closes
@@ -393,7 +394,7 @@ class _DelimiterRun:
 def _find_inline_markup(
     text: str, lines: Sequence[Range]
 ) -> tuple[list[Range], list[tuple[Range, Style]]]:
-    """Return what is hidden within the lines of one leaf, and its styles."""
+    """Return the hidden ranges and the styles within the lines of one leaf."""
     words = "".join(text[line.start : line.end] for line in lines)
     places = [place for line in lines for place in range(line.start, line.end)]
 
@@ -408,9 +409,7 @@ def _find_inline_markup(
 
 
 class _InlineReader:
-    """Emphasis, code, links and escapes in the words of one leaf, by their places in
-    these words.
-    """
+    """Emphasis, code, links and escapes in the words of one leaf, as positions in these words."""
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -466,7 +465,7 @@ class _InlineReader:
         left = not after.isspace() and (_is_word_char(after) or not _is_word_char(before))
         right = not before.isspace() and (_is_word_char(before) or not _is_word_char(after))
         if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
-            left = right = False  # a product as in 5*3*2, or a name_like_this
+            left = right = False  # a product such as 5*3*2, or a name_like_this
         if char == "_":
             left, right = left and not before.isalnum(), right and not after.isalnum()
         if (left or right) and end - at <= 3:
@@ -475,7 +474,7 @@ class _InlineReader:
 
     def _read_link(self, opened: int, closed: int) -> int:
         match = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
-        # [1](2) is two notes rather than a link
+        # "[1](2)" is two notes rather than a link, because "2" has no sign of an address.
         if not match or closed == opened + 1 or not re.search(r"[/:#.]", match[1]):
             return closed + 1
         self.hidden += [Range(opened, opened + 1), Range(closed, closed + 1)]
@@ -519,21 +518,20 @@ class _InlineReader:
 
 
 def _is_word_char(char: str) -> bool:
-    """Whether a character is neither a blank nor punctuation."""
+    """Whether a character is neither a blank nor ASCII punctuation."""
     return char.isalnum() or not (char.isspace() or char.isascii())
 
 
 P = TypeVar("P", bound=Mapping[str, object])
 
 _END_KEYS = ("closes", "ends")
-"""What a piece says of its end: of the pieces it is cut into, the last one says it."""
+"""Keys that describe a piece's end. If the piece is cut, only the last part keeps them."""
 
 
 def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
-    """Cut the pieces of a text where its Markdown begins or ends, and say of each how it is shown.
+    """Cut pieces where the Markdown begins or ends, and add to each how it is shown.
 
-    A marker of a citation stays whole and is shown as typed: its characters are what the audit
-    speaks of.
+    A citation marker stays whole and is shown as typed, because the audit refers to its characters.
     """
     edges = sorted(
         {edge for span, _ in (*markup.leaves, *markup.styles) for edge in span}

@@ -1,6 +1,4 @@
-"""The metrics of finished runs: what they are called, in which unit, how rates and distributions
-read.
-"""
+"""Names, units and wording for the metrics of finished runs."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from masis.views.numbers import NOTHING, day, in_unit, percent
 
 
 class MetricSpread(NamedTuple):
-    """A metric whose distribution is shown: what it is, its unit, and what is counted in each bin.
+    """A metric shown as a distribution: its title, its unit, and what its bins count.
 
-    ``limit`` is what 95% should stay under.
+    ``limit`` is the value that 95% should stay below.
     """
 
     title: str
@@ -38,17 +36,16 @@ SPREADS: dict[Measure, MetricSpread] = {
     "tokens": MetricSpread("Tokens per audit", ""),
     "cost_usd": MetricSpread("Cost per audit", "USD"),
 }
-"""The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004, and a few
+"""The distributions of REQ-CRITIC-OBS-001 with the limits of REQ-CRITIC-NFR-001 to -004, and some
 more.
 """
 
 
 class RateWords(NamedTuple):
-    """A rate in words: its title, how to read it, what its list is called, its field of ``Rates``
-    and that of its base.
+    """The words for a rate: its title, its meaning and the title of its list.
 
-    ``each`` is what holds of one of its audits. ``machine``: it says how the audit ran, nothing
-    about the answers.
+    ``each`` completes the sentence "Each of them ...". ``field`` and ``base`` are fields of
+    ``Rates``. ``machine`` is true if the rate describes how audits ran rather than the answers.
     """
 
     title: str
@@ -80,8 +77,8 @@ RATES: dict[Rate, RateWords] = {
     ),
     "needs_review": RateWords(
         "Needs review",
-        "A person is to decide: something is wrong, or not all could be confirmed. The rest was"
-        " auto-accepted.",
+        "A person has to decide because something is wrong or not everything could be confirmed."
+        " The rest was auto-accepted.",
         "Audits that need review",
         "needs review",
         "needs_review_rate",
@@ -121,7 +118,7 @@ class RateShare(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The share with its base, as in ``31% (4 of 13)``."""
+        """The share with its base, for example ``31% (4 of 13)``."""
         return (
             NOTHING
             if self.share is None
@@ -130,16 +127,14 @@ class RateShare(NamedTuple):
 
 
 def rate_share(rates: Rates, rate: Rate) -> RateShare:
-    """Return one rate of some runs with its base: the runs for which it is known."""
+    """Return one rate with its base, which is the number of runs for which it is known."""
     words = RATES[rate]
     share, base = getattr(rates, words.field), getattr(rates, words.base)
     return RateShare(share, round((share or 0) * base), base)
 
 
 def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[dict[str, Any]]:
-    """Return one rate period by period as rows of its chart; a period in which it is not known is
-    left out.
-    """
+    """Return one rate by period as rows of its chart, without periods in which it isn't known."""
     shares = [(rates.name or "", rate_share(rates, rate)) for rates in periods]
     return [
         {"at": at, "name": period_name(period, at), "share": share.share, "audits": share.words}
@@ -154,9 +149,7 @@ TIME_MEASURES: frozenset[Measure] = frozenset(
 
 
 class SpreadView(NamedTuple):
-    """One distribution: its title, the bars and the marked values of its chart, its key numbers,
-    its limit in words.
-    """
+    """One distribution: title, bars and marks of its chart, key numbers, and its limit in words."""
 
     measure: Measure
     title: str
@@ -168,7 +161,7 @@ class SpreadView(NamedTuple):
 
 
 def spread_view(distribution: Distribution) -> SpreadView:
-    """Describe one distribution; its chart has equally wide bars."""
+    """Describe one distribution for its chart."""
     spread = SPREADS[distribution.measure]
     write = in_unit(spread.unit)
     held = (
@@ -184,7 +177,8 @@ def spread_view(distribution: Distribution) -> SpreadView:
         spread.title,
         bars(distribution, write),
         _percentile_marks(distribution),
-        f"mean {write(distribution.mean)}, median {write(distribution.p50)}, 95% up to {write(distribution.p95)}, "
+        f"mean {write(distribution.mean)}, median {write(distribution.p50)}, "
+        f"95% up to {write(distribution.p95)}, "
         f"at most {write(distribution.most)}; {distribution.count:,} measured",
         limit,
         held,
@@ -192,7 +186,7 @@ def spread_view(distribution: Distribution) -> SpreadView:
 
 
 def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
-    """Return the median and the 95th percentile, under one name where their names would overlap."""
+    """Return marks for the median and the 95th percentile, merged if their names would overlap."""
     if (
         distribution.p50 is None
         or distribution.p95 is None
@@ -210,13 +204,11 @@ def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
 
 
 COUNT_MEASURES: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
-"""Counts: a bar stands over its numbers."""
+"""Measures that are counts. Their bars are centred on whole numbers."""
 
 
 def bars(distribution: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
-    """Return the bars of a distribution; none where all values lie in one bin, which is no
-    distribution to draw.
-    """
+    """Return the bars of a distribution, all equally wide; none if all values are in one bin."""
     inner = [bin_.high for bin_ in distribution.bins if bin_.high is not None]
     if not inner:
         return []
@@ -227,7 +219,7 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
     )
     aside = 0.5 if distribution.measure in COUNT_MEASURES else 0.0
     first = inner[0] - width
-    if not aside and (distribution.least or 0.0) >= 0.0:  # no time and no share lies below zero
+    if not aside and (distribution.least or 0.0) >= 0.0:  # times and shares can't be negative
         first = max(first, 0.0)
     edges = [first, *inner, inner[-1] + width]
     return [
@@ -245,7 +237,7 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
 
 
 def bin_text(bin_: Bin, write: Callable[[float | None], str]) -> str:
-    """Say which values a bin holds."""
+    """Describe the values in a bin."""
     if bin_.low is None:
         return "any value" if bin_.high is None else f"up to {write(bin_.high)}"
     return (
@@ -260,7 +252,7 @@ def _edge_text(bound: float | None) -> str:
 
 
 def period_bounds(period: Period, first: str) -> tuple[date, date] | None:
-    """Return the first day of a period and the day after its last; None for what is no day."""
+    """Return a period's first day and the day after its last; None if ``first`` isn't a date."""
     try:
         begins = date.fromisoformat(first)
         if period == "month":

@@ -1,4 +1,4 @@
-"""The scores of a run across its iterations, and how each came about, as tables."""
+"""Build tables of a run's scores across its iterations, and of how each score came about."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ WEIGHTS = {
 
 
 class ScoreCell(NamedTuple):
-    """A score in one iteration, with its change since the one before and the rules that bent it, in
-    a word each.
+    """A score in one iteration, its change since the previous one, and a word for each rule applied
+    to it.
     """
 
     value: float | None
@@ -35,14 +35,14 @@ class ScoreCell(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The score and its change, as in ``0.85 ▲ 0.10``."""
+        """The score and its change, for example ``0.85 ▲ 0.10``."""
         return " ".join(
             [score_text(self.value), *([change_text(self.delta)] if self.delta else [])]
         )
 
     @property
     def markdown(self) -> str:
-        """The same in colour, with the rules."""
+        """The score and its change in colour, with the rules as badges."""
         change = (
             [f":{'green' if self.delta > 0 else 'red'}[{change_text(self.delta)}]"]
             if self.delta
@@ -58,9 +58,7 @@ class ScoreCell(NamedTuple):
 
 
 class ScoreOrigin(NamedTuple):
-    """How one score came about: ``steps`` are sums a person can follow, ``measurements`` what went
-    into it.
-    """
+    """How one score came about: ``steps`` for people to follow, and its ``measurements``."""
 
     word: Word
     value: float | None
@@ -69,12 +67,12 @@ class ScoreOrigin(NamedTuple):
 
 
 def change_text(delta: float) -> str:
-    """Write how far a score rose or fell: ``▲ 0.10``."""
+    """Format a change of a score, for example ``▲ 0.10``."""
     return f"{'▲' if delta > 0 else '▼'} {abs(delta):.2f}"
 
 
 def values(iteration: Iteration) -> dict[str, float | None]:
-    """Return every score of an iteration by name; None is unscored."""
+    """Return every score of an iteration by name; None means unscored."""
     judged = iteration.evaluation
     return {
         **{name: getattr(judged, name) if judged else None for name in JUDGED},
@@ -84,7 +82,7 @@ def values(iteration: Iteration) -> dict[str, float | None]:
 
 
 def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
-    """Return every score of a run, by name, iteration by iteration."""
+    """Return every score of a run by name, one cell per iteration."""
     by_iteration = [
         (iteration, values(iteration), _scores_by_name(iteration)) for iteration in run.iterations
     ]
@@ -102,7 +100,7 @@ def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
 
 
 def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.DataFrame:
-    """Return the scores of a run: a score a row, an iteration a column."""
+    """Return the scores of a run as a table with a row per score and a column per iteration."""
     titles = [
         f"Iteration {iteration.iteration_number}{', suggested' if at and at == run.best else ''}"
         for at, iteration in enumerate(run.iterations)
@@ -123,9 +121,7 @@ def _scores_by_name(iteration: Iteration) -> dict[str, Score]:
 
 
 def changing_rules(iteration: Iteration) -> list[str]:
-    """Return the rules that changed a score of an iteration, each with the score before and after
-    it.
-    """
+    """Return the rules that changed a score of an iteration, with the score before and after."""
     return [
         f"{SCORE[name].text if name in SCORE else name.replace('_', ' ')}: "
         f"{score_text(rule.before)} → {score_text(rule.after)}, {rule.why}"
@@ -135,8 +131,8 @@ def changing_rules(iteration: Iteration) -> list[str]:
 
 
 def _rule_texts(name: str, iteration: Iteration, score: Score | None) -> list[str]:
-    """Return the rules that changed a score, and how far samples lie apart, as short as a table
-    cell needs.
+    """Return the rules that changed a score and the spread of its samples, as short texts for a
+    table cell.
     """
     if name == "quality_score":
         factor = iteration.citation_audit.penalty_factor
@@ -181,7 +177,7 @@ def score_origins(run: Run, index: int) -> list[ScoreOrigin]:
 
 
 def origin_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
-    """Return how scores came about, as Markdown cells."""
+    """Return a table of how scores came about, with Markdown cells."""
     rows = [
         [
             f"**{origin.word.text}** {escape_markdown(origin.word.meaning)}",
@@ -194,7 +190,7 @@ def origin_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
 
 
 def measured_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
-    """Return the quantities that went into scores, as Markdown cells."""
+    """Return a table of the measurements behind scores, with Markdown cells."""
     rows = [
         [
             origin.word.text,
@@ -210,7 +206,7 @@ def measured_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
 
 
 def _sample_texts(score: Score | None) -> list[str]:
-    """Return the score of each sample, where a judge was asked several times."""
+    """Return a line with the score of each sample if a judge was asked several times."""
     if score is None or not score.samples:
         return []
     scores = ", ".join(score_text(value) for value in score.samples)
@@ -246,8 +242,8 @@ def _quality_steps(iteration: Iteration) -> list[str]:
         return [f"The critic's score {score_text(critic_score)}; no citation costs it anything."]
     return [
         (
-            f"The critic's score {score_text(critic_score)} × {factor:g} {_penalty_text(iteration)} ="
-            f" {score_text(value)}"
+            f"The critic's score {score_text(critic_score)} × {factor:g}"
+            f" {_penalty_text(iteration)} = {score_text(value)}"
         )
     ]
 

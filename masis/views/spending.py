@@ -1,4 +1,4 @@
-"""What calls to models took, in words: tokens, how many of them from a cache, dollars. Pure."""
+"""Describe what calls to models used: tokens, how many came from a cache, and dollars. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from masis.views.words import model_words
 
 
 def usage_text(usage: Usage) -> str:
-    """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.12``."""
+    """Describe the usage of calls, for example ``12 calls, 34,120 tokens (40% from a cache),
+    $0.12``.
+    """
     words = []
     if usage.calls or not (usage.cached_calls or usage.replayed_calls):
         words += [count_noun(usage.calls, "call"), _token_text(usage)]
@@ -28,9 +30,7 @@ def usage_text(usage: Usage) -> str:
 
 
 def unpaid_replies(usage: Usage) -> list[str]:
-    """Say what was answered without a model, which took no tokens: from the cache, from recorded
-    replies.
-    """
+    """Describe replies that used no tokens because they came from the cache or a recording."""
     from_cache = f"{count_noun(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
     return [
         *([from_cache] if usage.cached_calls else []),
@@ -53,7 +53,7 @@ def _token_text(usage: Usage) -> str:
 
 
 def spent_so_far(events: Iterable[Event]) -> str:
-    """Return what the calls of a run under way have taken; "" where none has ended."""
+    """Describe the calls of a running audit; "" if none has ended."""
     calls = [event.data for event in events if event.kind == "call_finished"]
     if not calls:
         return ""
@@ -66,7 +66,7 @@ def spent_so_far(events: Iterable[Event]) -> str:
 
 
 def spent_by_role(run: Run) -> list[str]:
-    """Return what each role took, the whole run first; empty where no model was asked."""
+    """Describe the usage of the whole run and then of each role; empty if no model was called."""
     if not run.calls:
         return []
     roles = [
@@ -76,13 +76,14 @@ def spent_by_role(run: Run) -> list[str]:
 
 
 def escalation_text(escalation: Escalation) -> str:
-    """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3
-    (1 call).``
+    """Describe how two verifiers in a row shared the claims.
+
+    Example: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3 (1 call).``
     """
     whole = escalation.settled + escalation.escalated
     words = f"The offline checks settled {escalation.settled:,} of {count_noun(whole, 'claim')}"
     if not escalation.escalated:
-        words += f"; {model_words(escalation.second)} was not asked."
+        words += f"; {model_words(escalation.second)} wasn't called."
     else:
         calls = f" ({count_noun(escalation.calls, 'call')})" if escalation.calls else ""
         words += (

@@ -1,6 +1,4 @@
-"""What a reader must know about a run as a whole: what was chosen and why, why it stopped, what
-went wrong. Pure.
-"""
+"""Describe a run as a whole: the chosen answer and why, why it ended, and what went wrong. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ MOST_WARNINGS = 12
 
 
 class StoryRow(NamedTuple):
-    """One thing to say: what it is about, the lines, how it feels ("" or "warning")."""
+    """One row of the story: a title, its lines, and a tone ("" or "warning")."""
 
     title: str
     lines: list[str]
@@ -29,9 +27,9 @@ class StoryRow(NamedTuple):
 
 
 def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
-    """Return what happened in a run; the critic's words are those on iteration ``shown`` (from 0).
+    """Return the story of a run, with the critic's words on iteration ``shown`` (from 0).
 
-    ``exam`` is the line that says whether those who judged have passed the exam.
+    ``exam`` is the line that says whether the judging models passed the exam.
     """
     critique = run.iterations[shown].critique
     reasoning = (
@@ -64,7 +62,7 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
 
 
 def verifier_files(run: Run) -> list[str]:
-    """Say which model files judged on this machine, under which licence, and where they lie."""
+    """Say which model files judged on this machine, with licence and digest."""
     return [
         f"{model.file} ({model.licence or 'licence not stated'}, sha256 {model.sha256[:12]})"
         for model in run.versions.local_models
@@ -72,7 +70,7 @@ def verifier_files(run: Run) -> list[str]:
 
 
 def earlier_rule_text(run: Run) -> str:
-    """Say that an earlier rule judged this run, and how the current one is applied."""
+    """Say that an earlier acceptance rule judged this run, and how to apply the current one."""
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
         f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}."
@@ -104,11 +102,9 @@ CHECKS = {
 
 
 def checks_passed(run: Run) -> list[str]:
-    """List the checks behind an auto-acceptance, each with what it found: what was checked, and
-    nothing beyond it.
+    """List the checks behind an auto-acceptance with their results.
 
-    Where a guarantee waived reasons, the checks that gave them did not pass: the last line names
-    the reasons instead.
+    Checks whose reasons a guarantee waived did not pass; the last line names these reasons instead.
     """
     details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
     if "ending" in details:
@@ -121,7 +117,7 @@ def checks_passed(run: Run) -> list[str]:
 
 
 def review_messages(run: Run) -> list[str]:
-    """List why a person should look: first what is wrong, then what could not be certified."""
+    """List the reasons for review: first what is wrong, then what couldn't be certified."""
     return [
         reason.message
         for reason in sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
@@ -129,19 +125,17 @@ def review_messages(run: Run) -> list[str]:
 
 
 def failure_message(run: Run) -> str:
-    """Return what an audit that ended with an error reports of it, in its technical words; "" for
-    others.
-    """
+    """Return the technical message of an audit that ended with an error, or "" for other audits."""
     failed = any(reason.code == "error" for reason in run.review_reasons)
     return run.warnings[-1].message if failed and run.warnings else ""
 
 
 def no_issues_text(iteration: Iteration) -> str:
-    """Say what it means that an iteration has no issues: only what was checked counts."""
+    """Explain an iteration without issues, claiming no more than was checked."""
     if iteration.critique.unscored is not None and iteration.claims:
         return (
-            "No issues were found, but the critique has no result: what it would have raised is not"
-            " known."
+            "No issues were found, but the critique has no result, so it is unknown what it would"
+            " have raised."
         )
     if all(
         check.verdict in ("unverifiable", "unscored") and check.support is None
@@ -196,7 +190,7 @@ def final_answer_text(run: Run) -> str:
 
 
 def end_text(run: Run) -> str:
-    """Say why the loop went no further; after a single iteration, why nothing was revised."""
+    """Say why the loop ended; after a single iteration, why nothing was revised."""
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
             "After 1 iteration: the checks found no issue of severity high or critical, so nothing"
@@ -217,7 +211,7 @@ def end_text(run: Run) -> str:
 
 
 def may_revise_anyway(run: Run) -> bool:
-    """Return whether no revision was asked for, so that one still can be."""
+    """Whether no revision was requested, so that a person can still ask for one."""
     return len(run.iterations) == 1 and run.termination_reason in ("no_issues", "max_iterations")
 
 

@@ -277,7 +277,7 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
         "",
     )
     # whether it was asked for is not known
-    assert issue["reason"] == "The evidence also says it; the answer does not."
+    assert issue["reason"] == "The evidence also says it, but the answer doesn't."
     assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
     assert issue["insert_says"] == "The Ministry of Works surveys the bridge in full"
     last = [

@@ -223,7 +223,7 @@ def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
         (REJECTED, "Rejected", "the original answer"),
         (FINAL, "Overridden by adjudication", "the original answer, corrected"),
         (UNDO, "Undone", "“Rejected” by Ada, entry 1"),
-        (entry(3), "Redacted", "what was written here was removed"),
+        (entry(3), "Redacted", "its text was removed"),
         (entry(4, kind="redaction", extra={"redacts": "e1"}), "Redaction", "the text of entry 1"),
         (entry(5, kind="tag", tags=("urgent", "drug")), "Tagged", "urgent, drug"),
         (entry(6, kind="policy_accept"), "Auto-accepted", "“Rejected” by Ada, entry 1"),
