@@ -521,7 +521,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
         opened(name) for name in ("queue", "metrics", "decisions", "datasets")
     )
     for app in (queue, metrics, log, opened("overview")):
-        assert "What audits found is hidden from you" in texts(app)
+        assert "policy hides audit results from you" in texts(app)
     assert not open_page("metrics", drawer).multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
     assert (

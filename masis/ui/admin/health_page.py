@@ -1,6 +1,4 @@
-"""Health: which checks pass, what to do about those that fail, and, on request, whether the models
-answer.
-"""
+"""The health page: the results of all checks with hints, and a test of the models on request."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ _TESTED_KEY = "models-tested"
 
 
 def show_health(workbench: Workbench) -> None:
-    """Draw the page of health."""
+    """Draw the health page."""
     st.title("Health")
     checked = _report_to_show(workbench)
     if checked is None:
@@ -83,12 +81,12 @@ def show_health(workbench: Workbench) -> None:
 
 
 LARGE_FILE_BYTES = 100_000_000
-"""Size of the file from which on a check, which reads all of it, waits until somebody asks."""
+"""File size from which a check, which reads the whole file, only runs on request."""
 
 
 def _report_to_show(workbench: Workbench) -> TimedReport | None:
-    """Return the report to show: a new one, or for a large file the last one; None where nobody has
-    asked yet.
+    """Return the report to show: a new one, or the last one for a large file; None if there is none
+    yet.
     """
     large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_FILE_BYTES
     last = REPORTS.latest() if large else None
@@ -96,24 +94,22 @@ def _report_to_show(workbench: Workbench) -> TimedReport | None:
         with st.spinner("Checking"):
             return last or REPORTS.current()
     st.markdown(
-        "The database is checked once an hour, and no check has ended yet. A check reads the whole"
-        " file, which takes minutes where it is large."
+        "The database is checked once an hour, and no check has finished yet. A check reads the"
+        " whole file, which takes minutes if it is large."
     )
     st.button("Check now", icon=":material/health_and_safety:", on_click=_check_again)
     return None
 
 
 _TEST_HELP = (
-    "Sends each language model that fills a role a one-word request, which may cost a fraction of a"
-    " cent."
+    "Sends a one-word request to each language model in use, which may cost a fraction of a cent."
 )
 
 
 def health_frame(items: Iterable[HealthItem]) -> pd.DataFrame:
-    """Return checks as Markdown cells: the result, what was found, and what to do where a check
-    failed.
+    """Return the checks as a table of Markdown cells with result, details and hints.
 
-    They stand by area, failed checks first in each; what belongs to none comes last.
+    They are grouped by area, with failed checks first. Checks without an area are last.
     """
     names = [name for group in GROUPS.values() for name in group]
     area = {name: title for title, group in GROUPS.items() for name in group}
@@ -160,10 +156,10 @@ def _test_models(workbench: Workbench) -> None:
 
 
 def health_notice(workbench: Workbench) -> None:
-    """Name what the last health check found wrong and link to its page, above every page.
+    """Show above every page which checks failed, with a link to the health page.
 
-    Its container is always there: without it every element of the page would move up, and what is
-    being typed with it.
+    Its container always exists. Otherwise all elements of the page would move when it appears, and
+    Streamlit would rebuild the fields in which the user is typing.
     """
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
@@ -178,12 +174,10 @@ def health_notice(workbench: Workbench) -> None:
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")
 
 
-# --- reassessment
-# ------------------------------------------------------------------------------------------------
+# --- Reassessment
 
 MOST_REASSESSED_HERE = 2_000
-"""Cases reassessed on the page, some ten seconds; for more there is the command, which can be
-interrupted.
+"""Most cases reassessed on the page, which takes about ten seconds. The command can be interrupted.
 """
 
 _REASSESSMENT_KEY = "reassessed"
@@ -191,25 +185,28 @@ _REASSESSMENT_KEY = "reassessed"
 
 def show_reassessment(workbench: Workbench) -> None:
     """Draw how many audits an earlier rule judged, what the current rule would change, and the
-    button that does it.
+    button.
     """
     st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
     reassessment: Reassessment | None = st.session_state.get(_REASSESSMENT_KEY)
     if not waiting and not (reassessment and reassessment.applied):
         st.markdown(
-            f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person"
-            " decided on."
+            f"The current acceptance rule ({RULE_VERSION}) has judged every audit that people"
+            " haven't decided."
         )
         return
     if waiting:
         st.markdown(
-            f"An earlier acceptance rule judged {count_noun(waiting, 'audit')}. Their decisions stand."
-            f" Reassessing applies rule {RULE_VERSION} to the stored iterations; nothing is audited"
-            " again, and what people decided stays."
+            f"An earlier acceptance rule judged {count_noun(waiting, 'audit')}. Its results remain"
+            f" in force. Reassessing applies rule {RULE_VERSION} to the stored iterations. It"
+            " audits nothing again and doesn't change people's decisions."
         )
     if waiting > MOST_REASSESSED_HERE:
-        st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
+        st.markdown(
+            "That's too many for this page. Use the command line:"
+            f" {command_markdown('masis db reassess')}."
+        )
         return
     if reassessment is not None:
         lines = [*in_words(reassessment)]
