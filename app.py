@@ -1,4 +1,4 @@
-"""The frame of the workbench: navigation, who is at work, what every page has in common."""
+"""The frame of the workbench: navigation, the reviewer, and everything that all pages share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from masis.ui.admin.health_page import health_notice
 from masis.ui.shell.address import value
 from masis.ui.shell.frame import (
     PAGE_ICON,
+    add_styles,
     crash_page,
     database_errors,
     demo_notice,
-    styles,
     tab_title,
 )
 from masis.ui.shell.keys import page_keys
@@ -28,7 +28,7 @@ let_callbacks_finish()
 break_long_marks()
 
 st.set_page_config(page_title="MASIS Workbench", page_icon=PAGE_ICON, layout="wide")
-styles()
+add_styles()
 
 page = st.navigation(
     [

@@ -27,7 +27,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Actor, Workbench, app_root
 from masis.ui.shell import served_database
-from masis.ui.shell.serve import import_heavy
+from masis.ui.shell.serve import import_slow_modules
 
 ADA = Actor(name="Ada")
 STATES = {
@@ -133,7 +133,7 @@ def main() -> None:
         served_database._served[:] = [path]
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=300)
         app.run()
-        import_heavy()
+        import_slow_modules()
         app.switch_page("pages/trust.py")
         for name in ("first", "again", "again"):
             clock, own = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""Runs of a case: its history, and two of them side by side."""
+"""The runs of a case: its history, and a comparison of two runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dataset versions: data sets frozen under a name, what is in them, what two differ in."""
+"""Dataset versions: data sets frozen under a name, their contents, and a comparison of two."""
 
 from __future__ import annotations
 

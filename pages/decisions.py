@@ -1,4 +1,4 @@
-"""The decision log: who decided what, when and why."""
+"""The decision log, with reviewer, time and reason of every decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health: what is in order, what is not, and what to do about it."""
+"""Health: the results of all checks, with hints for those that failed."""
 
 from __future__ import annotations
 

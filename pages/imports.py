@@ -1,4 +1,4 @@
-"""A file of cases brought in, or the import that the address names, watched as it goes."""
+"""Import a file of cases, or follow the import that the address names."""
 
 from __future__ import annotations
 

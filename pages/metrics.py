@@ -1,4 +1,4 @@
-"""Metrics: what the audits came to, by period and by model."""
+"""Metrics: the results of audits by period and by model."""
 
 from __future__ import annotations
 

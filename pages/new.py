@@ -1,4 +1,4 @@
-"""A new audit, or the one the address names, watched as it goes."""
+"""Start a new audit, or follow the one that the address names."""
 
 from __future__ import annotations
 

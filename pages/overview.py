@@ -1,5 +1,5 @@
-"""The overview: what is here, what waits, where to begin. An old address of a case goes on to its
-desk.
+"""The overview: contents, waiting work and first steps. Old addresses of a case redirect to its
+page.
 """
 
 from __future__ import annotations

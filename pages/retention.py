@@ -1,4 +1,4 @@
-"""Retention: what is past its time, removing it, and what was removed."""
+"""Retention: records past their retention period, their removal, and earlier removals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The review desk: the case named in the address, or the way to one."""
+"""The review page: the case in the address, or a way to choose one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence critic: questions screened round by round, or the screening the address names."""
+"""The evidence critic: screen a question round by round, or open an earlier screening."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: every value and where it comes from, and the database file."""
+"""Settings: every value with its source, and the database file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The team: progress, adjudication, giving out cases, policy and rubric."""
+"""The team: progress, adjudication, assignment, policy and rubric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trust: how far the automatic audit may be relied on."""
+"""Trust: how far you can rely on the automatic audit."""
 
 from __future__ import annotations
 

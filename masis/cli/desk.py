@@ -29,7 +29,7 @@ from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
-from masis.views.story import asks_for_a_person, what_failed
+from masis.views.story import failure_message, review_messages
 from masis.views.words import (
     REASONING,
     REASONING_SHOWN,
@@ -114,9 +114,9 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     if view.run is not None and not view.machine_hidden:
         worst = headline(view.run)
         yield from ("", worst.text, *([worst.others] if worst.others else ()))
-        if reasons := asks_for_a_person(view.run):
+        if reasons := review_messages(view.run):
             yield from ("", "Why a person should look", *(f"  {reason}" for reason in reasons))
-            if failed := what_failed(view.run):
+            if failed := failure_message(view.run):
                 yield f"    {failed}"
     yield from ("", "Question", f"  {view.case.query}", "")
     none = unanswered_words(view.case) or "There is none: an audit drafts one."

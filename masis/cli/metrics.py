@@ -23,7 +23,7 @@ from masis.services.trust.service import PeopleReport, TrustFilter
 from masis.services.trust.summary import SIMULATED, figure_text, short_answers
 from masis.settings import Role
 from masis.trust.machine import MachineComparison
-from masis.views.metrics import RATES, SPREADS, period_name, share_of
+from masis.views.metrics import RATES, SPREADS, period_name, rate_share
 from masis.views.numbers import dollars, duration, in_unit
 from masis.views.words import model_words
 
@@ -160,7 +160,7 @@ def _rates_row(name: str, rates: Rates) -> list[str]:
     return [
         name,
         f"{rates.runs:,}",
-        *(share_of(rates, rate).percent for rate in RATES),
+        *(rate_share(rates, rate).percent for rate in RATES),
         duration(rates.critique_latency_ms),
         f"{rates.input_tokens + rates.output_tokens:,}",
         dollars(rates.cost_usd),

@@ -1,6 +1,4 @@
-"""The jobs of this server, and how a page shows one that is under way: drawn again and again until
-it is over.
-"""
+"""The jobs of this server, and redrawing a page while a job is running."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
 from masis.views.markdown import escape_markdown
 
-LOOK_EVERY_S = 0.5
+REDRAW_EVERY_S = 0.5
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda jobs: jobs.close())
@@ -33,19 +31,19 @@ def served_jobs() -> Jobs:
     return _jobs_on(str(served_database()))
 
 
-@st.fragment(run_every=LOOK_EVERY_S)
+@st.fragment(run_every=REDRAW_EVERY_S)
 def show_live(draw: Callable[..., bool], *args: Any) -> None:
-    """Draw a job under way, again and again.
+    """Draw a running job repeatedly.
 
-    ``draw`` is called with ``args`` and returns False, before it draws anything, once the job is
-    over: then the whole page is drawn anew.
+    ``draw`` is called with ``args``. Once the job has ended it must return False without drawing
+    anything; then the whole page is drawn again.
     """
     if not draw(*args):
         st.rerun()
 
 
-def waits_for(what: str, job_id: str, running: bool) -> str:
-    """Say what a job under way waits for: others ahead of it, or a worker; "" where it runs."""
+def waiting_text(what: str, job_id: str, running: bool) -> str:
+    """Say what a job waits for: other jobs ahead of it, or a worker; "" if it is running."""
     if ahead := served_jobs().count_ahead(job_id):
         return f"{count_noun(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."
     return "" if running else "Waiting for a worker to start it."
@@ -54,9 +52,9 @@ def waits_for(what: str, job_id: str, running: bool) -> str:
 def show_stop(
     what: str, parts: str, *, stopping: bool, on_click: Callable[[], None], label: str = "Stop"
 ) -> None:
-    """Draw the button that stops a job which this address leads back to, and what that means.
+    """Draw the button that stops a job, with an explanation.
 
-    ``what`` it is (``audit``), and which ``parts`` (``steps``) are stored when it stops.
+    ``what`` names the job (``audit``), and ``parts`` its parts (``steps``) that stay stored.
     """
     stop, says = st.columns([2, 7], vertical_alignment="center")
     stop.button(
@@ -71,8 +69,8 @@ def show_stop(
         f"It is about to stop; finished {parts} are stored."
         if stopping
         else (
-            f"You can leave this page or close it: the {what} goes on, and this address leads back"
-            " to it."
+            f"You can leave or close this page. The {what} continues, and this address shows it"
+            " again."
         )
     )
 
@@ -86,15 +84,15 @@ def draw_task(
     takes: Permission = "audit",
     stopped: str = "What has arrived so far is stored.",
 ) -> bool:
-    """Draw how far work on a thread has come, for ``show_live``; returns whether it is under way.
+    """Draw the progress of a background task for ``show_live``, and return whether it is running.
 
     Args:
-        find: Returns the task; None where there is none.
-        what: What the button under ``key`` stops: ``import``.
+        find: Returns the task, or None if there is none.
+        what: What the button under ``key`` stops, for example ``import``.
         key: Key of the button.
-        says: What a person may do meanwhile.
-        takes: The permission that stopping it takes.
-        stopped: What becomes of what is done by then, if it is stopped.
+        says: What the user may do in the meantime.
+        takes: The permission needed to stop it.
+        stopped: What happens to finished work if it is stopped.
 
     """
     task = find()

@@ -1,5 +1,5 @@
-"""An abstract opened, as plain data: its text with the words its grade rests on, every field with
-its reason. Pure.
+"""The data of an opened abstract: its text with the words behind its grade, and the reason for each
+field. Pure.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ MOST_AUTHORS = 3
 
 
 class AbstractPiece(TypedDict):
-    """A stretch of a text and the fields whose reasons rest on it."""
+    """A span of a text, and the fields whose reasons are based on it."""
 
     text: str
     fields: list[GradeField]
 
 
 class ReasonData(TypedDict):
-    """A field of the grade with its value, its reason and how many words it rests on."""
+    """A field of the grade with its value, its reason, and the number of passages behind it."""
 
     field: GradeField
     label: LabelData
@@ -35,7 +35,7 @@ class ReasonData(TypedDict):
 
 
 class GradeFigure(TypedDict):
-    """A score of the grade, and what a person must know to read it."""
+    """A score of the grade with a note on how to read it."""
 
     name: str
     value: float | None
@@ -43,7 +43,7 @@ class GradeFigure(TypedDict):
 
 
 class OpinionRow(TypedDict):
-    """What one grader of several said."""
+    """The opinion of one of several graders."""
 
     by: str
     relevance: float | None
@@ -54,9 +54,7 @@ class OpinionRow(TypedDict):
 
 
 class AbstractData(TypedDict):
-    """An abstract opened: its text with the words the grade rests on, every field with
-    its reason.
-    """
+    """An opened abstract: its text with the words behind the grade, and a reason for each field."""
 
     id: str
     title: list[AbstractPiece]
@@ -73,22 +71,22 @@ class AbstractData(TypedDict):
 
 
 def facts(abstract: Abstract) -> list[str]:
-    """Who, where, when, in a few words each."""
+    """Return authors, journal and year, briefly."""
     authors = ", ".join(abstract.authors[:MOST_AUTHORS])
     if len(abstract.authors) > MOST_AUTHORS:
         authors += " et al."
-    found = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
-    return [each for each in found if each]
+    parts = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
+    return [each for each in parts if each]
 
 
 def identifiers(abstract: Abstract) -> list[str]:
-    """Return the ids of the abstract elsewhere, and a note where it was written for the demo."""
+    """Return the abstract's external ids, and a note if it was written for the demo."""
     named = (("DOI", abstract.doi), ("PMID", abstract.pmid))
-    found = [f"{name} {value}" for name, value in named if value]
+    names = [f"{name} {value}" for name, value in named if value]
     return (
-        [*found, "written for the demo"]
+        [*names, "written for the demo"]
         if (abstract.model_extra or {}).get("written_for_demo")
-        else found
+        else names
     )
 
 
@@ -99,8 +97,9 @@ def abstract_data(
     machine: Grade | None = None,
     overrides: Mapping[OverrideField, Override] | None = None,
 ) -> AbstractData:
-    """Return an abstract opened. ``machine`` is the grade before any override, ``overrides`` those
-    in force by field.
+    """Return the data of an opened abstract.
+
+    ``machine`` is the grade before any override; ``overrides`` are the active ones by field.
     """
     return {
         "id": abstract.id,
@@ -111,7 +110,7 @@ def abstract_data(
         "rule": rule_text(grade),
         "reasons": [_reason_data(grade, field, machine, overrides or {}) for field in FIELD],
         "scores": _grade_figures(grade),
-        "opinions": [_opinion(each) for each in grade.opinions],
+        "opinions": [_opinion(opinion) for opinion in grade.opinions],
         "agreement": grade.agreement,
         "by": " ".join(
             part for part in (model_words(grade.judged_by.model), grade.judged_by.version) if part
@@ -137,7 +136,7 @@ def _field_spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
 
 
 def pieces(text: str, spans: Sequence[_Span]) -> list[AbstractPiece]:
-    """Return the text cut wherever a span begins or ends; the pieces joined are the text."""
+    """Return the text cut at the edges of spans. Joining the pieces restores the text."""
     inside = [
         span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)
     ]
@@ -164,7 +163,7 @@ def _reason_data(
     reason = grade.reasons.get(field)
     override = overrides.get(field)
     before = getattr(machine, field) if machine is not None else None
-    # what follows from a person's word is another value too: a corrected item moves the methodology
+    # An override also changes derived values: a corrected item changes the methodology score.
     changed = override is not None or (machine is not None and before != getattr(grade, field))
     return {
         "field": field,

@@ -1,10 +1,10 @@
-"""What the answer view shows, as plain data: the answer cut into marked pieces, the issues, the
+"""Build the data of the answer view: the answer cut into marked pieces, the issues and the
 evidence.
 
-Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code
-points, JavaScript as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never
-as offsets. Nothing is judged here: references were resolved by
-``masis/audit/markers/resolution.py``, claims checked by the verifier.
+Pure: a case and one iteration of a run go in, JSON-ready values come out. Python counts characters
+as code points and JavaScript as UTF-16 units, so texts are cut here (``marks.py``) and sent as
+pieces, never as offsets. This module makes no judgements: ``masis/audit/citations/resolution.py``
+resolved the references and the verifier checked the claims.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity, raised_issues
+from masis.views.headline import gravity_key, raised_issues
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
     AnswerPiece,
@@ -35,13 +35,13 @@ from masis.views.marks import (
     reference_marks,
 )
 from masis.views.markup import MarkupBlock, find_markup, with_markup
-from masis.views.story import nothing_found
+from masis.views.story import no_issues_text
 from masis.views.verdicts import (
     WITHOUT_PASSAGE,
     ClaimData,
     ReferenceData,
-    claims,
-    references,
+    claims_data,
+    references_data,
     target_key,
 )
 from masis.views.words import (
@@ -59,20 +59,21 @@ from masis.views.words import (
 )
 
 EVIDENCE_SHOWN = 200
-"""Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
+"""Chunks drawn at once. If there are more, those that are cited or bear on a claim are drawn first.
+"""
 
 ISSUES_SHOWN = 300
-"""Issues the browser is given; the most severe ones where there are more."""
+"""Issues sent to the browser. If there are more, the most severe ones are sent."""
 
 SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
-"""Characters of an issue's words; the answer beside it has the rest."""
+"""Longest text of an issue in characters; the full text is in the answer beside it."""
 
 REASON_SHOWN = {
-    # not always asked for, as the issue says
-    "missing_information": "The evidence also says it; the answer does not.",
+    # The issue itself says that the question asks for it, which isn't always true.
+    "missing_information": "The evidence also says it, but the answer doesn't.",
 }
-"""The reason that people are shown in place of an issue's own, by its rule."""
+"""Reasons shown to people in place of the issue's own reason, by rule."""
 
 UNCITED = "uncited_sentence"
 
@@ -88,8 +89,9 @@ CLAIM_RULES = {
 
 
 class RaisedData(TypedDict):
-    """What one check or the critic says of a fault; ``restates``: a check that is named first gives
-    its own reason.
+    """What one check or the critic says about an issue.
+
+    ``restates`` is true for the critic's text if a check listed first gives its own reason.
     """
 
     label: LabelData
@@ -101,15 +103,14 @@ class RaisedData(TypedDict):
 
 
 class IssueData(RaisedData):
-    """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised
-    about its words.
+    """One numbered issue. Number 1 is the issue in the headline.
 
-    ``quote`` are the words it is about, where no other text has them. ``insert`` is what a
-    correction adds for a missing point, behind the sentence ``after`` where there is one;
-    ``insert_says`` is the same without its markers. ``claim`` is then less than zero, and
-    ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names the row of an
-    uncited sentence among the labels of the form. ``reference`` is what is wrong with a citation,
-    where the fault is about one: a finding as ``Piece.reference`` has it.
+    ``also`` holds everything else raised about the same words. ``quote`` is the text concerned, if
+    no other field contains it. ``insert`` is the text to add for a missing point, to be placed
+    after the sentence ``after`` if there is one; ``insert_says`` is the same text without citation
+    markers. ``claim`` is then negative, and ``EvidencePiece.claims`` contains it where the evidence
+    states the point. ``target`` is the row of an uncited sentence among the labels of the form.
+    ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
     """
 
     number: int
@@ -127,16 +128,14 @@ class IssueData(RaisedData):
 
 
 class FixedIssue(TypedDict):
-    """An issue of the iteration before that is gone."""
+    """An issue of the previous iteration that no longer exists."""
 
     label: LabelData
     description: str
 
 
 class AnswerDifference(TypedDict):
-    """The answer of one iteration against that of another, word by word; numbers count iterations
-    from 1.
-    """
+    """The word-by-word difference between the answers of two iterations, numbered from 1."""
 
     left: int
     right: int
@@ -146,8 +145,9 @@ class AnswerDifference(TypedDict):
 
 
 class EvidenceCard(TypedDict):
-    """One chunk of evidence, cut where claims bear on it; ``source_against`` are those that its
-    source contradicts.
+    """One chunk of evidence, cut at the passages that bear on claims.
+
+    ``source_against`` lists the claims that the chunk's source contradicts.
     """
 
     id: str
@@ -169,7 +169,7 @@ class ChangeData(TypedDict):
 
 
 class LegendEntry(TypedDict):
-    """One kind of mark, how often it occurs in this answer, and the name its style goes by."""
+    """One kind of mark, with its CSS name and how often it occurs in this answer."""
 
     mark: str
     label: LabelData
@@ -177,8 +177,9 @@ class LegendEntry(TypedDict):
 
 
 class ShownAnswer(TypedDict):
-    """The answer that a page shows: a decision carries this back, and is refused where it is about
-    another one.
+    """Identifies the answer that a page shows.
+
+    A decision sends it back and is refused if it concerns a different answer.
     """
 
     place: str
@@ -186,8 +187,8 @@ class ShownAnswer(TypedDict):
 
 
 def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
-    """Return which answer a page shows for iteration ``index`` (from 0) of ``run``, or of an
-    unaudited case.
+    """Identify the answer shown for iteration ``index`` (from 0) of ``run``, or for an unaudited
+    case.
     """
     text = run.iterations[index].answer if run else case.answer or ""
     place = f"{case.id}/{run.id}/{index + 1}" if run else case.id
@@ -197,8 +198,8 @@ def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
 class AnswerViewData(TypedDict):
     """Everything the answer view draws.
 
-    ``no_answer`` is said where ``pieces`` is empty. ``corrected`` is the answer of an override that
-    stands, in pieces.
+    ``no_answer`` is the message shown if ``pieces`` is empty. ``corrected`` is the corrected answer
+    of an active override, in pieces.
     """
 
     version: str
@@ -227,12 +228,10 @@ class AnswerViewData(TypedDict):
 def unaudited_answer_view(
     case: Case, version: str, *, shown: int = EVIDENCE_SHOWN
 ) -> AnswerViewData:
-    """Return the answer view of a case without an audit: plain answer and evidence, ``shown``
-    chunks of it.
-    """
+    """Return the view of an unaudited case: the plain answer and the first ``shown`` chunks."""
     plain: list[AnswerPiece] = [{"text": case.answer}] if case.answer else []
     cards = [_evidence_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
-    return _view(
+    return _view_without_issues(
         case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False
     )
 
@@ -240,11 +239,15 @@ def unaudited_answer_view(
 def answer_view(
     case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN
 ) -> AnswerViewData:
-    """Return the answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks
-    of evidence drawn.
+    """Return the answer view of one iteration of a run.
 
-    ``against`` is another iteration whose answer is compared with this one's, the earlier one
-    first.
+    Args:
+        case: The audited case.
+        run: A run of the case.
+        index: The iteration, counted from 0.
+        against: Another iteration to compare the answer with; the earlier one is shown on the left.
+        shown: The number of evidence chunks to draw.
+
     """
     iteration = run.iterations[index]
     followed = follow(run.iterations)
@@ -252,7 +255,7 @@ def answer_view(
     marks = reference_marks(iteration)
     pieces = list(answer_pieces(iteration, marks, spans))
     version = f"{run.id}/{index}/{against}/{shown}"
-    view = _view(
+    view = _view_without_issues(
         case,
         version,
         shown_answer(case, run, index),
@@ -264,13 +267,13 @@ def answer_view(
     return {
         **view,
         "iteration": index + 1,
-        "claims": claims(iteration),
-        "references": references(iteration, marks),
+        "claims": claims_data(iteration),
+        "references": references_data(iteration, marks),
         "issues": issues,
         "issues_total": len(issues),
-        "nothing_found": "" if issues else nothing_found(iteration),
+        "nothing_found": "" if issues else no_issues_text(iteration),
         "fixed": list(_fixed_issues(followed, index)),
-        "difference": None if against is None else difference(run, index, against),
+        "difference": None if against is None else answer_difference(run, index, against),
         "changes": [
             {
                 "kind": change.kind.replace("_", " "),
@@ -285,7 +288,7 @@ def answer_view(
     }
 
 
-def _view(
+def _view_without_issues(
     case: Case,
     version: str,
     shown: ShownAnswer,
@@ -294,7 +297,7 @@ def _view(
     *,
     audited: bool,
 ) -> AnswerViewData:
-    """Return the view of an answer and its evidence, with nothing found in either."""
+    """Return the view of an answer and its evidence without any results of an audit."""
     markup = find_markup("".join(piece["text"] for piece in pieces))
     return {
         "version": version,
@@ -321,7 +324,9 @@ def _view(
 
 
 def for_browser(data: AnswerViewData) -> AnswerViewData:
-    """Return the answer view without the least severe of very many issues; their numbers stay."""
+    """Drop the least severe issues if there are too many for the browser; the numbers stay the
+    same.
+    """
     if len(data["issues"]) <= ISSUES_SHOWN:
         return data
     by_weight = sorted(data["issues"], key=lambda issue: SEVERITIES.index(issue["severity"]))
@@ -329,9 +334,9 @@ def for_browser(data: AnswerViewData) -> AnswerViewData:
     return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}
 
 
-def difference(run: Run, index: int, other: int) -> AnswerDifference:
-    """Return what changed between the answers of two iterations (from 0), whichever comes first."""
-    left, right = sorted((index, other))
+def answer_difference(run: Run, index: int, other_index: int) -> AnswerDifference:
+    """Return what changed between the answers of two iterations, given in any order (from 0)."""
+    left, right = sorted((index, other_index))
     changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
     return {
         "left": left + 1,
@@ -343,8 +348,8 @@ def difference(run: Run, index: int, other: int) -> AnswerDifference:
 
 
 def _fixed_issues(followed: Iterable[FollowedIssue], index: int) -> Iterator[FixedIssue]:
-    for each in followed:
-        if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
+    for history in followed:
+        if history.courses[index] == "fixed" and (issue := history.issues[index - 1]):
             yield {
                 "label": label(rule_word(issue.rule)),
                 "description": shorten(issue.description, LONGEST_SENTENCE),
@@ -354,34 +359,30 @@ def _fixed_issues(followed: Iterable[FollowedIssue], index: int) -> Iterator[Fix
 def _numbered_issues(
     case: Case, iteration: Iteration, courses: dict[str, Course]
 ) -> tuple[list[IssueData], list[list[TextSpan]]]:
-    """Return the faults in the order of their numbers, the one of the headline first, and where
-    each one stands.
-    """
-    ids = [re.compile(rf"(?<!\w){re.escape(each.id)}(?!\w)") for each in case.evidence]
+    """Return the issues ordered by number, and the spans of the answer that each one marks."""
+    ids = [re.compile(rf"(?<!\w){re.escape(chunk.id)}(?!\w)") for chunk in case.evidence]
     claims = {
         (check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)
     }
     rejected = {
-        each.issue_id: each.reason
-        for each in (iteration.revision.rejected if iteration.revision else ())
+        rejection.issue_id: rejection.reason
+        for rejection in (iteration.revision.rejected if iteration.revision else ())
     }
 
     def claim_of(issue: Issue) -> int | None:
         return claims.get((issue.start, issue.end)) if issue.rule in CLAIM_RULES else None
 
     def partly(issue: Issue) -> bool:
-        """Whether the critic doubts a claim that the evidence supports in part: its mark says that,
-        too.
-        """
+        """Whether the critic doubts a claim that the evidence only supports in part."""
         at = claims.get((issue.start, issue.end)) if issue.rule == "critic_unsupported" else None
         return at is not None and iteration.claims[at].verdict == "partial"
 
     def weight(issue: Issue) -> tuple[int, bool, int, int]:
         claim, span = claim_of(issue), _issue_span(issue) or TextSpan(0, len(iteration.answer) + 1)
-        # by the end, where the number stands in the answer; the narrower of two that end together
-        # comes first
+        # Ordered by the end of the span, where the answer shows the number. If two spans end
+        # together, the narrower one is first.
         return (
-            *gravity(issue, None if claim is None else iteration.claims[claim]),
+            *gravity_key(issue, None if claim is None else iteration.claims[claim]),
             span.end,
             -span.start,
         )
@@ -390,64 +391,64 @@ def _numbered_issues(
         if issue.evidence_ids or issue.rule != "source_conflict":
             return issue.evidence_ids
         return (
-            each.id
-            for each, name in zip(case.evidence, ids, strict=True)
+            chunk.id
+            for chunk, name in zip(case.evidence, ids, strict=True)
             if name.search(issue.reason)
         )
 
     def worded(issue: Issue, first: Issue) -> RaisedData:
-        again = issue is not first
-        quoted = again and issue.reason and issue.quote and issue.quote in issue.description
+        is_repeat = issue is not first
+        quoted = is_repeat and issue.reason and issue.quote and issue.quote in issue.description
         point = issue.rule == "missing_information"
         reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
         if issue.rule == UNCITED:
-            reason, suggestion = _of_uncited(issue, iteration.claims)
+            reason, suggestion = _uncited_reason(issue, iteration.claims)
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
             "label": label(VERDICT["partial"] if partly(issue) else _issue_word(issue)),
             "severity": issue.severity,
-            # the words that the fault is about stand above already
+            # The words concerned are already shown above.
             "description": (
                 "" if quoted else shorten(issue.point or issue.description, LONGEST_SENTENCE)
             ),
             "reason": shorten(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shorten(suggestion, LONGEST_SENTENCE),
             "restates": (
-                again
+                is_repeat
                 and issue.source == "critic"
                 and bool(first.reason)
                 and first.source != "critic"
             ),
         }
 
-    faults = sorted(
-        (sorted(each, key=weight) for each in about_same_words(raised_issues(iteration))),
-        key=lambda each: weight(each[0]),
+    groups = sorted(
+        (sorted(group, key=weight) for group in about_same_words(raised_issues(iteration))),
+        key=lambda group: weight(group[0]),
     )
     issues: list[IssueData] = []
-    for number, (first, *others) in enumerate(faults, 1):
+    for number, (first, *others) in enumerate(groups, 1):
         span, head = _issue_span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
-            "severity": min((each.severity for each in (first, *others)), key=SEVERITIES.index),
+            "severity": min((issue.severity for issue in (first, *others)), key=SEVERITIES.index),
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
-            "also": [worded(each, first) for each in others],
+            "also": [worded(issue, first) for issue in others],
             "evidence": list(
-                dict.fromkeys(name for each in (first, *others) for name in sources(each))
+                dict.fromkeys(name for issue in (first, *others) for name in sources(issue))
             ),
             "placed": span is not None,
         }
-        # its texts don't quote the words they are about
+        # The texts of an uncited sentence don't quote it.
         if first.rule == UNCITED and span is not None:
             data["quote"] = shorten(
                 iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE
             )
             data["target"] = target_key("sentence", *span)
-        if (finding := _FINDINGS.get(first.rule)) is not None:
+        if (finding := _REFERENCE_FINDINGS.get(first.rule)) is not None:
             data["reference"] = finding
         if (
             claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)
@@ -455,7 +456,7 @@ def _numbered_issues(
             data["claim"] = claim
         if (
             point := next(
-                (each for each in (first, *others) if each.rule == "missing_information"), None
+                (issue for issue in (first, *others) if issue.rule == "missing_information"), None
             )
         ) is not None:
             data["claim"] = -number
@@ -463,57 +464,56 @@ def _numbered_issues(
             says = worded(point, first)["description"]
             data["insert_says"] = says.rstrip(". ")
             data["insert"] = f"{data['insert_says']}{cited}."
-            data["after"] = _citing(iteration, data["evidence"], says)
+            data["after"] = _citing_sentence(iteration, data["evidence"], says)
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
-    return issues, [[span for each in fault if (span := _issue_span(each))] for fault in faults]
+    return issues, [[span for issue in group if (span := _issue_span(issue))] for group in groups]
 
 
-def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
-    """Return what the check of its claims says of a sentence that cites nothing, and what to do
-    about it.
+def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
+    """Return reason and suggestion for a sentence without a citation, based on the checks of its
+    claims.
 
-    That the sentence cites nothing is no doubt of what it says; where it isn't supported, its
-    claims are issues, too.
+    Missing a citation doesn't make the sentence doubtful. If its claims aren't supported, they are
+    issues of their own.
     """
     span = issue.start or 0, issue.end or 0
     inside = [
-        each
-        for each in claims
-        if each.claim.start is not None and span[0] <= each.claim.start < span[1]
+        check
+        for check in claims
+        if check.claim.start is not None and span[0] <= check.claim.start < span[1]
     ]
-    if not inside or any(each.verdict != "supported" for each in inside):
+    if not inside or any(check.verdict != "supported" for check in inside):
         return "", issue.suggestion
-    if found := ", ".join(dict.fromkeys(name for each in inside for name in each.sources)):
-        return f"What it says is supported by {found}.", f"Cite {found}."
-    why = dict.fromkeys(filter(None, (each.steps for each in inside)))
+    if sources := ", ".join(dict.fromkeys(name for check in inside for name in check.sources)):
+        return f"What it says is supported by {sources}.", f"Cite {sources}."
+    why = dict.fromkeys(filter(None, (check.steps for check in inside)))
     return (
         " ".join((WITHOUT_PASSAGE, *why)),
-        "Label it exempt if it needs no citation, as where it says what the evidence lacks.",
+        "Label it exempt if it needs no citation, for example because it names a gap.",
     )
 
 
-def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
-    """Return the sentence of an answer that cites one of these chunks, with its markers; "" where
-    none does.
+def _citing_sentence(iteration: Iteration, evidence: Collection[str], point: str) -> str:
+    """Return a sentence of the answer that cites one of these chunks, with its markers, or "".
 
-    Of several it is the one that shares most words with the point, the last of those that share as
-    many: a single word in common is chance.
+    If several do, the one that shares most words with the point is returned, and the last one in a
+    tie. A single shared word is treated as chance.
     """
     audit = iteration.citation_audit
-    found = [
-        each.sentence
-        for each in audit.citations
-        if each.evidence_id in evidence and each.sentence is not None
+    places = [
+        citation.sentence
+        for citation in audit.citations
+        if citation.evidence_id in evidence and citation.sentence is not None
     ]
-    if not found:
+    if not places:
         return ""
-    said = word_stems(point)
-    shared = {each: len(word_stems(audit.sentences[each].text) & said) for each in found}
-    place = max(found, key=lambda each: (shared[each] if shared[each] > 1 else 0, each))
+    point_stems = word_stems(point)
+    shared = {place: len(word_stems(audit.sentences[place].text) & point_stems) for place in places}
+    place = max(places, key=lambda place: (shared[place] if shared[place] > 1 else 0, place))
     sentence = audit.sentences[place]
-    ends = [each.marker_end for each in audit.citations if each.sentence == place]
+    ends = [citation.marker_end for citation in audit.citations if citation.sentence == place]
     return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()
 
 
@@ -521,40 +521,41 @@ def _issue_span(issue: Issue) -> TextSpan | None:
     return None if issue.start is None or issue.end is None else TextSpan(issue.start, issue.end)
 
 
-_FINDINGS = {"misattributed_reference": "misattributed", "redundant_reference": "redundant"}
-"""What the check of a reference found, by the rule of the issue that says so."""
+_REFERENCE_FINDINGS = {
+    "misattributed_reference": "misattributed",
+    "redundant_reference": "redundant",
+}
+"""The finding of the reference check, by the rule of the issue that reports it."""
 
 
 def _issue_word(issue: Issue) -> Word:
-    """Return the word for an issue; what a critic calls serious is as red as what the evidence
-    contradicts.
+    """Return the label of an issue. A serious issue by the critic is as red as a contradicted
+    claim.
     """
     word = rule_word(issue.rule)
     return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
-LEAST_SAID = 0.3
-"""Share of the words of a missing point that a sentence must have, so that it is where the evidence
-says the point.
+LEAST_SHARED_STEMS = 0.3
+"""Share of a missing point's words that a sentence of the evidence must contain to count as its
+source.
 """
 
 
-def _said_in(text: str, point: str) -> Iterator[TextSpan]:
-    """Yield the sentences of a chunk that say a missing point, the one that says most
-    of it first.
-    """
+def _sentences_with_point(text: str, point: str) -> Iterator[TextSpan]:
+    """Yield the sentences of a chunk that state a missing point, best match first."""
     left = word_stems(point)
-    least = max(2, LEAST_SAID * len(left))
+    least = max(2, LEAST_SHARED_STEMS * len(left))
     sentences = [
-        (TextSpan(each.start, each.end), word_stems(text[each.start : each.end]))
-        for each in split_sentences(text)
+        (TextSpan(sentence.start, sentence.end), word_stems(text[sentence.start : sentence.end]))
+        for sentence in split_sentences(text)
     ]
     while sentences:
-        span, said = max(sentences, key=lambda each: len(each[1] & left))
-        if len(said & left) < least:
+        span, stems = max(sentences, key=lambda candidate: len(candidate[1] & left))
+        if len(stems & left) < least:
             return
         yield span
-        left -= said
+        left -= stems
 
 
 def _evidence_cards(
@@ -562,10 +563,10 @@ def _evidence_cards(
 ) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
     texts = {chunk.id: chunk.text for chunk in case.evidence}
-    for fault in issues:
-        for name in fault["evidence"] if "insert" in fault else ():
-            spans = _said_in(texts.get(name, ""), fault["description"])
-            marked[name] += [Bearing(span, -fault["number"], False) for span in spans]
+    for issue_data in issues:
+        for name in issue_data["evidence"] if "insert" in issue_data else ():
+            spans = _sentences_with_point(texts.get(name, ""), issue_data["description"])
+            marked[name] += [Bearing(span, -issue_data["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:
@@ -619,8 +620,8 @@ def _evidence_card(
 def _legend(
     iteration: Iteration, marks: dict[int, str], pieces: Sequence[AnswerPiece]
 ) -> list[LegendEntry]:
-    """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur
-    are left out.
+    """Return the kinds of marks in this answer with their counts; kinds that don't occur are left
+    out.
     """
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]

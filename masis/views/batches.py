@@ -1,4 +1,4 @@
-"""What became of a batch of audits, what it cost and how long it took, in words."""
+"""Summarise a batch of audits: results, cost and time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ from masis.views.spending import escalation_text, usage_text
 from masis.views.words import model_words
 
 FAILURES_SHOWN = 3
-"""Kinds of failed calls, and of warnings, that are named after a batch, the commonest."""
+"""Kinds of failed calls and of warnings listed after a batch, most frequent first."""
 _FIGURES = re.compile(r"\b[0-9a-f]{12}\b|\d[\d,.]*")
 
 
 @dataclass
 class BatchSummary:
-    """What became of the cases of one file, what it cost, and how long the steps took against their
-    limits.
-    """
+    """The results of one file's cases, their cost, and the time of steps against their limits."""
 
     audited: int = 0
     skipped: int = 0
@@ -58,7 +56,7 @@ class BatchSummary:
         explained = [call.error for call in run.calls if call.error]
         for call in run.calls:
             if call.error:
-                self._note(
+                self._count_kind(
                     self.failures,
                     call.error,
                     f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}",
@@ -67,7 +65,7 @@ class BatchSummary:
             if warning.code != MAX_ITERATIONS_WARNING and not any(
                 error in warning.message for error in explained
             ):
-                self._note(self.warnings, warning.message, warning.message)
+                self._count_kind(self.warnings, warning.message, warning.message)
         self.unconfirmed += run.unconfirmed_offline
         self.unconfirmed_answers += bool(run.unconfirmed_offline)
         if run.escalation is not None:
@@ -81,7 +79,7 @@ class BatchSummary:
             self.times[name].append(milliseconds)
 
     def count_skipped(self, run: Run | None) -> None:
-        """Count a skipped case with the run that it has from before."""
+        """Count a skipped case with its earlier run, if it has one."""
         self.skipped += 1
         if run is None:
             return
@@ -89,28 +87,28 @@ class BatchSummary:
         self.flagged += bool(run.iterations and flagged_reasons(run.iterations[0]))
         self.needs_review += run.needs_review
 
-    def _note(self, kinds: Counter[str], message: str, example: str) -> None:
+    def _count_kind(self, kinds: Counter[str], message: str, example: str) -> None:
         alike = _FIGURES.sub("#", message)
         kinds[alike] += 1
         self.examples.setdefault(alike, example)
 
     def note(self) -> str:
-        """Return the state of the work, for beside the progress bar."""
+        """Return the progress so far, shown beside the progress bar."""
         cost = "" if self.usage.cost_usd is None else f", {dollars(self.usage.cost_usd)}"
         return f"{self.audited:,} audited{cost}"
 
     def lines(self, settings: Settings) -> Iterator[str]:
-        """Yield what was done, line by line."""
+        """Yield the summary line by line."""
         again = f", {count_noun(self.skipped, 'case')} skipped (audited before with these settings)"
         yield (
-            f"{count_noun(self.audited, 'case')} audited{again if self.skipped else ''}: something is"
-            f" wrong with {self.flagged:,}, {self.needs_review:,}"
+            f"{count_noun(self.audited, 'case')} audited{again if self.skipped else ''}:"
+            f" something is wrong with {self.flagged:,}, {self.needs_review:,}"
             f" {'needs' if self.needs_review == 1 else 'need'} review."
         )
         if self.skipped_incomplete:
             yield (
-                f"{count_noun(self.skipped_incomplete, 'skipped case')} had something left unscored by"
-                " a failure. --retry-errors audits what failed again."
+                f"{count_noun(self.skipped_incomplete, 'skipped case')} had something left unscored"
+                " by a failure. --retry-errors audits what failed again."
             )
         for alike, count in self.failures.most_common(FAILURES_SHOWN):
             yield f"{count_noun(count, 'call')}: {self.examples[alike]}"
@@ -129,12 +127,11 @@ class BatchSummary:
         yield from self._verification_lines()
         if self.usage != Usage():
             unpriced = f" (without {count_noun(self.unpriced, 'call')} of unknown price)"
-            yield (
-                "Models:"
-                f" {usage_text(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
-            )
+            if not self.unpriced or self.usage.cost_usd is None:
+                unpriced = ""
+            yield f"Models: {usage_text(self.usage)}{unpriced}."
         if self.usage.calls:
-            yield from self._latencies(settings)
+            yield from self._latency_lines(settings)
         for words in sorted(map(model_words, self.recorded)):
             yield f"{words[:1].upper()}{words[1:]}."
         if settings.record and self.skipped:
@@ -144,7 +141,7 @@ class BatchSummary:
             )
 
     def _verification_lines(self) -> Iterator[str]:
-        """What was decided by whom, and what the offline checks left open."""
+        """Yield who decided the claims, and what the offline checks left open."""
         if self.escalation is not None:
             yield escalation_text(self.escalation)
         if self.unconfirmed:
@@ -156,8 +153,8 @@ class BatchSummary:
                 " verifier=offline,local:ORG/NAME (docs/models.md)."
             )
 
-    def _latencies(self, settings: Settings) -> Iterator[str]:
-        # loads numpy, which most commands do without
+    def _latency_lines(self, settings: Settings) -> Iterator[str]:
+        # Imported here because it loads numpy, which most commands don't need.
         from masis.audit.measures.statistics import percentile
 
         limits = {
@@ -176,8 +173,9 @@ class BatchSummary:
 
 
 def step_times(run: Run) -> Iterator[tuple[str, float]]:
-    """Yield the seconds of each critic and reviser step, iteration and loop of a run
-    (REQ-CRITIC-NFR-001 to -004).
+    """Yield the seconds of each critic and reviser step, iteration and loop of a run.
+
+    Source: REQ-CRITIC-NFR-001 to -004.
     """
     total = 0.0
     for iteration in run.iterations:

@@ -1,4 +1,4 @@
-"""Charts described with Altair: built on rows that come in when they are drawn."""
+"""Altair charts that are described here and filled with rows when they are drawn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from masis.views.screening import DIRECTION
 from masis.views.words import SCORE
 
 ROWS = alt.NamedData("rows")
-"""What a chart is built on; the rows come in when it is drawn."""
+"""The data of a chart, which is supplied when it is drawn."""
 
 
 def share_axis() -> alt.Y:
@@ -25,7 +25,7 @@ def share_axis() -> alt.Y:
     )
 
 
-def course(run: Run) -> list[dict[str, Any]]:
+def score_rows(run: Run) -> list[dict[str, Any]]:
     """Return the scores across iterations as rows of ``course_chart``."""
     return [
         {"iteration": iteration.iteration_number, "score": SCORE[name].text, "value": value}
@@ -36,8 +36,8 @@ def course(run: Run) -> list[dict[str, Any]]:
 
 
 def course_chart() -> alt.TopLevelMixin:
-    """Describe the scores across iterations, overall drawn strongest; a rule marks the iteration
-    shown.
+    """Describe the scores across iterations. The overall score is the thickest line, and a rule
+    marks the iteration shown.
     """
     titles = [SCORE[name].text for name in (*JUDGED, "quality_score", "confidence")]
     x = alt.X("iteration:O", title="Iteration", axis=alt.Axis(labelAngle=0))
@@ -71,7 +71,7 @@ def course_chart() -> alt.TopLevelMixin:
 
 
 def rate_chart() -> alt.TopLevelMixin:
-    """Describe a rate over time: a line through its periods, each of them a point to click on."""
+    """Describe a rate over time as a line whose points can be clicked."""
     picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
     base = alt.Chart(ROWS, height=150).encode(
         x=alt.X(
@@ -92,7 +92,7 @@ def rate_chart() -> alt.TopLevelMixin:
 
 
 GREY = "#7a8086"
-"""Can be read on the light and on the dark background."""
+"""A grey that is readable on light and dark backgrounds."""
 
 _AXIS = {
     "ms": (
@@ -106,9 +106,7 @@ _AXIS = {
 
 
 def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
-    """Describe a distribution: a bar for each bin, which can be clicked on, and lines at the median
-    and at 95%.
-    """
+    """Describe a distribution with clickable bars and lines at the median and 95th percentile."""
     picked = alt.selection_point(name="picked", fields=["low", "high"], on="click", empty=False)
     axis = alt.Axis(
         labelExpr=_AXIS[unit_name], tickCount=5, labelOverlap=True, labelFlush=20, grid=False
@@ -119,7 +117,7 @@ def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
         .encode(
             x=alt.X("from:Q", bin="binned", title=None, axis=axis),
             x2="to:Q",
-            # the scale ends at a label: no bar is higher than the last
+            # A nice scale ends at a label, so no bar is higher than the last label.
             y=alt.Y(
                 "count:Q",
                 title=counted,
@@ -150,7 +148,7 @@ SERIES = [AVERAGE, REQUIRED, KEEP, NEEDED]
 
 
 def convergence_chart() -> alt.TopLevelMixin:
-    """Describe the course of the rounds; what is required is dashed."""
+    """Describe the course of the rounds; required values are dashed."""
     legend = alt.Legend(orient="bottom", columns=2, symbolSize=70, labelLimit=180)
     drawn = alt.Chart(ROWS, height=330).encode(
         x=alt.X("round:O", title="Round", axis=alt.Axis(labelAngle=0)),
@@ -177,11 +175,11 @@ def convergence_chart() -> alt.TopLevelMixin:
 
 
 RATE_OVER = 20
-"""How many judgements the drawn rate is over: single ones are 0 or 1."""
+"""Number of judgements in the moving average, because a single one is 0 or 1."""
 
 
 def drift_chart() -> alt.TopLevelMixin:
-    """Describe the rate of disagreement by judgement; the dashed line is the baseline's."""
+    """Describe the rate of disagreement by judgement; the dashed line is the baseline."""
     y = share_axis()
     x = alt.X("number:Q", title="Judgement", axis=alt.Axis(tickMinStep=1, grid=False))
     domain = alt.Scale(domain=["judgement", "drift noticed"])
@@ -202,7 +200,7 @@ def drift_chart() -> alt.TopLevelMixin:
 
 
 def direction_chart() -> alt.TopLevelMixin:
-    """Describe the plot: a bar a direction, its parts the designs."""
+    """Describe the directions of effect: one bar per direction, divided by design."""
     order = [word.text for word in DIRECTION.values()]
     scale = alt.Scale(domain=order)
     legend = alt.Legend(orient="bottom", columns=1, labelLimit=260, symbolSize=70)

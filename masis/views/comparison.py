@@ -1,4 +1,4 @@
-"""Two runs of one case side by side, as tables: settings, scores, issues."""
+"""Compare two runs of one case in tables: settings, scores and issues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masis.views.words import SCORE, Word, model_words
 
 Side = Literal["left", "both", "right"]
 Of = Literal["first", "chosen"]
-"""Which answer's issues are compared: the original one, or the one each run chose."""
+"""Which answer's issues are compared: the original one, or the one that each run chose."""
 
 SIDE: dict[Side, Word] = {
     "left": Word("Only left", "warn"),
@@ -26,7 +26,7 @@ SIDE: dict[Side, Word] = {
 
 
 def models_words(models: dict[str, str]) -> str:
-    """Say which models judged, in a few words."""
+    """Name the judging models in a few words."""
     by_model: dict[str, list[str]] = {}
     for role, model in models.items():
         by_model.setdefault(model_words(model), []).append(role)
@@ -36,7 +36,7 @@ def models_words(models: dict[str, str]) -> str:
 
 
 def changed_settings_words(settings: dict[str, Any]) -> str:
-    """Say which settings are not the default; "" where all are. Models are shown beside."""
+    """List settings that differ from the defaults, or "". Models are shown elsewhere."""
     roles = Settings().models()
     changed = [
         f"{name.replace('_', ' ')} {value}"
@@ -47,7 +47,7 @@ def changed_settings_words(settings: dict[str, Any]) -> str:
 
 
 def changed_settings(settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return the settings that are not the default: name, value, default."""
+    """Return the settings that differ from the defaults, as name, value and default."""
     default = Settings().model_dump(mode="json")
     return [
         (name, value, default.get(name))
@@ -57,9 +57,7 @@ def changed_settings(settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
 
 
 def differing(left: Run, right: Run) -> pd.DataFrame:
-    """Return models, settings and versions that are not the same in both runs, as
-    Markdown cells.
-    """
+    """Return the models, settings and versions that differ between two runs, as Markdown cells."""
     pairs: list[tuple[str, Any, Any]] = [
         (
             f"Model of the {role}",
@@ -77,13 +75,16 @@ def differing(left: Run, right: Run) -> pd.DataFrame:
     versions = (left.versions.flat(), right.versions.flat())
     pairs += [
         (f"version of {name.replace('_', ' ')}", versions[0].get(name), versions[1].get(name))
-        # each audit names those of what took part in it
+        # Each audit records the versions of the components that took part.
         for name in dict.fromkeys([*versions[0], *versions[1]])
     ]
     rows = [
-        [escape_markdown(text) for text in (name, _setting_text(one), _setting_text(other))]
-        for name, one, other in pairs
-        if one != other
+        [
+            escape_markdown(text)
+            for text in (name, _setting_text(left_value), _setting_text(right_value))
+        ]
+        for name, left_value, right_value in pairs
+        if left_value != right_value
     ]
     return pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
 
@@ -95,7 +96,7 @@ def _setting_text(value: Any) -> str:
 
 
 def score_frame(left: Run, right: Run) -> pd.DataFrame:
-    """Return the scores of both runs by iteration, and how those of the original answers differ."""
+    """Return the scores of both runs by iteration, and the difference of the original answers."""
     by_side = [[scores.values(iteration) for iteration in run.iterations] for run in (left, right)]
     titles = [
         f"{side} {iteration.iteration_number}{', suggested' if index and index == run.best else ''}"
@@ -104,10 +105,17 @@ def score_frame(left: Run, right: Run) -> pd.DataFrame:
     ]
     rows = []
     for name, word in SCORE.items():
-        one, other = ([each[name] for each in by_iteration] for by_iteration in by_side)
-        originals = [values[0] if values else None for values in (one, other)]
+        left_scores, right_scores = (
+            [scores_of_iteration[name] for scores_of_iteration in by_iteration]
+            for by_iteration in by_side
+        )
+        originals = [values[0] if values else None for values in (left_scores, right_scores)]
         rows.append(
-            [word.text, *(score_text(value) for value in (*one, *other)), _difference(*originals)]
+            [
+                word.text,
+                *(score_text(value) for value in (*left_scores, *right_scores)),
+                _difference(*originals),
+            ]
         )
     return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
 
@@ -121,17 +129,15 @@ def _difference(left: float | None, right: float | None) -> str:
 
 
 def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
-    """Return the issues of two runs by side; those with the same key are the same, whichever run
-    raised them.
-    """
-    one, other = (
-        {issue.key: issue for issue in (found.issues if found else ())}
-        for found in (_iteration_of(left, of), _iteration_of(right, of))
+    """Return the issues of two runs by side. Issues with the same key are the same issue."""
+    left_issues, right_issues = (
+        {issue.key: issue for issue in (iterations.issues if iterations else ())}
+        for iterations in (_iteration_of(left, of), _iteration_of(right, of))
     )
     return {
-        "left": [issue for key, issue in one.items() if key not in other],
-        "both": [issue for key, issue in one.items() if key in other],
-        "right": [issue for key, issue in other.items() if key not in one],
+        "left": [issue for key, issue in left_issues.items() if key not in right_issues],
+        "both": [issue for key, issue in left_issues.items() if key in right_issues],
+        "right": [issue for key, issue in right_issues.items() if key not in left_issues],
     }
 
 

@@ -1,8 +1,8 @@
-"""What changed between two texts, word by word, in time that grows with their length. Pure.
+"""Find what changed between two texts, word by word, in roughly linear time. Pure.
 
-``difflib`` alone takes minutes where a word comes back thousands of times. Here both texts are
-first cut apart at words that each holds once (patience diff), and only stretches that are small
-enough are compared word against word.
+``difflib`` alone takes minutes if a word occurs thousands of times. So both texts are first split
+at words that occur exactly once in each (patience diff), and only small stretches are compared word
+by word.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from typing import Literal, NamedTuple
 
 ChangeKind = Literal["same", "out", "in"]
 
-# A marker, a number, a word, an ideograph or a sign, each with the blanks before it.
+# A token with the blanks before it: a marker ("[doc-1]"), a number ("3,400.5%"), one ideograph, a
+# word, or a sign. The last alternative matches trailing blanks.
 _WORDS = re.compile(
-    r"\s*(?:\[[^\[\]\s]{1,80}\]|\d+(?:[.,:]\d+)*%?|[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s])|\s+"
+    r"\s*(?:\[[^\[\]\s]{1,80}\]|\d+(?:[.,:]\d+)*%?|[\u3040-\u30ff\u3400-\u9fff]"
+    r"|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s])|\s+"
 )
 _PAIRS = 60_000
-"""Pairs of equal words up to which a stretch is compared word against word: some 10 ms."""
+"""Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms."""
 
 _DEPTH = 12
 _SMALLEST_ISLAND = 3
-"""Unchanged characters between two changes, without a letter or digit, that are not worth an island
-of their own.
+"""Length up to which unchanged characters without letters or digits are merged into the changes
+around them.
 """
 
 
 class DiffChange(NamedTuple):
-    """A stretch that both texts have (``same``), only the first (``out``) or only the second
+    """A stretch of text that is in both texts (``same``), the first (``out``) or the second
     (``in``).
     """
 
@@ -41,15 +43,16 @@ class DiffChange(NamedTuple):
 
 
 def word_changes(before: str, after: str) -> list[DiffChange]:
-    """Return the changes between two texts: ``same`` and ``out`` make up the first, ``same`` and
-    ``in`` the second.
+    """Return the changes from one text to another.
+
+    Joining ``same`` and ``out`` gives the first text, joining ``same`` and ``in`` the second.
     """
     left, right = _WORDS.findall(before), _WORDS.findall(after)
-    return list(_join_blocks(_without_islands(_diff_blocks(left, right, _DEPTH))))
+    return list(_join_blocks(_merge_islands(_diff_blocks(left, right, _DEPTH))))
 
 
 class _Block(NamedTuple):
-    """A stretch: what both have, or what of each the other does not have."""
+    """A stretch that both sides share, or the differing text of each side."""
 
     same: str = ""
     out: str = ""
@@ -57,53 +60,55 @@ class _Block(NamedTuple):
 
 
 def _diff_blocks(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
-    start = _common(left, right)
-    end = _common(left[start:][::-1], right[start:][::-1])
+    start = _common_prefix_length(left, right)
+    end = _common_prefix_length(left[start:][::-1], right[start:][::-1])
     if start:
         yield _Block(same="".join(left[:start]))
-    yield from _middle(left[start : len(left) - end], right[start : len(right) - end], depth)
+    yield from _diff_middle(left[start : len(left) - end], right[start : len(right) - end], depth)
     if end:
         yield _Block(same="".join(left[len(left) - end :]))
 
 
-def _common(left: Sequence[str], right: Sequence[str]) -> int:
+def _common_prefix_length(left: Sequence[str], right: Sequence[str]) -> int:
     shorter = min(len(left), len(right))
     return next((place for place in range(shorter) if left[place] != right[place]), shorter)
 
 
-def _middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
+def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
     if not left or not right:
         yield _Block(out="".join(left), new="".join(right))
         return
     counts, others = Counter(left), Counter(right)
     if sum(count * others[word] for word, count in counts.items()) <= _PAIRS:
-        yield from _word_against_word(left, right)
+        yield from _diff_words(left, right)
         return
-    anchors = _anchors(left, right, counts, others) if depth else []
+    anchors = _find_anchors(left, right, counts, others) if depth else []
     if not anchors:
         yield _Block(out="".join(left), new="".join(right))
         return
-    here, there = 0, 0
+    left_start, right_start = 0, 0
     for place, other in (*anchors, (len(left), len(right))):
-        yield from _diff_blocks(left[here:place], right[there:other], depth - 1)
-        here, there = place, other
+        yield from _diff_blocks(left[left_start:place], right[right_start:other], depth - 1)
+        left_start, right_start = place, other
 
 
-def _word_against_word(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
-    for what, start, end, other, other_end in SequenceMatcher(
+def _diff_words(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
+    for operation, start, end, other, other_end in SequenceMatcher(
         None, left, right, autojunk=False
     ).get_opcodes():
-        if what == "equal":
+        if operation == "equal":
             yield _Block(same="".join(left[start:end]))
         else:
             yield _Block(out="".join(left[start:end]), new="".join(right[other:other_end]))
 
 
-def _anchors(
+def _find_anchors(
     left: Sequence[str], right: Sequence[str], counts: Counter[str], others: Counter[str]
 ) -> list[tuple[int, int]]:
-    """Places of the words that each side holds once, as many as come in the same order on both
-    sides.
+    """Return positions of words that occur once on each side, as many as have the same order on
+    both.
+
+    This is the longest increasing subsequence of their positions, found by patience sorting.
     """
     places = {word: place for place, word in enumerate(right) if others[word] == 1}
     pairs = [
@@ -127,10 +132,8 @@ def _anchors(
     return chosen[::-1]
 
 
-def _without_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
-    """Changes that only a comma or a blank parts become one: it reads as the one edit
-    that it is.
-    """
+def _merge_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
+    """Merge changes that only a comma or a blank separates, so that they read as one edit."""
     out, new, island = "", "", ""
     for block in chain(blocks, [_Block(same="end")]):
         if not block.same:
@@ -152,7 +155,7 @@ def _is_small_island(text: str) -> bool:
 
 def _join_blocks(blocks: Iterator[_Block]) -> Iterator[DiffChange]:
     same = ""
-    *kept, _ = blocks  # the last one only ends the walk
+    *kept, _ = blocks  # the last block is the end marker of _merge_islands
     for block in kept:
         if block.same:
             same += block.same

@@ -1,4 +1,4 @@
-"""How the result of a model's exam is worded, for pages, commands and reports alike."""
+"""Words for the result of a model's exam, shared by pages, commands and reports."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ _DIFFERS = {
 
 
 def exam_line(standing: ExamStanding) -> str:
-    """Return the line that stands wherever a model is named.
+    """Return the line shown wherever a model is named.
 
-    Example:
-        "passed the exam on 3 Mar 2026 (accepted 0 and found 15 of 16 faulty answers)", "has not taken the exam".
-
+    Examples: "passed the exam on 3 Mar 2026 (accepted 0 and found 15 of 16 faulty answers)", "has
+    not taken the exam".
     """
     if standing.result is not None:
         if standing.result.passed:
@@ -45,16 +44,14 @@ def exam_line(standing: ExamStanding) -> str:
 
 
 def exam_costs(calls: int, tokens: int, cost_usd: float | None) -> str:
-    """Return what an exam takes at most, to be read before it starts."""
+    """Describe the maximum cost of an exam, to be read before it starts."""
     if not calls:
-        return "The exam asks no language model and costs nothing."
-    return f"The exam takes up to {calls:,} calls and {tokens:,} tokens, {cost_text(cost_usd)}."
+        return "The exam calls no language model and costs nothing."
+    return f"The exam needs up to {calls:,} calls and {tokens:,} tokens, {cost_text(cost_usd)}."
 
 
 class ExamFigure(NamedTuple):
-    """One figure of a result, in words: what was counted, how often, and the 95% interval of the
-    share.
-    """
+    """One figure of a result in words: its title, the count, and the 95% interval of the share."""
 
     title: str
     counted: str
@@ -62,7 +59,9 @@ class ExamFigure(NamedTuple):
 
 
 def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
-    """Return the four figures that decide, but for the replies that couldn't be read."""
+    """Return the four figures that decide an exam; unreadable replies also count but have no figure
+    here.
+    """
     return (
         _exam_figure("Faulty answers accepted", result.accepted),
         _exam_figure("Faulty answers flagged", result.found),
@@ -72,9 +71,7 @@ def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
 
 
 def exam_kinds(result: ExamResult) -> tuple[tuple[str, str, str, str], ...]:
-    """Return what happened by kind: its name, the faulty answers flagged and accepted, the sound
-    ones flagged.
-    """
+    """Return the results by kind of fault: kind, faulty flagged, faulty accepted, sound flagged."""
     return tuple(
         (
             kind.kind,
@@ -87,9 +84,7 @@ def exam_kinds(result: ExamResult) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def exam_lines(result: ExamResult) -> Iterator[str]:
-    """Yield the result as lines of text: the outcome, each figure with its interval, and what
-    happened by kind.
-    """
+    """Yield the result as lines of text: outcome, figures with intervals, and results by kind."""
     yield f"{result.name}: {exam_line(ExamStanding(result))}"
     for figure in exam_figures(result):
         yield f"  {figure.title:<34}{figure.counted:<10}95% interval {figure.interval}"
@@ -103,7 +98,7 @@ def exam_lines(result: ExamResult) -> Iterator[str]:
 
 
 def exam_effort(result: ExamResult) -> str:
-    """Return what the exam took: calls, replies that couldn't be read, tokens, cost and time."""
+    """Describe what the exam used: calls, unreadable replies, tokens, cost and time."""
     if not result.calls:
         return f"No calls to a language model, {result.seconds:,.0f} s"
     return (
@@ -113,9 +108,7 @@ def exam_effort(result: ExamResult) -> str:
 
 
 def exam_conditions(result: ExamResult) -> tuple[str, ...]:
-    """Return what the result holds for: models, addresses and versions of the prompts,
-    a line each.
-    """
+    """Return the conditions under which the result holds: models, addresses and prompt versions."""
     return (
         f"Models: {result.name}",
         f"Address: {_join_distinct(result.addresses.values(), 'on this machine')}",

@@ -1,4 +1,4 @@
-"""How planted faults are worded, and how what came of them is, for pages and commands alike."""
+"""Words for planted faults and their results, shared by pages and commands."""
 
 from __future__ import annotations
 
@@ -28,20 +28,18 @@ FAULT_MEANS: Mapping[FaultKind, str] = {
     ),
     "name": "A name becomes another name of the case, of which the evidence doesn't say it.",
 }
-"""What each kind changes."""
+"""What each kind of fault changes."""
 
 AUDIT_MADE: Mapping[Literal["flagged", "left_to_people", "accepted"], str] = {
     "flagged": "Flagged the words",
     "left_to_people": "Left it to people",
     "accepted": "Accepted it",
 }
-"""What the audit made of a planted fault."""
+"""How the audit treated a planted fault."""
 
 
 def fault_words(fault: PlantedFault) -> str:
-    """Say what was changed in the copy, as a sentence; that its words were redacted, where they
-    were.
-    """
+    """Say what was changed in the copy, or that the change was redacted."""
     if not fault.before and not fault.after:
         return "What was changed is redacted."
     nouns = {
@@ -54,5 +52,5 @@ def fault_words(fault: PlantedFault) -> str:
 
 
 def revealed_words(fault: PlantedFault) -> str:
-    """Say to a reviewer, once a copy is decided, that and how its fault was planted."""
+    """Tell a reviewer, after they decide a copy, that its fault was planted."""
     return f"This was a copy of a sound answer with a planted fault. {fault_words(fault)}"

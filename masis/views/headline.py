@@ -1,8 +1,8 @@
-"""One line that says what is worst about the original answer of an audited case, and counts of all
-issues. Pure.
+"""Build one line that states the worst issue of a case's original answer, plus counts of all
+issues.
 
-The line quotes the answer and the evidence, which come from outside: show it as text or through
-``markdown.escaped``.
+The functions are pure. The line quotes the answer and the evidence, which are untrusted text: show
+it as plain text or pass it through ``markdown.escape_markdown``.
 """
 
 from __future__ import annotations
@@ -30,53 +30,52 @@ from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
 LONGEST_HEADLINE = 150
-"""Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
+"""Longest headline in characters: a row of the queue fits this into two lines at 1440 pixels."""
 LONGEST_WITH_POINT = 210
-"""Characters of one with the critic's words: a third line of the row, where it says what the
-evidence has.
-"""
+"""Longest headline that includes the critic's words, which fill a third line of the row."""
 LONGEST_IN_HEAD = 260
-"""Characters of the line in the head of a case: two lines of the page."""
+"""Longest headline at the top of a case page, which has room for two lines."""
 
 LONGEST_VALUE, LONGEST_ID = 40, 30
 LEAST_QUOTED = 40
-"""Characters that a quotation of the answer keeps where what the evidence says takes the room."""
+"""Characters kept of a quoted answer when the evidence needs most of the line."""
 LONGEST_DESCRIPTION = 100
-"""Characters of what the critic says is wrong where that stands in place of the answer's words."""
+"""Longest description by the critic when it replaces the answer's words."""
 LONGEST_LEAD = 15
-"""Characters of what may stand before a line of the critic and between its parts."""
-LED_IN = 25
-"""Characters of a quotation before the words it is about: where a narrow row cuts the line, they
-still stand in it.
+"""Characters reserved for the words before and between the parts of a critic's line."""
+CONTEXT_BEFORE = 25
+"""Characters of a quotation kept before the disputed words, so that these stay visible in a narrow
+row.
 """
 
 
 @cache
 def wording_version() -> str:
-    """Return the version of the words that this module makes of a run: a digest of the code that
-    makes them.
+    """Return a digest of the source code that words headlines.
 
-    A stored line says by which version it was worded, so that one of another version is worded
-    again where it is shown. Nobody has to remember to raise it.
+    Each stored line records this version. A line of another version is worded again when it is
+    shown, and because the version is computed, it can't be forgotten after a change.
     """
     makers = {
-        str(inspect.getsourcefile(each)) for each in (headline, about_same_words, count_noun, Word)
+        str(inspect.getsourcefile(source))
+        for source in (headline, about_same_words, count_noun, Word)
     }
-    return hashlib.sha256(b"".join(Path(each).read_bytes() for each in sorted(makers))).hexdigest()[
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(makers))).hexdigest()[
         :16
     ]
 
 
-def list_line(run: Run) -> str:
-    """Return the headline of a run as lists store it: the line, and in a second one counts of the
-    rest by kind.
+def queue_headline(run: Run) -> str:
+    """Return a run's headline as lists store it.
+
+    The first line is the headline itself. The second one, if any, counts the other issues by kind.
     """
     worst = headline(run)
     return "\n".join(filter(None, (worst.text, worst.others)))
 
 
 class Kind(NamedTuple):
-    """A kind of issue: how one and many of them are counted, and how grave it feels."""
+    """A kind of issue, with its singular and plural name and its tone."""
 
     one: str
     many: str
@@ -108,36 +107,37 @@ KINDS: dict[str, Kind] = {
     "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
     "nothing": Kind("", "", "calm"),
 }
-"""Every kind of issue, the gravest first: the first that occurs makes the headline, but for a
-redundant citation.
+"""All kinds of issues, most serious first.
+
+The first kind that occurs becomes the headline, except for redundant citations.
 """
 
-_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"})
-"""Kinds whose sentence counts them already."""
+_COUNTED_IN_SENTENCE = frozenset(
+    {"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"}
+)
+"""Kinds whose sentence already contains the count."""
 
-_LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
-"""How the line of a kind begins."""
+_LINE_PREFIXES = {"missing": "Missing: ", "conflict": "Sources disagree: "}
+"""The words that introduce a line, by kind."""
 
-_LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})
-"""Kinds of issues with which a case still counts as one where nothing was found: the line says that
-they are lesser.
-"""
+_MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "conflict"})
+"""Kinds that don't change the status "Nothing found". The line marks them as lesser issues."""
 
-_OF_A_CLAIM = frozenset({"contradicted", "unsupported", "partial"})
-"""Kinds that are about the words of a claim; the others are about its sentence."""
+_CLAIM_KINDS = frozenset({"contradicted", "unsupported", "partial"})
+"""Kinds that concern the words of a single claim. All others concern its sentence."""
 
-_TAKES_ITS_WORDS = frozenset({"fabricated", "misquoted"})
-"""Kinds under which the list of issues draws whatever else is raised about their words."""
+_ABSORBING_KINDS = frozenset({"fabricated", "misquoted"})
+"""Kinds under which the list of issues also shows all other issues about the same words."""
 
 _NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
-"""Kinds that no issue of the answer is counted under."""
+"""Kinds that aren't counted as issues of the answer."""
 
 
 class Quotation(NamedTuple):
-    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the
-    line is about.
+    """Untrusted words that a line quotes, enclosed in ``marks``.
 
-    ``point``: what says what is wrong is cut last, as the answer's words stand on the page.
+    ``about`` is the disputed part of the words. ``point`` is true for the text that states the
+    problem; it is shortened last, because the answer's words are on the page anyway.
     """
 
     words: str
@@ -147,49 +147,55 @@ class Quotation(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Characters that it keeps where what the evidence says takes the room: those that it is
-        about.
-        """
+        """The smallest length of the shortened quotation, which keeps the disputed words."""
         return max(LEAST_QUOTED, len(self.about) + len("……"))
 
 
 class _Line(NamedTuple):
-    """The parts of a line: words of ours, and quotations, of which it holds as much as it has room
-    for.
-    """
+    """The parts of a line: our own words, and quotations that are shortened to fit."""
 
     parts: tuple[str | Quotation, ...]
 
-    def led_by(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
-        """Return the line behind words that lead it in; the answer's quotations are cut before what
-        makes the point.
+    def with_prefix(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
+        """Return the line behind a prefix, shortened to ``longest`` characters.
+
+        Quotations of the answer are shortened before the text that states the problem.
         """
-        quoted = [each for each in self.parts if isinstance(each, Quotation)]
+        quoted = [part for part in self.parts if isinstance(part, Quotation)]
         if not quoted:
-            return _clip_text(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
+            return _clip_text(
+                _single_line("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest
+            )
         longest = (
             max(longest, LONGEST_WITH_POINT)
-            if any(each.marks == ("", "") for each in quoted)
+            if any(quotation.marks == ("", "") for quotation in quoted)
             else longest
         )
         ours = sum(
-            len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts
+            len(part) if isinstance(part, str) else sum(map(len, part.marks)) for part in self.parts
         )
-        lengths = {each: len(_quotable_words(each.words)) for each in quoted}
+        lengths = {quotation: len(_quotable_words(quotation.words)) for quotation in quoted}
         room = max(longest - len(lead) - ours, 20 * len(quoted))
-        kept = sum(min(lengths[each], each.least) for each in quoted if not each.point)
+        kept = sum(
+            min(lengths[quotation], quotation.least) for quotation in quoted if not quotation.point
+        )
         shares = _share_room(
-            max(room - kept, room // 2), [lengths[each] for each in quoted if each.point]
+            max(room - kept, room // 2),
+            [lengths[quotation] for quotation in quoted if quotation.point],
         )
         room -= sum(shares)
-        shares += _share_room(room, [lengths[each] for each in quoted if not each.point])
-        limits = dict(zip(sorted(quoted, key=lambda each: not each.point), shares, strict=True))
+        shares += _share_room(
+            room, [lengths[quotation] for quotation in quoted if not quotation.point]
+        )
+        limits = dict(
+            zip(sorted(quoted, key=lambda quotation: not quotation.point), shares, strict=True)
+        )
         line = "".join(
             [
                 lead,
                 *(
-                    each if isinstance(each, str) else _clip_quotation(each, limits[each])
-                    for each in self.parts
+                    part if isinstance(part, str) else _clip_quotation(part, limits[part])
+                    for part in self.parts
                 ),
             ]
         )
@@ -197,7 +203,7 @@ class _Line(NamedTuple):
 
 
 def _share_room(room: int, lengths: Sequence[int]) -> list[int]:
-    """Share room out among texts of these lengths: what a short one leaves is the others'."""
+    """Divide room among texts of these lengths; others get the unused room of short texts."""
     shares = dict.fromkeys(range(len(lengths)), 0)
     for left, place in zip(
         range(len(lengths), 0, -1), sorted(shares, key=lengths.__getitem__), strict=True
@@ -208,39 +214,37 @@ def _share_room(room: int, lengths: Sequence[int]) -> list[int]:
 
 
 class Headline(NamedTuple):
-    """What is worst about an answer: plain text, its kind, and how many issues of each kind there
-    are.
-    """
+    """The worst issue of an answer as plain text, with its kind and the count of issues by kind."""
 
     text: str
     kind: str
     counts: tuple[tuple[str, int], ...] = ()
     minor: bool = False
-    """Whether the case counts as one where nothing was found: the line says that what there is is a
-    lesser issue.
+    """Whether the case still counts as "Nothing found"; the line then calls its issue a lesser one.
     """
 
     @property
     def tone(self) -> Tone:
-        """How the line should feel."""
+        """The tone in which to show the line."""
         return "calm" if self.minor else KINDS[self.kind].tone
 
     @property
     def others(self) -> str:
-        """Count by kind what the line itself leaves unsaid; "" where it says everything."""
+        """The counts by kind that the line itself doesn't state, or "" if it states them all."""
         left: list[str] = []
         for kind, count in self.counts:
             one, many, _ = KINDS[kind]
             if kind != self.kind and kind not in _NO_ISSUE:
                 left.append(count_noun(count, one, many))
-            elif count > 1 and kind not in _NO_ISSUE | _SAYS_HOW_MANY:
+            elif count > 1 and kind not in _NO_ISSUE | _COUNTED_IN_SENTENCE:
                 left.append(count_noun(count - 1, f"more {one}", f"more {many}"))
         return " · ".join(left)
 
 
 def standing(run: Run) -> Standing:
-    """Return where a case stands that a run has audited, before anybody decides it; the database
-    derives the same.
+    """Return the status of an audited case before anyone decides it.
+
+    The database derives the same status in SQL.
     """
     codes = {reason.code for reason in run.review_reasons}
     if not run.iterations and run.termination_reason == "cancelled":
@@ -255,56 +259,54 @@ def standing(run: Run) -> Standing:
 
 
 def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
-    """Return what is worst about the original answer of a run, in words with the words
-    it is about.
-    """
+    """Return the worst issue of a run's original answer, quoting the words it concerns."""
     original = run.original
     if run.termination_reason == "no_answer":
         why = next((reason.message for reason in run.review_reasons), "")
-        return Headline(_Line((f"No answer. {why}".rstrip(),)).led_by(""), "no_answer")
+        return Headline(_Line((f"No answer. {why}".rstrip(),)).with_prefix(""), "no_answer")
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
         return Headline(
-            _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(
-                ""
-            ),
+            _Line(
+                (f"Audit failed: {why}" if why else "The audit finished no iteration",)
+            ).with_prefix(""),
             "failed",
         )
-    found = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
-    found |= _reasons(run, found)
-    counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
+    lines = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
+    lines |= _review_reason_lines(run, lines)
+    counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
     worst, count = counts[0] if counts else ("redundant", 0)
-    if worst == "redundant":  # its marker in the answer says it
+    if worst == "redundant":  # already marked in the answer
         return Headline(_confirmed_text(run, original), "nothing", counts)
-    line, lead = found[worst][0], _lead(worst, count)
-    if worst not in _LESSER or standing(run) != "nothing_found":
-        return Headline(line.led_by(lead, longest), worst, counts)
+    line, lead = lines[worst][0], _line_prefix(worst, count)
+    if worst not in _MINOR_KINDS or standing(run) != "nothing_found":
+        return Headline(line.with_prefix(lead, longest), worst, counts)
     lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
-    return Headline(line.led_by(lesser, longest), worst, counts, minor=True)
+    return Headline(line.with_prefix(lesser, longest), worst, counts, minor=True)
 
 
 def _confirmed_text(run: Run, original: Iteration) -> str:
-    """Say what was checked of an answer in which nothing was found; where no model
-    judged, by what.
-    """
+    """Say what was checked in an answer without issues, and whether only offline checks ran."""
     supported = sum(check.verified for check in original.claims)
-    cited = sum(each.status == "valid" for each in original.citation_audit.citations)
-    says = (
+    cited = sum(citation.status == "valid" for citation in original.citation_audit.citations)
+    parts = (
         [f"{supported:,} of {count_noun(len(original.claims), 'claim')} supported"]
         if original.claims
         else []
     )
-    says += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
+    parts += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
     offline = {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
-    line = f"{'Offline checks: ' if offline else ''}{', '.join(says) or 'nothing found'}"
+    line = f"{'Offline checks: ' if offline else ''}{', '.join(parts) or 'nothing found'}"
     return line[0].upper() + line[1:]
 
 
 def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
-    """Return the issues of an answer; a conflict that the critic names without raising it is one of
-    severity low.
+    """Return the issues of an answer.
+
+    If the critic names conflicting sources without raising an issue, each conflict is added as an
+    issue of low severity.
     """
-    if any(each.rule == "source_conflict" for each in iteration.issues):
+    if any(issue.rule == "source_conflict" for issue in iteration.issues):
         return iteration.issues
     named = (
         Issue(
@@ -324,58 +326,68 @@ def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
 
 
 def worst_severity(original: Iteration) -> Severity | None:
-    """Return the severity of the worst issue of an answer, None without one.
+    """Return the severity of the worst issue of an answer, or None if there isn't one.
 
-    What is no accusation (a claim not confirmed, a redundant citation) has none.
+    Remarks that don't flag the answer (unconfirmed claims, redundant citations) are ignored.
     """
-    found = {
-        each.severity
-        for each in raised_issues(original)
-        if KINDS[_headline_kind(each)].tone != "calm"
+    severities = {
+        issue.severity
+        for issue in raised_issues(original)
+        if KINDS[_headline_kind(issue)].tone != "calm"
     }
-    return next((each for each in SEVERITY if each in found), None)
+    return next((severity for severity in SEVERITY if severity in severities), None)
 
 
-def _lead(kind: str, count: int) -> str:
-    """Return how the line of a kind begins where it doesn't speak for itself."""
-    return f"{count_noun(count, *KINDS[kind][:2])}: " if kind == "uncited" else _LEADS.get(kind, "")
+def _line_prefix(kind: str, count: int) -> str:
+    """Return the words that introduce the line of a kind, or "" if it needs none."""
+    return (
+        f"{count_noun(count, *KINDS[kind][:2])}: "
+        if kind == "uncited"
+        else _LINE_PREFIXES.get(kind, "")
+    )
 
 
-def found_in(
+def issue_lines(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[str, int]]:
-    """Return each kind of issue found in an answer, the gravest first, with its line and how often
-    it occurs.
+    """Return the line and the count for each kind of issue in an answer, most serious first.
 
-    Words of the answer count once, under the gravest of what is wrong with them: what the critic
-    says of a sentence goes with the first of its claims that fail, each of which is a fault. A step
-    that has not come to its end yet gives nothing: an audit under way shows what it has found so
-    far.
+    The same words of the answer count once, under their most serious issue. What the critic says
+    about a sentence is counted with the first of its failing claims; each failing claim counts as
+    an issue. Steps that haven't finished yet contribute nothing, so a running audit shows its
+    results so far.
     """
-    found = _lines_by_kind(audit, claims, issues)
-    return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
+    lines = _lines_by_kind(audit, claims, issues)
+    return {
+        kind: (line.with_prefix(_line_prefix(kind, count)), count)
+        for kind, (line, count) in lines.items()
+    }
 
 
 def _lines_by_kind(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
-    # by sentence; empty: no words of it in particular
-    accused: defaultdict[int, list[range]] = defaultdict(list)
-    starts = [each.start for each in audit.sentences]
+    # Spans already flagged, by sentence. An empty range means the whole sentence.
+    flagged: defaultdict[int, list[range]] = defaultdict(list)
+    starts = [span.start for span in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
         (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
-    again = {each for fault in about_same_words(issues) for each in _under_the_gravest(fault)}
-    again_claimed = {
-        (each.start, each.end)
-        for each in again
-        if each.source == "claims" and each.start is not None
+    covered = {
+        issue for group in about_same_words(issues) for issue in _issues_counted_elsewhere(group)
     }
-    counting = [each for each in claims if (each.claim.start, each.claim.end) not in again_claimed]
+    again_claimed = {
+        (issue.start, issue.end)
+        for issue in covered
+        if issue.source == "claims" and issue.start is not None
+    }
+    counting = [
+        check for check in claims if (check.claim.start, check.claim.end) not in again_claimed
+    ]
     for issue in issues:
-        if (kind := _own_kind(issue)) and issue not in again:
+        if (kind := _kind_beyond_checks(issue)) and issue not in covered:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within, range(0)))
             if kind in ("safety", "serious"):
@@ -386,19 +398,21 @@ def _lines_by_kind(
             kind,
             text,
             check.claim.sentence,
-            range(check.claim.start or 0, (kind in _OF_A_CLAIM and check.claim.end) or 0),
+            range(check.claim.start or 0, (kind in _CLAIM_KINDS and check.claim.end) or 0),
         )
-        for check in sorted(counting, key=lambda check: not _exact(check))
+        for check in sorted(counting, key=lambda check: not _has_short_values(check))
         for kind, text in _problem_lines(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
-    for kind, text, sentence, words in sorted(lines, key=lambda each: gravity.index(each[0])):
-        before = [] if sentence is None else accused[sentence]
+    for kind, text, sentence, words in sorted(lines, key=lambda line: gravity.index(line[0])):
+        before = [] if sentence is None else flagged[sentence]
         same = next(
             (
-                each
-                for each in before
-                if not words or not each or (each.start < words.stop and words.start < each.stop)
+                earlier
+                for earlier in before
+                if not words
+                or not earlier
+                or (earlier.start < words.stop and words.start < earlier.stop)
             ),
             None,
         )
@@ -408,85 +422,95 @@ def _lines_by_kind(
             if same is not None:
                 before.remove(same)
             before.append(words)
-    found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
+    counted = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        found["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
+        counted["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
     if uncited := [
-        each.text
-        for place, each in enumerate(audit.sentences)
-        if each.status == "uncited" and not accused[place]
+        text_span.text
+        for place, text_span in enumerate(audit.sentences)
+        if text_span.status == "uncited" and not flagged[place]
     ]:
-        found["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
+        counted["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
     if undecided := [
         check
         for check in counting
         if check.verdict == "unverifiable"
-        and (check.claim.sentence is None or not accused[check.claim.sentence])
+        and (check.claim.sentence is None or not flagged[check.claim.sentence])
     ]:
-        found["unconfirmed"] = _unconfirmed_line(undecided, len(claims)), len(undecided)
+        counted["unconfirmed"] = _unconfirmed_line(undecided, len(claims)), len(undecided)
     if calculated := [
         check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED
     ]:
-        found["figure"] = _figures_line(calculated), sum(len(check.figures) for check in calculated)
+        counted["figure"] = (
+            _figures_line(calculated),
+            sum(len(check.figures) for check in calculated),
+        )
     if tagged := [
         check for check in counting if check.marked and check.verdict in _MAY_BE_CALCULATED
     ]:
-        found["marked"] = _tagged_line(tagged), sum(len(check.marked) for check in tagged)
-    return {kind: found[kind] for kind in KINDS if kind in found}
+        counted["marked"] = _tagged_line(tagged), sum(len(check.marked) for check in tagged)
+    return {kind: counted[kind] for kind in KINDS if kind in counted}
 
 
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
-"""Verdicts beside which a figure that the evidence lacks, or a mark, is worth a line: the others
-say what is wrong.
+"""Verdicts with which a missing figure or a mark deserves a line of its own.
+
+With the other verdicts, the claim's own line already states the problem.
 """
 
 
 def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line of the figures that the evidence lacks, with the words of the claim where
-    they are of one.
+    """Return the line about figures that aren't in the evidence; it quotes the claim if there is
+    only one.
     """
     figures = [
-        _clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures
+        _single_line(figure.claim_text, LONGEST_VALUE)
+        for check in checks
+        for figure in check.figures
     ]
-    says = figures_not_in_evidence(figures)
+    sentence = figures_not_in_evidence(figures)
     return _Line(
-        (f"{says}: ", Quotation(_claim_text(checks[0]), figures[0]))
+        (f"{sentence}: ", Quotation(_claim_text(checks[0]), figures[0]))
         if len(checks) == 1
-        else (says,)
+        else (sentence,)
     )
 
 
 def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line of the words that a tagger marks, with the words of the claim where they are
-    of one.
-    """
+    """Return the line about words marked by the tagger; it quotes the claim if it is only one."""
     words = [
-        _clean(marked.claim_text, LONGEST_VALUE) for check in checks for marked in check.marked
+        _single_line(marked.claim_text, LONGEST_VALUE)
+        for check in checks
+        for marked in check.marked
     ]
-    says = words_marked(words)
+    sentence = words_marked(words)
     return _Line(
-        (f"{says}: ", Quotation(_claim_text(checks[0]), words[0])) if len(checks) == 1 else (says,)
+        (f"{sentence}: ", Quotation(_claim_text(checks[0]), words[0]))
+        if len(checks) == 1
+        else (sentence,)
     )
 
 
-def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
-    first, *others = sorted(fault, key=lambda each: [*KINDS].index(_headline_kind(each)))
-    return others if first.start is None or _headline_kind(first) in _TAKES_ITS_WORDS else ()
+def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
+    first, *others = sorted(group, key=lambda issue: [*KINDS].index(_headline_kind(issue)))
+    return others if first.start is None or _headline_kind(first) in _ABSORBING_KINDS else ()
 
 
-def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:
-    """Yield what the reasons for review say beyond the issues."""
-    accused = any(KINDS[kind].tone == "bad" for kind in found)
+def _review_reason_lines(
+    run: Run, kinds_found: Collection[str]
+) -> Iterator[tuple[str, tuple[_Line, int]]]:
+    """Yield the reasons for review that the issues don't already state."""
+    is_flagged = any(KINDS[kind].tone == "bad" for kind in kinds_found)
     for kind, codes in (
-        ("reason", () if accused else MUST_LOOK),
+        ("reason", () if is_flagged else MUST_LOOK),
         ("unscored", ("unscored",)),
-        ("uncertified", _TOLD),
+        ("uncertified", _REASONS_ABOUT_ANSWER),
     ):
         if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
             yield kind, (_Line((messages[0].rstrip("."),)), len(messages))
 
 
-_TOLD: tuple[ReviewCode, ...] = (
+_REASONS_ABOUT_ANSWER: tuple[ReviewCode, ...] = (
     "answer_refused",
     "answer_failed",
     "error",
@@ -499,8 +523,8 @@ _TOLD: tuple[ReviewCode, ...] = (
     "judges_disagree",
     "critic_not_run",
 )
-"""Reasons that say something about this answer. A low score or a revision that nobody has read is
-true of most.
+"""Reasons that are specific to this answer. A low score or an unread revision is true of most
+answers.
 """
 
 
@@ -509,20 +533,23 @@ def _problem_lines(
     claims: Sequence[ClaimCheck],
     objections: Mapping[int | None, Issue] = MappingProxyType({}),
 ) -> Iterator[tuple[str, _Line]]:
-    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the
-    answer has them.
+    """Yield kind and line of each problem with quotations, claims and citations, in answer order.
 
-    ``objections`` are the critic's, by sentence: where the words quoted don't show the
-    contradiction, they say it.
+    Args:
+        audit: The citations and quotations of the answer.
+        claims: The checked claims.
+        objections: The critic's issues by sentence. They explain a contradiction that the quoted
+            words alone don't show.
+
     """
     for quote in audit.quotes:
         if quote.finding != "verbatim":
-            says = _MISQUOTED[quote.finding].format(
+            sentence = _MISQUOTED[quote.finding].format(
                 cited=_chunk_name(quote.evidence_id), other=_chunk_name(quote.found_in or "")
             )
-            yield "misquoted", _Line((says, Quotation(quote.quote)))
-    # those with both words come first: they can be checked at a glance
-    for check in sorted(claims, key=lambda check: not _exact(check)):
+            yield "misquoted", _Line((sentence, Quotation(quote.quote)))
+    # Checks with two short values come first, because they are verified at a glance.
+    for check in sorted(claims, key=lambda check: not _has_short_values(check)):
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
         ):
@@ -562,16 +589,14 @@ def _problem_lines(
 
 
 _MISQUOTED = {
-    "fabricated": "Quotes {cited} with words that no evidence holds: ",
+    "fabricated": "Quotes {cited} with words that aren't in the evidence: ",
     "spliced": "Quotes {cited} with words from several places: ",
-    "other_document": "Quotes {cited}, but the words stand in {other}: ",
+    "other_document": "Quotes {cited}, but the words are in {other}: ",
 }
 
 
-def _own_kind(issue: Issue) -> str:
-    """Return the kind of an issue that neither citations nor claims say already; "" for
-    the others.
-    """
+def _kind_beyond_checks(issue: Issue) -> str:
+    """Return the kind of an issue that citation and claim checks don't report, or ""."""
     if issue.source == "instructions":
         return "instruction"
     if issue.rule == "source_conflict":
@@ -598,72 +623,81 @@ _KIND_OF_RULE = {
 
 
 def _headline_kind(issue: Issue) -> str:
-    return _own_kind(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+    return _kind_beyond_checks(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
 
 
-def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
-    """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of
-    its claim.
+def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
+    """Return the sort key that puts the headline's issue first. ``check`` is the check of its
+    claim.
     """
-    return [*KINDS].index(_headline_kind(issue)), check is not None and not _exact(check)
+    return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
 
 
 def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
-    """Return the line of an issue; the critic's has the words of the answer and what the evidence
-    says in their place.
+    """Return the line of an issue; for the critic's issues, with the answer's and the evidence's
+    words.
 
-    Of a long quotation it has the words at fault, which ``check``, that of the claim, names. Where
-    it names none, or a single word, which alone says little, the critic's description says what is
-    wrong. The claim is quoted where the issue quotes nothing.
+    A long quotation is reduced to the disputed words named by ``check``, the check of the claim. If
+    there are none, or only a single word, the critic's description is used instead. If the issue
+    quotes nothing, the claim is quoted.
     """
-    if issue.rule == "source_conflict":  # the reason has both values, the description none
+    if issue.rule == "source_conflict":  # only the reason has both values
         return _Line((issue.reason.rstrip("."),))
-    what = _quotable_words(issue.point or issue.description)
+    problem = _quotable_words(issue.point or issue.description)
     if issue.source != "critic":
-        return _Line((what,))
-    says, quote = (
+        return _Line((problem,))
+    reason, quote = (
         _quotable_words(issue.reason),
         _quotable_words(issue.quote or (_claim_text(check) if check else "")),
     )
-    if says and issue.evidence_ids and not any(each in says for each in issue.evidence_ids):
-        says = f"{_chunk_name(issue.evidence_ids[0])}: {says}"
-    quote = "" if quote.casefold() in what.casefold() else quote
-    if quote and says and len(f"{what}{quote}{says}") > LONGEST_HEADLINE - LONGEST_LEAD:
+    if (
+        reason
+        and issue.evidence_ids
+        and not any(evidence_id in reason for evidence_id in issue.evidence_ids)
+    ):
+        reason = f"{_chunk_name(issue.evidence_ids[0])}: {reason}"
+    quote = "" if quote.casefold() in problem.casefold() else quote
+    if quote and reason and len(f"{problem}{quote}{reason}") > LONGEST_HEADLINE - LONGEST_LEAD:
         at_fault = (
-            _quotable_words(each.claim_text) for each in (check.contradictions if check else ())
+            _quotable_words(contradiction.claim_text)
+            for contradiction in (check.contradictions if check else ())
         )
         about = next((words for words in at_fault if " " in words and words in quote), "")
         if about or len(quote) <= LEAST_QUOTED:
-            return _Line(("The answer says ", Quotation(quote, about), ". ", _bare(says)))
-        return _Line((f"{_clip_text(what, LONGEST_DESCRIPTION)}. ", _bare(says)))
-    parts: list[str | Quotation] = [_bare(what)]
+            return _Line(
+                ("The answer says ", Quotation(quote, about), ". ", _unmarked_quotation(reason))
+            )
+        return _Line((f"{_clip_text(problem, LONGEST_DESCRIPTION)}. ", _unmarked_quotation(reason)))
+    parts: list[str | Quotation] = [_unmarked_quotation(problem)]
     parts += [": ", Quotation(quote)] if quote else []
-    parts += [". ", _bare(says)] if says else []
+    parts += [". ", _unmarked_quotation(reason)] if reason else []
     return _Line(tuple(parts))
 
 
-def _bare(words: str) -> Quotation:
+def _unmarked_quotation(words: str) -> Quotation:
     return Quotation(words, marks=("", ""), point=True)
 
 
 def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
-    names = [f"[{_clean(each, 20)}]" for each in references]
+    names = [f"[{_single_line(reference, 20)}]" for reference in references]
     if len(names) > 2:
         return _Line(
             (f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",)
         )
     says = f"Cites {' and '.join(names)}, which {'doesn' if len(names) == 1 else 'don'}'t exist"
-    cited = next((each for each in audit.citations if each.reference == references[0]), None)
+    cited = next(
+        (citation for citation in audit.citations if citation.reference == references[0]), None
+    )
     if len(names) == 2 or cited is None or cited.sentence is None:
         return _Line((says,))
     sentence = audit.sentences[cited.sentence]
     markers = [
-        (each.marker_start - sentence.start, each.marker_end - sentence.start)
-        for each in audit.citations
+        (citation.marker_start - sentence.start, citation.marker_end - sentence.start)
+        for citation in audit.citations
     ]
-    markers = [each for each in markers if 0 <= each[0] < len(sentence.text)]
+    markers = [marker for marker in markers if 0 <= marker[0] < len(sentence.text)]
     before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
-    # what the marker stands behind is what it is to prove
+    # A marker cites the words just before it.
     return _Line(
         (
             f"{says}: ",
@@ -675,52 +709,54 @@ def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     )
 
 
-def _exact(check: ClaimCheck) -> bool:
-    return any(_are_short_values(each) for each in check.contradictions)
+def _has_short_values(check: ClaimCheck) -> bool:
+    return any(_has_two_short_values(contradiction) for contradiction in check.contradictions)
 
 
-def _are_short_values(each: Contradiction) -> bool:
-    """Whether both words are figures, dates or names that one line holds side by side."""
+def _has_two_short_values(contradiction: Contradiction) -> bool:
+    """Whether both sides are figures, dates or names short enough to show side by side."""
     return (
-        each.kind not in ("stated", "source")
-        and len(each.claim_text) <= LONGEST_VALUE
-        and len(each.evidence_text) <= LONGEST_VALUE
+        contradiction.kind not in ("stated", "source")
+        and len(contradiction.claim_text) <= LONGEST_VALUE
+        and len(contradiction.evidence_text) <= LONGEST_VALUE
     )
 
 
-def _clearest(check: ClaimCheck) -> Contradiction | None:
-    """Return the contradiction of a claim that shows most; None where none is named."""
+def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
+    """Return the contradiction of a claim that is easiest to see, or None if none is named."""
     between = sorted(
-        check.contradictions, key=lambda each: (not each.evidence_text, -each.strength)
+        check.contradictions,
+        key=lambda contradiction: (not contradiction.evidence_text, -contradiction.strength),
     )
     return next(
-        (each for each in between if _are_short_values(each)), between[0] if between else None
+        (contradiction for contradiction in between if _has_two_short_values(contradiction)),
+        between[0] if between else None,
     )
 
 
 def _shows_contradiction(check: ClaimCheck) -> bool:
-    """Whether the words of both sides, held side by side, show how they contradict each other."""
-    first = _clearest(check)
+    """Whether the words of both sides, shown next to each other, make the contradiction visible."""
+    first = _clearest_contradiction(check)
     if first is None:
         return False
     claim, mine, theirs = (
-        _quotable_words(each)
-        for each in (_claim_text(check), first.claim_text, first.evidence_text)
+        _quotable_words(text)
+        for text in (_claim_text(check), first.claim_text, first.evidence_text)
     )
-    return _are_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
+    return _has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
 
 def _contradicted_line(check: ClaimCheck) -> _Line:
-    first = _clearest(check)
+    first = _clearest_contradiction(check)
     if first is None:
-        who = _chunk_name(check.sources[0]) if check.sources else "The evidence"
-        return _Line((f"{who} contradicts ", Quotation(_claim_text(check))))
-    who, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
-    mine = _clean(first.claim_text, LONGEST_VALUE)
+        source = _chunk_name(check.sources[0]) if check.sources else "The evidence"
+        return _Line((f"{source} contradicts ", Quotation(_claim_text(check))))
+    source, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
+    mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
-    if _are_short_values(first):
-        return _Line((f"{who} has {theirs} where the answer has {mine}",))
+    if _has_two_short_values(first):
+        return _Line((f"{source} has {theirs} where the answer has {mine}",))
     claim = _quotable_words(_claim_text(check))
     mine = _quotable_words(first.claim_text)
     whole, about = claim if mine in claim else mine, _differing_words(claim, mine, theirs)
@@ -728,20 +764,20 @@ def _contradicted_line(check: ClaimCheck) -> _Line:
     if first.kind == "source":
         return _Line(
             (
-                f"The source of {who}, ",
+                f"The source of {source}, ",
                 Quotation(theirs, about, point=not about),
                 ", contradicts ",
                 ours,
             )
         )
-    return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
+    return _Line((f"{source} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
 
 
 def _unsupported_line(check: ClaimCheck) -> _Line:
     missing = [
         text
         for start, end in check.uncovered
-        if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))
+        if (text := _single_line(check.claim.text[start:end], LONGEST_VALUE))
     ]
     return (
         _absent_line(missing[0], _claim_text(check))
@@ -761,7 +797,7 @@ def _unconfirmed_line(undecided: Sequence[ClaimCheck], total: int) -> _Line:
         "language": "language",
         "instruction": "evidence instructs",
         "limits": "over the limits",
-        "quotation": "no quotation that holds",
+        "quotation": "no valid quotation",
         "either_way": "can be read either way",
     }
     reason = because[why] if why else "offline" if offline else ""
@@ -770,7 +806,7 @@ def _unconfirmed_line(undecided: Sequence[ClaimCheck], total: int) -> _Line:
 
 
 def _claim_text(check: ClaimCheck) -> str:
-    """Return the words of a claim without the citation markers among them."""
+    """Return the words of a claim without its citation markers."""
     return _without_markers(check.claim.text, check.claim.markers)
 
 
@@ -782,50 +818,58 @@ def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
     return "".join([*kept, text[at:]])
 
 
-_UNSEEN = re.compile(
+_INVISIBLE_CHARS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
-"""Control characters, and those that turn the direction of the line that they stand in."""
+"""Control characters, zero-width characters, and characters that reverse the direction of text.
+
+For example, U+202E would show the rest of the line from right to left. Lone surrogates can't be
+encoded as UTF-8.
+"""
 
 
 LONGEST_TEXT = 2_000
-"""Characters of a text from outside that are looked at."""
+"""Characters of an untrusted text that are processed at most."""
 
 
-def _clean(text: str, longest: int) -> str:
-    """Return text from outside as one line of visible characters."""
-    return shorten(" ".join(_UNSEEN.sub(" ", text[:LONGEST_TEXT]).split()), longest)
+def _single_line(text: str, longest: int) -> str:
+    """Return untrusted text as one line of visible characters."""
+    return shorten(" ".join(_INVISIBLE_CHARS.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
 def _chunk_name(name: str) -> str:
-    short = _clean(name, LONGEST_ID)
+    short = _single_line(name, LONGEST_ID)
     return f"[{short}]" if name.isdigit() else short  # a bare number would read as a count
 
 
 def _quotable_words(words: str) -> str:
-    """Return words to quote as one line, without blanks before signs and the stop at the end."""
-    return re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, LONGEST_TEXT)).rstrip(" .,;:")
+    """Return words to quote as one line, without blanks before punctuation and without a final
+    stop.
+    """
+    return re.sub(r"\s+([.,;:!?])", r"\1", _single_line(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
 def _clip_quotation(quotation: Quotation, longest: int) -> str:
-    """Return at most so many characters of a quotation, so cut that the words it is about stand in
-    them.
-    """
+    """Return a quotation shortened so that it still contains the disputed words."""
     opens, closes = quotation.marks
-    return f"{opens}{_window(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
+    return (
+        f"{opens}{_clip_around(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
+    )
 
 
-def _window(text: str, about: str, longest: int) -> str:
+def _clip_around(text: str, about: str, longest: int) -> str:
     at = max(text.find(about), 0)
     if len(text) <= longest or at + len(about) < longest:
         return _clip_text(text, longest)
-    lead = max(0, min(max(LED_IN, longest - 1 - (len(text) - at)), longest - len(about) - 2))
+    lead = max(
+        0, min(max(CONTEXT_BEFORE, longest - 1 - (len(text) - at)), longest - len(about) - 2)
+    )
     start = text.find(" ", at - lead - 1, at) + 1 or at
     return f"…{_clip_text(text[start:], longest - 1)}" if start else _clip_text(text, longest)
 
 
 def _clip_text(text: str, longest: int) -> str:
-    """Return a text of at most so many characters, cut between words where it has any."""
+    """Shorten a text to at most ``longest`` characters, between words if possible."""
     if len(text) <= longest:
         return text
     words, _, rest = text[:longest].rpartition(" ")
@@ -833,20 +877,20 @@ def _clip_text(text: str, longest: int) -> str:
 
 
 _WORD = re.compile(r"\S+")
-ALIKE = 0.35
-"""Share of a claim's words that the evidence must have, so that what it has in place of the others
-says anything.
+LEAST_SHARED_WORDS = 0.35
+"""Share of the claim's words that the evidence must contain before the two are compared word by
+word.
 """
 
 
 def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
-    return [_comparable(each.group()) for each in words]
+    return [_comparable_word(word.group()) for word in words]
 
 
-@lru_cache(maxsize=16_384)  # few words are rare, and a page has many headlines
-def _comparable(word: str) -> str:
-    """Return a word without what only sets it off; brackets around a figure and signs may mean
-    something.
+@lru_cache(maxsize=16_384)  # the headlines of a page share most of their words
+def _comparable_word(word: str) -> str:
+    """Normalise a word for comparison: drop punctuation around it, but keep brackets and signs of
+    figures.
     """
     key = quotation_key(word).strip(",;:?").rstrip(".")
     if any(map(str.isdigit, key)):
@@ -855,33 +899,40 @@ def _comparable(word: str) -> str:
 
 
 def _differing_words(claim: str, mine: str, evidence: str) -> str:
-    """Return the words of the evidence that stand where the claim has its own; "" where the two
-    don't differ.
+    """Return the words of the evidence that replace the claim's own, or "" if the two don't differ.
 
-    Of several places one with a figure or a negation is taken: how else the two are put says less.
+    If there are several differences, one with a figure or a negation is preferred, because other
+    differences are often just wording.
     """
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
-    own = [at < each.end() and each.start() < at + len(mine) for each in ours]
+    is_own = [at < word.end() and word.start() < at + len(mine) for word in ours]
     compared = SequenceMatcher(
         None, _comparable_words(ours), _comparable_words(theirs), autojunk=False
     )
     changes = [
-        (any(own[first:last]), _decides(theirs[start:end]), kind == "replace", -start, end)
+        (
+            any(is_own[first:last]),
+            _has_deciding_word(theirs[start:end]),
+            kind == "replace",
+            -start,
+            end,
+        )
         for kind, first, last, start, end in compared.get_opcodes()
         if kind in ("replace", "insert")
     ]
-    alike = sum(each.size for each in compared.get_matching_blocks())
-    if not changes or alike < ALIKE * len(ours):
+    alike = sum(block.size for block in compared.get_matching_blocks())
+    if not changes or alike < LEAST_SHARED_WORDS * len(ours):
         return ""
     *_, start, end = max(changes)
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
 
 
+# Words that can reverse a claim: a digit, "not", "without", or "n't" as in "doesn't".
 _DECIDING = re.compile(
     r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )
 
 
-def _decides(words: Sequence[re.Match[str]]) -> bool:
-    return any(_DECIDING.search(each.group()) for each in words)
+def _has_deciding_word(words: Sequence[re.Match[str]]) -> bool:
+    return any(_DECIDING.search(word.group()) for word in words)

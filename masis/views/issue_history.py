@@ -1,8 +1,8 @@
 """Follow issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
 
-``Issue.key`` is the same while the same words keep the same fault. A revision that rewords a
-sentence without mending it changes the key: so what is left over is matched once more by rule and
-by how many words the two share.
+``Issue.key`` stays the same while the same words have the same issue. A revision that rewords a
+sentence without fixing it changes the key, so the remaining issues are matched once more by rule
+and by the share of words they have in common.
 """
 
 from __future__ import annotations
@@ -21,74 +21,72 @@ from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import COURSE, rule_word
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
-"""``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than
-one iteration.
+"""How an issue develops.
+
+``regressed`` means fixed earlier and back again. ``absent`` means not raised yet, or fixed for more
+than one iteration.
 """
 
 SAME_WORDS = 0.6
-"""Share of words (of both together) from which a reworded sentence counts as the same one."""
+"""Share of words (of the union) from which a reworded sentence counts as the same one."""
 
 _PAIRS = 20_000
-"""Pairs looked at for rewordings; beyond, only keys are followed."""
+"""Most pairs compared to find rewordings; above that only keys are matched."""
 
 _WORD = re.compile(r"\w+")
 
 
 class FollowedIssue(NamedTuple):
-    """One issue through a run: the issue as each iteration has it (None where it has not), and its
-    course.
-    """
+    """One issue through a run: the issue in each iteration (None if absent) and its course."""
 
     issues: tuple[Issue | None, ...]
     courses: tuple[Course, ...]
 
     @property
     def last(self) -> Issue:
-        """The issue in the words of the newest iteration that has it."""
+        """The issue as worded in the newest iteration that has it."""
         return next(issue for issue in reversed(self.issues) if issue is not None)
 
 
 def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
-    """Return every issue of a run once, in the order of its first appearance."""
+    """Return every issue of a run once, ordered by first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
-        found = _continue_chains(chains, iteration.issues)
-        for chain, issue in zip(chains, found, strict=True):
+        continued = _continue_chains(chains, iteration.issues)
+        for chain, issue in zip(chains, continued, strict=True):
             chain.append(issue)
-        taken = {id(issue) for issue in found if issue is not None}
+        taken = {id(issue) for issue in continued if issue is not None}
         chains += [[*[None] * index, issue] for issue in iteration.issues if id(issue) not in taken]
     return [FollowedIssue(tuple(chain), tuple(_courses(chain))) for chain in chains]
 
 
 def course_at(followed: Iterable[FollowedIssue], index: int) -> dict[str, Course]:
-    """Return the course of each issue of iteration ``index``, by the issue's id."""
+    """Return the course of each issue of iteration ``index``, by issue id."""
     return {
-        issue.id: each.courses[index]
-        for each in followed
-        if (issue := each.issues[index]) is not None
+        issue.id: history.courses[index]
+        for history in followed
+        if (issue := history.issues[index]) is not None
     }
 
 
 def _continue_chains(
     chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]
 ) -> list[Issue | None]:
-    """Return for each chain the issue that goes on with it, if one does: by key, else
-    by its words.
-    """
+    """Return for each chain the issue that continues it, matched by key or else by its words."""
     left = list(issues)
-    found: list[Issue | None] = [None] * len(chains)
+    continued: list[Issue | None] = [None] * len(chains)
     latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
     by_key: dict[str, list[Issue]] = {}
     for issue in left:
         by_key.setdefault(issue.key, []).append(issue)
     for number, before in enumerate(latest):
         if same := by_key.get(before.key):
-            found[number] = same.pop(0)
-    taken = {id(issue) for issue in found}
+            continued[number] = same.pop(0)
+    taken = {id(issue) for issue in continued}
     left = [issue for issue in left if id(issue) not in taken]
-    open_chains = [number for number, issue in enumerate(found) if issue is None]
+    open_chains = [number for number, issue in enumerate(continued) if issue is None]
     if not left or len(left) * len(open_chains) > _PAIRS:
-        return found
+        return continued
     words = [_issue_words(issue) for issue in left]
     likeness = [
         (-alike, number, place)
@@ -100,10 +98,10 @@ def _continue_chains(
     ]
     used: set[int] = set()
     for _, number, place in sorted(likeness):
-        if found[number] is None and place not in used:
-            found[number] = left[place]
+        if continued[number] is None and place not in used:
+            continued[number] = left[place]
             used.add(place)
-    return found
+    return continued
 
 
 def _word_overlap(words: set[str], others: set[str]) -> float:
@@ -130,8 +128,8 @@ LONGEST_DESCRIPTION = 200
 
 
 class IssueHistory(NamedTuple):
-    """The issues of a run, those of the newest iteration first, as Markdown cells; so many more are
-    left out.
+    """The issues of a run as a table with Markdown cells, newest first, and how many rows are left
+    out.
     """
 
     table: pd.DataFrame
@@ -139,24 +137,22 @@ class IssueHistory(NamedTuple):
 
 
 def issue_history(run: Run, shown: int) -> IssueHistory:
-    """Return every issue with its course through the iterations; the column of iteration ``shown``
-    (from 0) says so.
-    """
-    followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
+    """Return every issue with its course; the column of iteration ``shown`` (from 0) is marked."""
+    followed = sorted(follow(run.iterations), key=lambda history: history.issues[-1] is None)
     titles = [
-        f"Iteration {each.iteration_number}{', shown' if index == shown else ''}:"
+        f"Iteration {iteration.iteration_number}{', shown' if index == shown else ''}:"
         f" {_course_text(followed, index)}"
-        for index, each in enumerate(run.iterations)
+        for index, iteration in enumerate(run.iterations)
     ]
     rows = [
         [
             (
-                f"**{escape_markdown(rule_word(each.last.rule).text)}**"
-                f" {escape_markdown(each.last.description[:LONGEST_DESCRIPTION])}"
+                f"**{escape_markdown(rule_word(history.last.rule).text)}**"
+                f" {escape_markdown(history.last.description[:LONGEST_DESCRIPTION])}"
             ),
-            *(_course_words(course) for course in each.courses),
+            *(_course_words(course) for course in history.courses),
         ]
-        for each in followed[:ROWS_SHOWN]
+        for history in followed[:ROWS_SHOWN]
     ]
     return IssueHistory(
         pd.DataFrame(rows, columns=["Issue", *titles]), max(0, len(followed) - ROWS_SHOWN)
@@ -165,8 +161,8 @@ def issue_history(run: Run, shown: int) -> IssueHistory:
 
 def _course_text(followed: Sequence[FollowedIssue], index: int) -> str:
     if index == 0:
-        return count_noun(sum(each.issues[0] is not None for each in followed), "issue")
-    courses: Counter[str] = Counter(each.courses[index] for each in followed)
+        return count_noun(sum(history.issues[0] is not None for history in followed), "issue")
+    courses: Counter[str] = Counter(history.courses[index] for history in followed)
     return (
         ", ".join(
             f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]

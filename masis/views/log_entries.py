@@ -1,4 +1,4 @@
-"""Entries of the decision log in words: what they did, about what, why, and what else they hold."""
+"""Describe entries of the decision log: what they did, what they are about, and why."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
 
 def entry_number(entry: LogEntry) -> str:
-    """Return what an entry is called: its number, or its id for who may not know how many came
-    before it.
-    """
+    """Return an entry's number, or its id for readers who may not know the number."""
     return str(entry.seq or entry.id)
 
 
 def entry_word(entry: LogEntry) -> Word:
-    """Return what an entry says, in a word."""
+    """Return the label of an entry."""
     decision = entry.decision
     if decision is None:
         return REDACTED
@@ -32,7 +30,7 @@ def entry_word(entry: LogEntry) -> Word:
 
 
 def verdict_text(decision: Decision) -> str:
-    """Say what a decision did to which answer, as in ``Approved revision 2``."""
+    """Say what a decision did to which answer, for example ``Approved revision 2``."""
     if decision.verdict is None:
         return "Decided"
     done = "Overrode" if decision.verdict == "override" else DECIDED[decision.verdict].text
@@ -40,7 +38,7 @@ def verdict_text(decision: Decision) -> str:
 
 
 def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:
-    """Return what each entry of a case did to which answer, by its id: ``Undid “Approved revision
+    """Return what each entry of a case did, by entry id, for example ``Undid “Approved revision
     2”``.
     """
     words = {entry.id: _verdict_word(entry) for entry in entries}
@@ -67,34 +65,32 @@ def _verdict_word(entry: LogEntry) -> Word:
 
 
 def entry_reason(decision: Decision | None) -> str:
-    """Say why: the reason given, or the rule that accepted."""
+    """Return the reason given with a decision, or name the rule that accepted."""
     if decision is None or decision.kind != "policy_accept":
         return decision.reason if decision else ""
-    # any program may write such an entry: a list must not fail at one without
+    # Any program may write such an entry, so a list must not fail if the rule is missing.
     rule = decision.extra.get("rule")
     return f"by acceptance rule {rule}" if rule else "by the acceptance rule"
 
 
 def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
-    """Say what an entry is about: an answer, people, tags, or ``undone``, the entry that it undoes
-    or redacts.
-    """
+    """Say what an entry concerns: an answer, people, tags, or an entry it undoes or redacts."""
     if decision is None:
-        return "what was written here was removed"
+        return "its text was removed"
     if decision.kind == "redaction":
         return f"the text of entry {entry_number(undone)}" if undone else ""
     if decision.assignees or decision.tags:
         return ", ".join((*decision.assignees, *decision.tags))
     if answer := decided_about(decision):
-        # what stands is another one: the answer as it was is only what was decided about
+        # The corrected answer replaces the one that the decision was about.
         return f"{answer}, corrected" if decision.corrected_answer is not None else answer
     if undone is None:
         return ""
-    who = f" by {undone.decision.reviewer}" if undone.decision else ""
-    return f"“{entry_word(undone).text}”{who}, entry {entry_number(undone)}"
+    author = f" by {undone.decision.reviewer}" if undone.decision else ""
+    return f"“{entry_word(undone).text}”{author}, entry {entry_number(undone)}"
 
 
-_WORDS_OF_A_SIDE = (
+_COMPARED_FIELDS = (
     "verdict",
     "run_id",
     "iteration",
@@ -106,28 +102,29 @@ _WORDS_OF_A_SIDE = (
 )
 
 
-def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
-    """Say whose decision a final verdict took, and whether it was changed; "" where
-    none was taken.
+def adopted_decision_text(final: Decision, decisions: Sequence[Decision]) -> str:
+    """Say whose decision a final verdict adopted, and whether it was changed; "" if it adopted
+    none.
     """
     side = next(
-        (each for each in decisions if each.reviewer == final.extra.get("taken_from")), None
+        (decision for decision in decisions if decision.reviewer == final.extra.get("taken_from")),
+        None,
     )
     if side is None:
         return ""
-    same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)
+    same = all(getattr(side, name) == getattr(final, name) for name in _COMPARED_FIELDS)
     return f"{side.reviewer}’s decision, {'as it was' if same else 'with changes'}"
 
 
 def undone_text(by: LogEntry | None) -> str:
-    """Say who undid an entry; "" where nobody did."""
+    """Say who undid an entry, or "" if it wasn't undone."""
     if by is None:
         return ""
     return f"undone by {by.decision.reviewer}" if by.decision else "undone"
 
 
 def entry_contents(decision: Decision | None) -> list[str]:
-    """List what a decision holds beside its verdict."""
+    """List the contents of a decision besides its verdict."""
     if decision is None:
         return []
     contents = ["corrected answer"] if decision.corrected_answer is not None else []
@@ -139,7 +136,7 @@ def entry_contents(decision: Decision | None) -> list[str]:
 
 
 def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
-    """Return what was recorded with an entry, by name."""
+    """Return the facts recorded with an entry, as pairs of name and value."""
     facts = [("Entry", f"{entry.seq} · {entry.id}" if entry.seq else entry.id), ("Time", entry.at)]
     facts += [("Digest", entry.digest)] if entry.digest else []
     decision = entry.decision

@@ -1,6 +1,4 @@
-"""Words as Streamlit's Markdown: outside text escaped, labels in their tone's colour; and what
-browsers can draw.
-"""
+"""Format words as Streamlit Markdown, escape untrusted text, and keep texts drawable."""
 
 from __future__ import annotations
 
@@ -22,33 +20,36 @@ TONE_COLOUR: dict[Tone, str] = {
     "calm": "gray",
     "busy": "blue",
 }
-"""The tones as Streamlit's Markdown names colours."""
+"""The name of each tone's colour in Streamlit's Markdown."""
 
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})
 
 
 def escape_markdown(text: str) -> str:
-    """Return text from outside as Markdown that shows it: no markup, no image, no link.
+    """Escape untrusted text so that Markdown shows it as it is, without markup, images or links.
 
-    Addresses are broken by an invisible blank, since Streamlit makes links of them even where every
-    sign is escaped.
+    Addresses are broken by an invisible blank, because Streamlit turns them into links even if
+    every sign is escaped.
     """
     broken = text.replace("://", ":\u200b//").replace("www.", "www\u200b.").replace("@", "@\u200b")
     return " ".join(broken.split()).translate(_MARKDOWN)
 
 
 MOST_MARKS = 50
-"""Combining marks in a row; no script has words with more. The time in which a browser draws them
-grows with the square of their number: 100,000 take it half a minute."""
+"""Combining marks allowed in a row; no script has words with more.
+
+The time that a browser needs to draw them grows with the square of their number: 100,000 take half
+a minute.
+"""
 
 _CARRIER = "\u25cc"
-"""A dotted circle, on which marks stand that have no letter."""
+"""A dotted circle, which carries combining marks that have no letter."""
 
 
 @cache
 def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what finds too many marks in a row, and as many characters in a row that JSON has
-    escaped.
+    """Return two patterns: too many combining marks in a row, and as many escaped characters in
+    JSON.
     """
     kinds = groupby(
         range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code)).startswith("M")
@@ -61,10 +62,10 @@ def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def drawable(text: str) -> str:
-    """Return a text, or JSON, that browsers draw in linear time: long runs of combining marks are
-    broken.
+    """Break long runs of combining marks in a text, or JSON, so that browsers draw it in linear
+    time.
 
-    For display only: what is stored, exported and sent to models keeps every character.
+    For display only. Stored, exported and sent texts keep every character.
     """
     if text.isascii() and "\\u" not in text:
         return text
@@ -79,13 +80,13 @@ def drawable(text: str) -> str:
 
 
 def badge(word: Word | LabelData) -> str:
-    """Return a label on a background of its colour."""
+    """Return a label as a badge in its colour."""
     text, tone = _text_and_tone(word)
     return f":{TONE_COLOUR[tone]}-badge[{escape_markdown(text)}]"
 
 
 def colour_label(word: Word | LabelData) -> str:
-    """Return a label in its colour."""
+    """Return a label as coloured text."""
     text, tone = _text_and_tone(word)
     return f":{TONE_COLOUR[tone]}[{escape_markdown(text)}]"
 

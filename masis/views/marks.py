@@ -1,4 +1,4 @@
-"""Texts cut at every edge of a mark, each piece with the marks that cover it. Pure."""
+"""Cut texts at the edges of marks, so that each piece knows all marks that cover it. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from masis.views.words import REFERENCE
 
 
 class TextSpan(NamedTuple):
-    """A stretch of text, end excluded."""
+    """A range of a text; the end is excluded."""
 
     start: int
     end: int
 
 
 class Bearing(NamedTuple):
-    """A stretch of evidence that supports a claim (by its place in the iteration), or contradicts
-    it.
+    """A span of evidence that supports or contradicts a claim, given by its index in the iteration.
 
-    Where it says a missing point, ``claim`` is the number of that issue below zero.
+    If the span states a missing point, ``claim`` is the negative number of that issue.
     """
 
     span: TextSpan
@@ -36,13 +35,13 @@ FactKind = Literal["marked", "figure", "conflict", "absent"]
 
 
 class AnswerPiece(TypedDict):
-    """A stretch of the answer under one set of marks.
+    """A span of the answer that is covered by one set of marks.
 
-    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are
-    numbers; ``closes`` is the verdict on a claim that ends with this piece, ``ends`` the issues
-    that do. ``beside`` is there where the citation came beside the answer: what the citations that
-    end with this piece name. ``block``, ``styles`` and ``hidden`` are how the Markdown of the text
-    shows it (``markup.py``).
+    ``citation``, ``sentence`` and ``claims`` are indices into the iteration's lists; ``issues`` are
+    issue numbers. ``closes`` is the verdict on a claim that ends with this piece, and ``ends``
+    lists the issues that end with it. ``beside`` is set for a citation that was supplied next to
+    the answer: it names the citations that end with this piece. ``block``, ``styles`` and
+    ``hidden`` describe how Markdown shows the piece (``markup.py``).
     """
 
     text: str
@@ -65,8 +64,9 @@ class AnswerPiece(TypedDict):
 
 
 class EvidencePiece(TypedDict):
-    """A stretch of evidence: the ``claims`` it supports, those it is ``against``; ``instructs``: it
-    gives orders.
+    """A span of evidence with the ``claims`` it supports and those it is ``against``.
+
+    ``instructs`` is true for text that tries to give orders to its reader.
     """
 
     text: str
@@ -79,8 +79,8 @@ class EvidencePiece(TypedDict):
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
-    """Return what each citation (by its place in the audit) is: fabricated, misattributed,
-    redundant... or valid.
+    """Return the mark of each citation by index: fabricated, misattributed, redundant and so on, or
+    valid.
     """
     checks: dict[tuple[int, str], str] = {}
     for check in iteration.claims:
@@ -104,13 +104,13 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
 def answer_pieces(
     iteration: Iteration, marks: dict[int, str], issues: Sequence[Sequence[TextSpan]]
 ) -> Iterator[AnswerPiece]:
-    """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it.
+    """Yield the answer cut at every edge of a mark, each piece with the marks that cover it.
 
-    ``issues`` are the places of each, in the order of their numbers; the number stands where the
-    first of them ends.
+    ``issues`` are the spans of each issue in the order of their numbers. The number is shown at the
+    end of the issue's first span.
     """
     answer, audit = iteration.answer, iteration.citation_audit
-    layers = _layers(iteration, issues)
+    layers = _mark_layers(iteration, issues)
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]
@@ -126,11 +126,14 @@ def answer_pieces(
             sentence = audit.sentences[in_sentence[0]]
             piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
         if in_citation:
-            # a marker lies within what a citation given beside the answer covers: the shorter one
-            # is shown
+            # A citation supplied beside the answer can cover a whole sentence with a marker in it.
+            # The shorter one is shown.
             shown = min(
                 in_citation,
-                key=lambda index: (_length(audit.citations[index]), _WORST.index(marks[index])),
+                key=lambda index: (
+                    _citation_length(audit.citations[index]),
+                    _REFERENCE_ORDER.index(marks[index]),
+                ),
             )
             piece |= {"reference": marks[shown], "citation": shown}
             piece["evidence"] = audit.citations[shown].evidence_id or ""
@@ -141,12 +144,12 @@ def answer_pieces(
                     if audit.citations[index].end == end
                 )
                 piece["beside"] = list(
-                    dict.fromkeys(each.reference for each in ending if _is_beside(each))
+                    dict.fromkeys(citation.reference for citation in ending if _is_beside(citation))
                 )
         if in_claim:
             piece |= {
                 "claims": in_claim,
-                "verdict": _worst(iteration.claims[index] for index in in_claim),
+                "verdict": _worst_verdict(iteration.claims[index] for index in in_claim),
             }
         if in_claim and end in judged:
             piece["closes"] = judged[end]
@@ -159,39 +162,46 @@ def answer_pieces(
         yield piece
 
 
-_WORST = ("fabricated", "contradicts", "unsupported", "misattributed", "redundant", "valid")
+_REFERENCE_ORDER = (
+    "fabricated",
+    "contradicts",
+    "unsupported",
+    "misattributed",
+    "redundant",
+    "valid",
+)
 
 
-def _length(citation: Citation) -> int:
+def _citation_length(citation: Citation) -> int:
     return citation.end - citation.start
 
 
 def _is_beside(citation: Citation) -> bool:
-    """Return whether a citation came beside the answer: it has no marker."""
+    """Whether a citation was supplied next to the answer, so that it has no marker in the text."""
     return citation.marker_start == citation.marker_end
 
 
 Layer = list[tuple[TextSpan, int]]
 
 
-def _layers(
+def _mark_layers(
     iteration: Iteration, issues: Sequence[Sequence[TextSpan]]
 ) -> tuple[Layer, Layer, Layer, Layer, Layer]:
-    """Citations, sentences, claims, figures and other facts, numbered issues."""
+    """Return the spans of citations, sentences, claims, facts and numbered issues."""
     audit = iteration.citation_audit
-    # A marker with a single reference is marked whole, brackets included; of several references
-    # each for itself.
+    # A marker with one reference is marked with its brackets; in "[1, 2]" each number has its own
+    # mark.
     alone = _sole_references(audit.citations)
     citations = [
         (
             (
-                TextSpan(each.marker_start, each.marker_end)
-                if index in alone and not _is_beside(each)
-                else TextSpan(each.start, each.end)
+                TextSpan(citation.marker_start, citation.marker_end)
+                if index in alone and not _is_beside(citation)
+                else TextSpan(citation.start, citation.end)
             ),
             index,
         )
-        for index, each in enumerate(audit.citations)
+        for index, citation in enumerate(audit.citations)
     ]
     sentences = [
         (TextSpan(sentence.start, sentence.end), index)
@@ -202,20 +212,22 @@ def _layers(
         for index, check in enumerate(iteration.claims)
         if check.claim.start is not None and check.claim.end is not None
     ]
-    facts = [fact for check in iteration.claims for fact in _facts(check, iteration.answer)]
+    facts = [fact for check in iteration.claims for fact in _fact_spans(check, iteration.answer)]
     numbered = [(span, number) for number, spans in enumerate(issues, 1) for span in spans]
     return citations, sentences, claims, facts, numbered
 
 
 class _Cover:
-    """Which spans of a layer lie over a place, asked for at growing places."""
+    """Finds the spans of a layer that cover a position; positions must be queried in ascending
+    order.
+    """
 
     def __init__(self, layer: Iterable[tuple[TextSpan, int]]) -> None:
         self._waiting = sorted(layer, reverse=True)
         self._open: list[tuple[TextSpan, int]] = []
 
     def at(self, place: int) -> list[int]:
-        """Return the names of the spans over ``place``, in the order of their beginning."""
+        """Return the ids of the spans over ``place``, ordered by their start."""
         while self._waiting and self._waiting[-1][0].start <= place:
             self._open.append(self._waiting.pop())
         self._open = [item for item in self._open if item[0].end > place]
@@ -229,38 +241,43 @@ def _sole_references(citations: Sequence[Citation]) -> set[int]:
     return {indexes[0] for indexes in members.values() if len(indexes) == 1}
 
 
-_BADNESS = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
+_VERDICT_ORDER = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
 
 
-def _worst(checks: Iterable[ClaimCheck]) -> str:
-    return min((check.verdict for check in checks), key=_BADNESS.index)
+def _worst_verdict(checks: Iterable[ClaimCheck]) -> str:
+    return min((check.verdict for check in checks), key=_VERDICT_ORDER.index)
 
 
 MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
 _FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
-"""What words may be: marked by a tagger; a figure that may be calculated; what the evidence has
-otherwise; what it lacks."""
+"""How words can be marked, weakest first.
+
+They are marked by a tagger, a figure that may be calculated, different in the evidence, or absent
+from it.
+"""
 
 
-def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
-    """Yield where the answer has what the evidence contradicts, and the figures and quotations that
-    it lacks.
+def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
+    """Yield the spans where the evidence contradicts the answer or lacks a figure or a quotation.
 
-    A figure that may be calculated, and words that a tagger marks, are marked whatever became of
-    their claim.
+    Figures that may be calculated and words marked by a tagger are included with any verdict.
     """
     if (offset := check.claim.start) is None:
         return
     if check.verdict in ("contradicted", "unsupported"):
-        # words that only lie beside a contradiction are part of it
-        kind = CONFLICT if any(each.evidence_text for each in check.contradictions) else ABSENT
+        # Uncovered words next to a contradiction are part of it.
+        kind = (
+            CONFLICT
+            if any(contradiction.evidence_text for contradiction in check.contradictions)
+            else ABSENT
+        )
         yield from (
             (TextSpan(offset + start, offset + end), kind) for start, end in check.uncovered
         )
-    for each in check.contradictions:
-        span = TextSpan(offset + each.claim_start, offset + each.claim_end)
-        if span.start < span.end and answer[span.start : span.end] == each.claim_text:
-            yield span, CONFLICT if each.evidence_text else ABSENT
+    for contradiction in check.contradictions:
+        span = TextSpan(offset + contradiction.claim_start, offset + contradiction.claim_end)
+        if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:
+            yield span, CONFLICT if contradiction.evidence_text else ABSENT
     for figure in check.figures:
         span = TextSpan(offset + figure.claim_start, offset + figure.claim_end)
         if span.start < span.end and answer[span.start : span.end] == figure.claim_text:
@@ -272,17 +289,15 @@ def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
 
 
 def count_facts(pieces: Iterable[AnswerPiece], kind: FactKind) -> int:
-    """Return how many places of an answer are a fact of this kind; one may be cut into several
-    pieces.
-    """
+    """Count an answer's facts of this kind; one fact may be cut into several pieces."""
     return sum(is_one for is_one, _ in groupby(pieces, lambda piece: piece.get("fact") == kind))
 
 
 def evidence_pieces(
     text: str, bearings: Sequence[Bearing], instructions: Sequence[TextSpan] = ()
 ) -> Iterator[EvidencePiece]:
-    """Yield the text of a chunk cut where claims bear on it or it gives orders; the spans must lie
-    inside it.
+    """Yield a chunk's text cut where claims bear on it or it gives orders. Spans must lie within
+    it.
     """
     cuts = sorted(
         {0, len(text)}

@@ -1,13 +1,13 @@
-"""Where the Markdown of a text stands: which characters are markup, and which block and style each
-other one has.
+"""Find the Markdown of a text: which characters are markup, and the block and style of all others.
 
-Nothing is rewritten. A text keeps every character at its offset, and what is found here are ranges
-of it: so marks and labels, which are offsets too, can't slip. No character is dropped either: a
-hidden one is markup that a style or a block shows in its place. Headings, paragraphs, lists,
-quotations, code, tables, rules, emphasis and links are found, as GitHub's dialect has them. HTML,
-images, entities and reference definitions are no markup here: they are shown as typed. A link shows
-its words and its address. A library would give a tree of rewritten text: the widely used ones for
-Python state no place for what lies within a line.
+Nothing is rewritten. The result consists of ranges of the text, so that marks and labels, which are
+offsets too, stay valid. No character is dropped either: hidden characters are markup that a style
+or a block shows instead.
+
+The module finds headings, paragraphs, lists, quotations, code, tables, rules, emphasis and links in
+GitHub's dialect. HTML, images, entities and reference definitions are shown as typed. A link shows
+its words and its address. It doesn't use a library because the popular Python ones return a tree of
+rewritten text without the positions of inline elements.
 """
 
 from __future__ import annotations
@@ -25,35 +25,41 @@ Tag = Literal[
 Style = Literal["strong", "em", "code", "link", "url"]
 
 DEEPEST = 12
-"""Blocks within blocks; what is nested deeper is a paragraph."""
+"""Deepest nesting of blocks; anything deeper becomes a paragraph."""
 
-_LOOK_BACK = 50
-"""Openers of emphasis that are looked at for a closer, so that a text of stars takes no longer than
-any other.
-"""
+_MOST_OPENERS = 50
+"""Openers of emphasis searched for each closer, so that a text full of stars takes linear time."""
 
 _LONGEST_ADDRESS = 2_000
 _ESCAPABLE = frozenset("*_`#|~+-.")
 _FIRST_HEADING = 3
-"""The answer and the evidence stand under headings of the second level."""
+"""Level of the top heading, because the answer and the evidence are below headings of level 2."""
 
-_MAYBE = re.compile(
+# A cheap test for text that may contain Markdown: "**", "](", or a line that starts with "- ".
+_POSSIBLE_MARKUP = re.compile(
     r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE
 )
+# "## Results ##": up to three spaces, one to six hashes, the words, optional closing hashes.
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
+# "---", "* * *" or "___": three or more of one sign, with nothing else on the line.
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
+# "```python": the opening of a code block. The info string has no backtick (CommonMark).
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`]*)$")
 _QUOTE = re.compile(r" {0,3}> ?")
+# "- words" or "12. words". CommonMark allows at most nine digits.
 _ITEM = re.compile(r"([ \t]*)([-*+]|(\d{1,9})[.)])([ \t]+)(?=\S)")
+# "| --- | :-: |": the line below the header of a table.
 _DELIMITERS = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+# "(https://example.org "title")" after the "]" of a link. The address may contain one pair of
+# brackets, as in "(https://en.wikipedia.org/wiki/Foo_(bar))".
 _LINK_END = re.compile(
     r"""\((<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?\)"""
 )
 
 
 class MarkupBlock(TypedDict):
-    """One block; ``parent`` is the place of the block around it, -1 outermost. ``number`` is an
-    ordered item's.
+    """One block. ``parent`` is the index of the enclosing block or -1; ``number`` is that of a list
+    item.
     """
 
     tag: Tag
@@ -62,18 +68,17 @@ class MarkupBlock(TypedDict):
 
 
 class Range(NamedTuple):
-    """A stretch of the text, end excluded."""
+    """A range of the text; the end is excluded."""
 
     start: int
     end: int
 
 
 class Markup(NamedTuple):
-    """What of a text is markup.
+    """The markup of a text.
 
-    ``leaves`` are the stretches that are shown, in the order of the text, each with the place of
-    its block; what lies between them is hidden, and so is each of ``hidden``. ``styles`` may lie
-    within each other.
+    ``leaves`` are the visible ranges in text order, each with the index of its block. Everything
+    between them is hidden, and so is each range of ``hidden``. ``styles`` can be nested.
     """
 
     blocks: tuple[MarkupBlock, ...]
@@ -83,10 +88,8 @@ class Markup(NamedTuple):
 
 
 def find_markup(text: str) -> Markup | None:
-    """Return the Markdown of a text; None where it has none, so that it is shown
-    exactly as typed.
-    """
-    if not _MAYBE.search(text):
+    """Return the Markdown of a text, or None if it has none and is to be shown exactly as typed."""
+    if not _POSSIBLE_MARKUP.search(text):
         return None
     reader = _BlockReader(text)
     reader.read_blocks(list(_line_ranges(text)), -1, 0)
@@ -105,8 +108,8 @@ def find_markup(text: str) -> Markup | None:
 
 
 def _line_ranges(text: str) -> Iterator[Range]:
-    """Yield the lines without their ends; only a line feed ends one, since other code counts lines
-    by it.
+    """Yield the lines without their ends. Only a line feed ends a line, as elsewhere in the
+    package.
     """
     start = 0
     for line in text.split("\n"):
@@ -115,7 +118,7 @@ def _line_ranges(text: str) -> Iterator[Range]:
 
 
 class _BlockReader:
-    """Finds blocks line by line, then styles within each leaf."""
+    """Finds blocks line by line, then the styles within each leaf."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -126,13 +129,13 @@ class _BlockReader:
         self._levels: list[int] = []
 
     def read_blocks(self, lines: Sequence[Range], parent: int, depth: int) -> None:
-        """Read the blocks of some lines, each without the markup of the blocks around it."""
+        """Read the blocks of lines from which the markup of enclosing blocks was removed."""
         at = 0
         paragraph: list[Range] = []
 
         def flush() -> None:
             if paragraph:
-                self._leaf("p", parent, [self._strip_line(line) for line in paragraph])
+                self._add_leaf("p", parent, [self._strip_line(line) for line in paragraph])
                 paragraph.clear()
 
         while at < len(lines):
@@ -142,15 +145,17 @@ class _BlockReader:
                 flush()
                 at += 1
                 continue
-            taken = self._block(lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush)
-            if taken:
-                at += taken
+            lines_read = self._read_block(
+                lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush
+            )
+            if lines_read:
+                at += lines_read
             else:
                 paragraph.append(line)
                 at += 1
         flush()
 
-    def _block(
+    def _read_block(
         self,
         lines: Sequence[Range],
         at: int,
@@ -160,40 +165,41 @@ class _BlockReader:
         in_paragraph: bool,
         flush: Callable[[], None],
     ) -> int:
-        """Read one block other than a paragraph; returns how many lines it takes, 0 where none
-        begins here.
+        """Read one block other than a paragraph and return its number of lines, or 0 if none starts
+        here.
         """
         line = lines[at]
         words = self.text[line.start : line.end]
-        if found := _FENCE.match(words):
+        if match := _FENCE.match(words):
             flush()
-            return self._read_fence(lines, at, parent, found)
+            return self._read_fence(lines, at, parent, match)
         if _RULE.match(words):
             flush()
-            self._add("hr", parent)
+            self._add_block("hr", parent)
             return 1
-        if found := _HEADING.match(words):
+        if match := _HEADING.match(words):
             flush()
-            self._heading(
-                parent, len(found[1]), Range(line.start + found.start(2), line.start + found.end(2))
+            self._add_heading(
+                parent, len(match[1]), Range(line.start + match.start(2), line.start + match.end(2))
             )
             return 1
-        if self._table_at(lines, at):
+        if self._is_table_start(lines, at):
             flush()
-            return self._table(lines, at, parent)
+            return self._read_table_block(lines, at, parent)
         if depth >= DEEPEST:
             return 0
         if _QUOTE.match(words):
             flush()
-            return self._quote(lines, at, parent, depth)
+            return self._read_quote_block(lines, at, parent, depth)
         item = _ITEM.match(words)
-        # "in the year / 1990. Then" is no list
+        # In a paragraph only a 1 starts a numbered list (CommonMark): a line that begins with
+        # "1990. Then" continues the sentence.
         if item and not (in_paragraph and item[3] and item[3] != "1"):
             flush()
-            return self._list(lines, at, parent, depth)
+            return self._read_list_block(lines, at, parent, depth)
         return 0
 
-    def _add(self, tag: Tag, parent: int) -> int:
+    def _add_block(self, tag: Tag, parent: int) -> int:
         self.blocks.append({"tag": tag, "parent": parent})
         return len(self.blocks) - 1
 
@@ -201,9 +207,11 @@ class _BlockReader:
         words = self.text[line.start : line.end]
         return Range(line.start + len(words) - len(words.lstrip(" \t")), line.end)
 
-    def _leaf(self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True) -> None:
-        """Add a block of words; the line feeds between its lines are shown."""
-        place = self._add(tag, parent)
+    def _add_leaf(
+        self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True
+    ) -> None:
+        """Add a block of words; the line feeds between its lines are visible."""
+        place = self._add_block(tag, parent)
         shown = [
             *(Range(line.start, min(line.end + 1, len(self.text))) for line in lines[:-1]),
             *([lines[-1]] if lines else []),
@@ -214,43 +222,44 @@ class _BlockReader:
                 joined[-1] = Range(joined[-1].start, each.end)
             else:
                 joined.append(each)
-        self.leaves += [(each, place) for each in joined if each.start < each.end]
+        self.leaves += [(stretch, place) for stretch in joined if stretch.start < stretch.end]
         if inline:
-            hidden, styles = _inline(self.text, shown)
+            hidden, styles = _find_inline_markup(self.text, shown)
             self.hidden += hidden
             self.styles += styles
 
-    def _heading(self, parent: int, level: int, words: Range) -> None:
+    def _add_heading(self, parent: int, level: int, words: Range) -> None:
         while self._levels and self._levels[-1] >= level:
             self._levels.pop()
-        self._levels.append(level)  # no level is left out, whatever the text does
+        # The depth counts, not the text's own level, so that no heading level is skipped.
+        self._levels.append(level)
         tags: dict[int, Tag] = {3: "h3", 4: "h4", 5: "h5"}
-        self._leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
+        self._add_leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
 
     def _read_fence(
-        self, lines: Sequence[Range], at: int, parent: int, found: re.Match[str]
+        self, lines: Sequence[Range], at: int, parent: int, opening: re.Match[str]
     ) -> int:
         end = at + 1
-        closing = re.compile(rf"[ ]{{0,3}}{re.escape(found[1][0])}{{{len(found[1])},}}[ \t]*$")
+        closing = re.compile(rf"[ ]{{0,3}}{re.escape(opening[1][0])}{{{len(opening[1])},}}[ \t]*$")
         while end < len(lines) and not closing.match(self.text[lines[end].start : lines[end].end]):
             end += 1
-        info = found[2].strip()
+        info = opening[2].strip()
         inside = list(lines[at + 1 : end])
-        if info:  # the language named is words too
-            start = lines[at].start + found.start(2) + found[2].index(info)
+        if info:  # the name of the language stays visible
+            start = lines[at].start + opening.start(2) + opening[2].index(info)
             inside.insert(0, Range(start, lines[at].end))
             self.styles.append((Range(start, lines[at].end), "url"))
-        self._leaf("pre", parent, inside, inline=False)
+        self._add_leaf("pre", parent, inside, inline=False)
         return min(end + 1, len(lines)) - at
 
-    def _quote(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
+    def _read_quote_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
         inner: list[Range] = []
         for line in lines[at:]:
-            found = _QUOTE.match(self.text, line.start, line.end)
-            if not found:
+            match = _QUOTE.match(self.text, line.start, line.end)
+            if not match:
                 break
-            inner.append(Range(found.end(), line.end))
-        self.read_blocks(inner, self._add("quote", parent), depth + 1)
+            inner.append(Range(match.end(), line.end))
+        self.read_blocks(inner, self._add_block("quote", parent), depth + 1)
         return len(inner)
 
     def _item_at(self, line: Range) -> re.Match[str] | None:
@@ -258,41 +267,37 @@ class _BlockReader:
             return None
         return _ITEM.match(self.text, line.start, line.end)
 
-    def _list(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
-        """Read a list: items of one kind at one depth, with the lines that are indented
-        below each.
-        """
+    def _read_list_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
+        """Read a list: items of one kind at one depth, with the indented lines below each item."""
         first = self._item_at(lines[at])
         if first is None:
             return 0
-        place = self._add("ol" if first[3] else "ul", parent)
-        begun = at
+        place = self._add_block("ol" if first[3] else "ul", parent)
+        start = at
         while at < len(lines):
             item = self._item_at(lines[at])
             if item is None or bool(item[3]) != bool(first[3]) or len(item[1]) > len(first[1]) + 3:
                 break
-            inside, taken = self._inside(lines, at, item)
-            here = self._add("li", place)
+            inside, lines_read = self._item_lines(lines, at, item)
+            item_block = self._add_block("li", place)
             if item[3]:
-                self.blocks[here]["number"] = int(item[3])
-            self.read_blocks(inside, here, depth + 1)
-            at += taken
+                self.blocks[item_block]["number"] = int(item[3])
+            self.read_blocks(inside, item_block, depth + 1)
+            at += lines_read
             following = at
-            while following < len(lines) and not self._words(lines[following]):
+            while following < len(lines) and not self._stripped_text(lines[following]):
                 following += 1
             if following < len(lines) and self._item_at(lines[following]):
                 at = following
-        return at - begun
+        return at - start
 
-    def _words(self, line: Range) -> str:
+    def _stripped_text(self, line: Range) -> str:
         return self.text[line.start : line.end].strip()
 
-    def _inside(
+    def _item_lines(
         self, lines: Sequence[Range], at: int, item: re.Match[str]
     ) -> tuple[list[Range], int]:
-        """Return the lines of an item without marker and indentation, and how many lines of the
-        text they are.
-        """
+        """Return an item's lines without marker and indentation, and how many lines they span."""
         indent = len(item[1])
         inside = [Range(item.end(), lines[at].end)]
         end = at + 1
@@ -309,7 +314,7 @@ class _BlockReader:
             if not below and (blank or self._is_block_start(lines, end)):
                 break
             if blank:
-                # the blank line parts two paragraphs of the item
+                # The blank line separates two paragraphs of the item.
                 inside.append(Range(line.start, line.start))
             blank = False
             inside.append(
@@ -318,16 +323,16 @@ class _BlockReader:
                 )
             )
             end += 1
-        while end > at + 1 and not self._words(lines[end - 1]):
+        while end > at + 1 and not self._stripped_text(lines[end - 1]):
             end -= 1
         return inside, end - at
 
     def _is_block_start(self, lines: Sequence[Range], at: int) -> bool:
         words = self.text[lines[at].start : lines[at].end]
         patterns = (_FENCE, _RULE, _HEADING, _QUOTE, _ITEM)
-        return any(pattern.match(words) for pattern in patterns) or self._table_at(lines, at)
+        return any(pattern.match(words) for pattern in patterns) or self._is_table_start(lines, at)
 
-    def _table_at(self, lines: Sequence[Range], at: int) -> bool:
+    def _is_table_start(self, lines: Sequence[Range], at: int) -> bool:
         if at + 1 >= len(lines):
             return False
         below = self.text[lines[at + 1].start : lines[at + 1].end]
@@ -337,46 +342,46 @@ class _BlockReader:
             or not _DELIMITERS.match(below)
         ):
             return False
-        return len(self._cells(lines[at])) == len(self._cells(lines[at + 1]))
+        return len(self._cell_ranges(lines[at])) == len(self._cell_ranges(lines[at + 1]))
 
-    def _table(self, lines: Sequence[Range], at: int, parent: int) -> int:
-        place = self._add("table", parent)
-        self._row(lines[at], place, "th")
+    def _read_table_block(self, lines: Sequence[Range], at: int, parent: int) -> int:
+        place = self._add_block("table", parent)
+        self._add_table_row(lines[at], place, "th")
         end = at + 2
         while end < len(lines) and "|" in self.text[lines[end].start : lines[end].end]:
-            self._row(lines[end], place, "td")
+            self._add_table_row(lines[end], place, "td")
             end += 1
         return end - at
 
-    def _row(self, line: Range, parent: int, tag: Tag) -> None:
-        row = self._add("tr", parent)
-        for cell in self._cells(line):
-            self._leaf(tag, row, [cell])
+    def _add_table_row(self, line: Range, parent: int, tag: Tag) -> None:
+        row = self._add_block("tr", parent)
+        for cell in self._cell_ranges(line):
+            self._add_leaf(tag, row, [cell])
 
-    def _cells(self, line: Range) -> list[Range]:
-        """Return the cells of a row without the blanks around them; a bar behind a backslash parts
-        none.
+    def _cell_ranges(self, line: Range) -> list[Range]:
+        """Return the cells of a row without surrounding blanks. A bar after a backslash doesn't end
+        a cell.
         """
         words = self.text[line.start : line.end]
-        bars = [found.start() for found in re.finditer(r"(?<!\\)\|", words)]
+        bars = [bar.start() for bar in re.finditer(r"(?<!\\)\|", words)]
         edges = [-1, *bars, len(words)]
         cells = [(left + 1, right) for left, right in pairwise(edges)]
         if len(cells) > 1 and not words[slice(*cells[0])].strip():
             cells = cells[1:]
         if len(cells) > 1 and not words[slice(*cells[-1])].strip():
             cells = cells[:-1]
-        found = []
+        ranges = []
         for left, right in cells:
             inner = words[left:right]
             start = left + len(inner) - len(inner.lstrip())
-            found.append(
+            ranges.append(
                 Range(line.start + start, line.start + max(start, left + len(inner.rstrip())))
             )
-        return found
+        return ranges
 
 
 class _DelimiterRun:
-    """A run of stars or underscores that may open or close emphasis."""
+    """A run of stars or underscores that may open or close emphasis, as in CommonMark."""
 
     def __init__(self, char: str, start: int, end: int, *, opens: bool, closes: bool) -> None:
         self.char, self.start, self.end, self.opens, self.closes = char, start, end, opens, closes
@@ -386,25 +391,25 @@ class _DelimiterRun:
         return self.end - self.start
 
 
-def _inline(text: str, lines: Sequence[Range]) -> tuple[list[Range], list[tuple[Range, Style]]]:
-    """Return what is hidden within the lines of one leaf, and its styles."""
+def _find_inline_markup(
+    text: str, lines: Sequence[Range]
+) -> tuple[list[Range], list[tuple[Range, Style]]]:
+    """Return the hidden ranges and the styles within the lines of one leaf."""
     words = "".join(text[line.start : line.end] for line in lines)
     places = [place for line in lines for place in range(line.start, line.end)]
 
     def at(start: int, end: int) -> Range:
         return Range(places[start], places[end - 1] + 1)
 
-    found = _Inline(words)
+    reader = _InlineReader(words)
     return (
-        [at(*each) for each in found.hidden],
-        [(at(*each), style) for each, style in found.styles if each.start < each.end],
+        [at(*span) for span in reader.hidden],
+        [(at(*span), style) for span, style in reader.styles if span.start < span.end],
     )
 
 
-class _Inline:
-    """Emphasis, code, links and escapes in the words of one leaf, by their places in
-    these words.
-    """
+class _InlineReader:
+    """Emphasis, code, links and escapes in the words of one leaf, as positions in these words."""
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -412,13 +417,13 @@ class _Inline:
         self.styles: list[tuple[Range, Style]] = []
         self._runs: list[_DelimiterRun] = []
         self._scan()
-        self._emphasise()
+        self._match_emphasis()
 
     def _scan(self) -> None:
         words = self.words
         fences: dict[int, deque[int]] = defaultdict(deque)
-        for each in re.finditer(r"`+", words):
-            fences[len(each[0])].append(each.start())
+        for backticks in re.finditer(r"`+", words):
+            fences[len(backticks[0])].append(backticks.start())
         brackets: list[int] = []
         at = 0
         while at < len(words):
@@ -427,18 +432,18 @@ class _Inline:
                 self.hidden.append(Range(at, at + 1))
                 at += 2
             elif char == "`":
-                at = self._code(at, fences)
+                at = self._read_code(at, fences)
             elif char in "*_":
                 at = self._read_run(at)
             elif char == "[":
                 brackets.append(at)
                 at += 1
             elif char == "]":
-                at = self._link(brackets.pop(), at) if brackets else at + 1
+                at = self._read_link(brackets.pop(), at) if brackets else at + 1
             else:
                 at += 1
 
-    def _code(self, at: int, fences: dict[int, deque[int]]) -> int:
+    def _read_code(self, at: int, fences: dict[int, deque[int]]) -> int:
         end = at
         while end < len(self.words) and self.words[end] == "`":
             end += 1
@@ -457,33 +462,33 @@ class _Inline:
         while end < len(self.words) and self.words[end] == char:
             end += 1
         before, after = self.words[at - 1 : at] if at else " ", self.words[end : end + 1] or " "
-        left = not after.isspace() and (_wordlike(after) or not _wordlike(before))
-        right = not before.isspace() and (_wordlike(before) or not _wordlike(after))
+        left = not after.isspace() and (_is_word_char(after) or not _is_word_char(before))
+        right = not before.isspace() and (_is_word_char(before) or not _is_word_char(after))
         if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
-            left = right = False  # a product as in 5*3*2, or a name_like_this
+            left = right = False  # a product such as 5*3*2, or a name_like_this
         if char == "_":
             left, right = left and not before.isalnum(), right and not after.isalnum()
         if (left or right) and end - at <= 3:
             self._runs.append(_DelimiterRun(char, at, end, opens=left, closes=right))
         return end
 
-    def _link(self, opened: int, closed: int) -> int:
-        found = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
-        # [1](2) is two notes rather than a link
-        if not found or closed == opened + 1 or not re.search(r"[/:#.]", found[1]):
+    def _read_link(self, opened: int, closed: int) -> int:
+        match = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
+        # "[1](2)" is two notes rather than a link, because "2" has no sign of an address.
+        if not match or closed == opened + 1 or not re.search(r"[/:#.]", match[1]):
             return closed + 1
         self.hidden += [Range(opened, opened + 1), Range(closed, closed + 1)]
         self.styles += [
             (Range(opened + 1, closed), "link"),
-            (Range(found.start(), found.end()), "url"),
+            (Range(match.start(), match.end()), "url"),
         ]
-        return found.end()
+        return match.end()
 
-    def _emphasise(self) -> None:
+    def _match_emphasis(self) -> None:
         waiting: list[_DelimiterRun] = []
         for run in self._runs:
             while run.closes and run.length:
-                lowest = max(0, len(waiting) - _LOOK_BACK)
+                lowest = max(0, len(waiting) - _MOST_OPENERS)
                 place = next(
                     (
                         at
@@ -496,13 +501,13 @@ class _Inline:
                     break
                 opener = waiting[place]
                 del waiting[place + 1 :]
-                self._pair(opener, run, 2 if min(opener.length, run.length) >= 2 else 1)
+                self._add_emphasis(opener, run, 2 if min(opener.length, run.length) >= 2 else 1)
                 if not opener.length:
                     waiting.pop()
             if run.opens and run.length:
                 waiting.append(run)
 
-    def _pair(self, opener: _DelimiterRun, closer: _DelimiterRun, width: int) -> None:
+    def _add_emphasis(self, opener: _DelimiterRun, closer: _DelimiterRun, width: int) -> None:
         self.styles.append((Range(opener.end, closer.start), "strong" if width == 2 else "em"))
         self.hidden += [
             Range(opener.end - width, opener.end),
@@ -512,26 +517,25 @@ class _Inline:
         closer.start += width
 
 
-def _wordlike(char: str) -> bool:
-    """Whether a character is neither a blank nor punctuation."""
+def _is_word_char(char: str) -> bool:
+    """Whether a character is neither a blank nor ASCII punctuation."""
     return char.isalnum() or not (char.isspace() or char.isascii())
 
 
 P = TypeVar("P", bound=Mapping[str, object])
 
-_AT_THE_END = ("closes", "ends")
-"""What a piece says of its end: of the pieces it is cut into, the last one says it."""
+_END_KEYS = ("closes", "ends")
+"""Keys that describe a piece's end. If the piece is cut, only the last part keeps them."""
 
 
 def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
-    """Cut the pieces of a text where its Markdown begins or ends, and say of each how it is shown.
+    """Cut pieces where the Markdown begins or ends, and add to each how it is shown.
 
-    A marker of a citation stays whole and is shown as typed: its characters are what the audit
-    speaks of.
+    A citation marker stays whole and is shown as typed, because the audit refers to its characters.
     """
     edges = sorted(
-        {edge for each, _ in (*markup.leaves, *markup.styles) for edge in each}
-        | {edge for each in markup.hidden for edge in each}
+        {edge for span, _ in (*markup.leaves, *markup.styles) for edge in span}
+        | {edge for span in markup.hidden for edge in span}
     )
     leaves = deque(markup.leaves)
     hidden = deque(markup.hidden)
@@ -551,11 +555,11 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
                 hidden.popleft()
             while styles and styles[0][0].start <= left:
                 open_styles.append(styles.popleft())
-            open_styles = [each for each in open_styles if each[0].end > left]
+            open_styles = [open_style for open_style in open_styles if open_style[0].end > left]
             within = bool(leaves) and leaves[0][0].start < right
             part: dict[str, object] = {**piece, "text": text[left - place : right - place]}
             if right < end:
-                part = {name: value for name, value in part.items() if name not in _AT_THE_END}
+                part = {name: value for name, value in part.items() if name not in _END_KEYS}
                 if "beside" in part:
                     part["beside"] = []
             if within:

@@ -1,6 +1,4 @@
-"""The metrics of finished runs: what they are called, in which unit, how rates and distributions
-read.
-"""
+"""Names, units and wording for the metrics of finished runs."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from masis.views.numbers import NOTHING, day, in_unit, percent
 
 
 class MetricSpread(NamedTuple):
-    """A metric whose distribution is shown: what it is, its unit, and what is counted in each bin.
+    """A metric shown as a distribution: its title, its unit, and what its bins count.
 
-    ``limit`` is what 95% should stay under.
+    ``limit`` is the value that 95% should stay below.
     """
 
     title: str
@@ -38,17 +36,16 @@ SPREADS: dict[Measure, MetricSpread] = {
     "tokens": MetricSpread("Tokens per audit", ""),
     "cost_usd": MetricSpread("Cost per audit", "USD"),
 }
-"""The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004, and a few
+"""The distributions of REQ-CRITIC-OBS-001 with the limits of REQ-CRITIC-NFR-001 to -004, and some
 more.
 """
 
 
 class RateWords(NamedTuple):
-    """A rate in words: its title, how to read it, what its list is called, its field of ``Rates``
-    and that of its base.
+    """The words for a rate: its title, its meaning and the title of its list.
 
-    ``each`` is what holds of one of its audits. ``machine``: it says how the audit ran, nothing
-    about the answers.
+    ``each`` completes the sentence "Each of them ...". ``field`` and ``base`` are fields of
+    ``Rates``. ``machine`` is true if the rate describes how audits ran rather than the answers.
     """
 
     title: str
@@ -80,8 +77,8 @@ RATES: dict[Rate, RateWords] = {
     ),
     "needs_review": RateWords(
         "Needs review",
-        "A person is to decide: something is wrong, or not all could be confirmed. The rest was"
-        " auto-accepted.",
+        "A person has to decide because something is wrong or not everything could be confirmed."
+        " The rest was auto-accepted.",
         "Audits that need review",
         "needs review",
         "needs_review_rate",
@@ -121,7 +118,7 @@ class RateShare(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The share with its base, as in ``31% (4 of 13)``."""
+        """The share with its base, for example ``31% (4 of 13)``."""
         return (
             NOTHING
             if self.share is None
@@ -129,32 +126,30 @@ class RateShare(NamedTuple):
         )
 
 
-def share_of(rates: Rates, rate: Rate) -> RateShare:
-    """Return one rate of some runs with its base: the runs for which it is known."""
+def rate_share(rates: Rates, rate: Rate) -> RateShare:
+    """Return one rate with its base, which is the number of runs for which it is known."""
     words = RATES[rate]
     share, base = getattr(rates, words.field), getattr(rates, words.base)
     return RateShare(share, round((share or 0) * base), base)
 
 
 def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[dict[str, Any]]:
-    """Return one rate period by period as rows of its chart; a period in which it is not known is
-    left out.
-    """
-    found = [(each.name or "", share_of(each, rate)) for each in periods]
+    """Return one rate by period as rows of its chart, without periods in which it isn't known."""
+    shares = [(rates.name or "", rate_share(rates, rate)) for rates in periods]
     return [
-        {"at": at, "name": period_name(period, at), "share": each.share, "audits": each.words}
-        for at, each in found
-        if each.share is not None
+        {"at": at, "name": period_name(period, at), "share": share.share, "audits": share.words}
+        for at, share in shares
+        if share.share is not None
     ]
 
 
-TIMES: frozenset[Measure] = frozenset({"critic_ms", "reviser_ms", "iteration_ms", "loop_ms"})
+TIME_MEASURES: frozenset[Measure] = frozenset(
+    {"critic_ms", "reviser_ms", "iteration_ms", "loop_ms"}
+)
 
 
 class SpreadView(NamedTuple):
-    """One distribution: its title, the bars and the marked values of its chart, its key numbers,
-    its limit in words.
-    """
+    """One distribution: title, bars and marks of its chart, key numbers, and its limit in words."""
 
     measure: Measure
     title: str
@@ -165,84 +160,99 @@ class SpreadView(NamedTuple):
     held: bool
 
 
-def spread_view(found: Distribution) -> SpreadView:
-    """Describe one distribution; its chart has equally wide bars."""
-    spread = SPREADS[found.measure]
+def spread_view(distribution: Distribution) -> SpreadView:
+    """Describe one distribution for its chart."""
+    spread = SPREADS[distribution.measure]
     write = in_unit(spread.unit)
-    held = spread.limit is not None and found.p95 is not None and found.p95 <= spread.limit
+    held = (
+        spread.limit is not None
+        and distribution.p95 is not None
+        and distribution.p95 <= spread.limit
+    )
     limit = ""
     if spread.limit is not None:
         limit = f"95% {'are' if held else 'are not'} within the limit of {write(spread.limit)}"
     return SpreadView(
-        found.measure,
+        distribution.measure,
         spread.title,
-        bars(found, write),
-        _marks(found),
-        f"mean {write(found.mean)}, median {write(found.p50)}, 95% up to {write(found.p95)}, "
-        f"at most {write(found.most)}; {found.count:,} measured",
+        bars(distribution, write),
+        _percentile_marks(distribution),
+        f"mean {write(distribution.mean)}, median {write(distribution.p50)}, "
+        f"95% up to {write(distribution.p95)}, "
+        f"at most {write(distribution.most)}; {distribution.count:,} measured",
         limit,
         held,
     )
 
 
-def _marks(found: Distribution) -> list[dict[str, Any]]:
-    """Return the median and the 95th percentile, under one name where their names would overlap."""
-    if found.p50 is None or found.p95 is None or found.least is None or found.most is None:
+def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
+    """Return marks for the median and the 95th percentile, merged if their names would overlap."""
+    if (
+        distribution.p50 is None
+        or distribution.p95 is None
+        or distribution.least is None
+        or distribution.most is None
+    ):
         return []
-    if found.p95 - found.p50 > 0.15 * (found.most - found.least):
-        return [{"value": found.p50, "name": "median"}, {"value": found.p95, "name": "95%"}]
-    names = "median, 95%" if found.p50 == found.p95 else "median and 95%"
-    return [{"value": found.p50, "name": names}, {"value": found.p95, "name": ""}]
+    if distribution.p95 - distribution.p50 > 0.15 * (distribution.most - distribution.least):
+        return [
+            {"value": distribution.p50, "name": "median"},
+            {"value": distribution.p95, "name": "95%"},
+        ]
+    names = "median, 95%" if distribution.p50 == distribution.p95 else "median and 95%"
+    return [{"value": distribution.p50, "name": names}, {"value": distribution.p95, "name": ""}]
 
 
-WHOLE: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
-"""Counts: a bar stands over its numbers."""
+COUNT_MEASURES: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
+"""Measures that are counts. Their bars are centred on whole numbers."""
 
 
-def bars(found: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
-    """Return the bars of a distribution; none where all values lie in one bin, which is no
-    distribution to draw.
-    """
-    inner = [each.high for each in found.bins if each.high is not None]
+def bars(distribution: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
+    """Return the bars of a distribution, all equally wide; none if all values are in one bin."""
+    inner = [bin_.high for bin_ in distribution.bins if bin_.high is not None]
     if not inner:
         return []
-    width = inner[1] - inner[0] if len(inner) > 1 else abs(inner[0] - (found.least or 0.0)) or 1.0
-    aside = 0.5 if found.measure in WHOLE else 0.0
+    width = (
+        inner[1] - inner[0]
+        if len(inner) > 1
+        else abs(inner[0] - (distribution.least or 0.0)) or 1.0
+    )
+    aside = 0.5 if distribution.measure in COUNT_MEASURES else 0.0
     first = inner[0] - width
-    if not aside and (found.least or 0.0) >= 0.0:  # no time and no share lies below zero
+    if not aside and (distribution.least or 0.0) >= 0.0:  # times and shares can't be negative
         first = max(first, 0.0)
     edges = [first, *inner, inner[-1] + width]
     return [
         {
             "from": edges[place] + aside,
             "to": edges[place + 1] + aside,
-            "count": each.count,
-            "low": _edge(each.low),
-            "high": _edge(each.high),
-            "values": between(each, write),
-            "audits": f"{each.count:,} of {found.count:,}",
+            "count": bin_.count,
+            "low": _edge_text(bin_.low),
+            "high": _edge_text(bin_.high),
+            "values": bin_text(bin_, write),
+            "audits": f"{bin_.count:,} of {distribution.count:,}",
         }
-        for place, each in enumerate(found.bins)
+        for place, bin_ in enumerate(distribution.bins)
     ]
 
 
-def between(each: Bin, write: Callable[[float | None], str]) -> str:
-    """Say which values a bin holds."""
-    if each.low is None:
-        return "any value" if each.high is None else f"up to {write(each.high)}"
+def bin_text(bin_: Bin, write: Callable[[float | None], str]) -> str:
+    """Describe the values in a bin."""
+    if bin_.low is None:
+        return "any value" if bin_.high is None else f"up to {write(bin_.high)}"
     return (
-        f"over {write(each.low)}"
-        if each.high is None
-        else f"over {write(each.low)}, up to {write(each.high)}"
+        f"over {write(bin_.low)}"
+        if bin_.high is None
+        else f"over {write(bin_.low)}, up to {write(bin_.high)}"
     )
 
 
-def _edge(bound: float | None) -> str:
+def _edge_text(bound: float | None) -> str:
     return "" if bound is None else f"{bound:.12g}"
 
 
-def period_of(period: Period, first: str) -> tuple[date, date] | None:
-    """Return the first day of a period and the day after its last; None for what is no day."""
+def period_bounds(period: Period, first: str) -> tuple[date, date] | None:
+    """Return a period's first day and the day after its last; None if ``first`` isn't a date."""
     try:
         begins = date.fromisoformat(first)
         if period == "month":

@@ -1,5 +1,5 @@
-"""Views for notebooks: a run or a screening as HTML, and a chart of a run's scores. Text from
-outside is escaped.
+"""Views for notebooks: a run or a screening as HTML, and a chart of a run's scores. Untrusted text
+is escaped.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import altair as alt
 
 MOST_BYTES = 200_000
-"""A view is never larger: a notebook keeps every one of them."""
+"""Largest size of a view, because a notebook file stores every one of them."""
 
 _ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 40, 300
 """Characters, rows and marks; escaped, a character takes up to six bytes."""
 _OF_REVISION = 5
-"""Of a revision, a fifth of what is shown of the original answer."""
+"""A revision shows a fifth of what is shown of the original answer."""
 
 _BACKGROUND: dict[Tone, str] = {
     "bad": "#cf222e55",
@@ -43,37 +43,40 @@ _BACKGROUND: dict[Tone, str] = {
 
 
 def html(shown: Run | Screening) -> str:
-    """Return a run or a screening as HTML for a notebook: the marked answer, scores and issues;
-    under 200 KB.
+    """Return a run or a screening as HTML for a notebook, under 200 KB.
 
-    Raises InputError for anything else.
+    It contains the marked answer, the scores and the issues.
+
+    Raises:
+        InputError: If ``shown`` is anything else.
+
     """
     if isinstance(shown, Run):
         return drawable(_run_html(shown))
     if isinstance(shown, Screening):
         return drawable(_screening_html(shown))
-    raise InputError(f"a {type(shown).__name__} has no view", hint="Give a Run or a Screening.")
+    raise InputError(f"a {type(shown).__name__} has no view", hint="Pass a Run or a Screening.")
 
 
 def plot(run: Run) -> alt.Chart:
-    """Return a chart of a run's scores by iteration, for a notebook.
+    """Return a chart of a run's scores by iteration for a notebook.
 
-    Raises InputError for anything else, and for a run without iterations.
+    Raises:
+        InputError: If ``run`` isn't a run, or has no iterations.
+
     """
     import altair
 
-    from masis.views.charts import course
+    from masis.views.charts import score_rows
 
     if not isinstance(run, Run):
-        hint = (
-            "Give one run: masis.plot(runs[0]). Of many, plot a table: masis.runs_to_pandas(runs)."
-        )
+        hint = "Pass one run: masis.plot(runs[0]). For many runs, plot masis.runs_to_pandas(runs)."
         raise InputError(f"is {kind_of(run)}, not a Run", hint=hint, field="run")
     if not run.iterations:
         raise InputError(
             f"run {run.id} has no iteration", hint="Look at run.warnings for what failed."
         )
-    data = pd.DataFrame(course(run), columns=["iteration", "score", "value"])
+    data = pd.DataFrame(score_rows(run), columns=["iteration", "score", "value"])
     chart: alt.Chart = (
         altair.Chart(data, title=f"Scores of case {run.case_id[:80]}")
         .mark_line(point=True)
@@ -129,11 +132,12 @@ def _run_html(run: Run) -> str:
 def _score_table(original: Iteration, revised: Iteration | None) -> str:
     names = "".join(f"<th>{SCORE[name].text}</th>" for name in values(original))
     rows = [("original", original), *([("revision", revised)] if revised else [])]
-    cells = "".join(
-        f"<tr><th>{title}</th>{''.join(f'<td>{score_text(value)}</td>' for value in values(iteration).values())}</tr>"
-        for title, iteration in rows
-    )
-    return f"<table><tr><th></th>{names}</tr>{cells}</table>"
+    body = ""
+    for title, iteration in rows:
+        scores = values(iteration).values()
+        cells = "".join(f"<td>{score_text(value)}</td>" for value in scores)
+        body += f"<tr><th>{title}</th>{cells}</tr>"
+    return f"<table><tr><th></th>{names}</tr>{body}</table>"
 
 
 def _answer_html(iteration: Iteration, part: int = 1) -> str:
@@ -159,9 +163,9 @@ def _answer_html(iteration: Iteration, part: int = 1) -> str:
     ]
     references = iteration.citation_audit.citations
     marks += [
-        _Mark(each.start, each.end, REFERENCE["fabricated"])
-        for each in references
-        if each.status == "invalid"
+        _Mark(citation.start, citation.end, REFERENCE["fabricated"])
+        for citation in references
+        if citation.status == "invalid"
     ]
     shown = _mark_text(answer[:most], marks, _MARKS_SHOWN // part)
     cut = f"<i>… {len(answer) - most:,} more characters</i>" if len(answer) > most else ""
@@ -169,22 +173,22 @@ def _answer_html(iteration: Iteration, part: int = 1) -> str:
 
 
 def _mark_text(text: str, marks: Iterable[_Mark], most: int) -> str:
-    """The text with marks; of marks that overlap the innermost (the one that begins last) shows."""
+    """Return the text with marks as HTML. If marks overlap, the one that starts last is shown."""
     words: list[Word | None] = [None] * len(text)
-    for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         words[mark.start : min(mark.end, len(text))] = [mark.word] * max(
             0, min(mark.end, len(text)) - mark.start
         )
     parts, written, begin = [], 0, 0
     for word, stretch in groupby(words):
         end = begin + sum(1 for _ in stretch)
-        parts.append(_mark(text[begin:end], word if written < most else None))
+        parts.append(_mark_html(text[begin:end], word if written < most else None))
         written += word is not None
         begin = end
     return "".join(parts)
 
 
-def _mark(text: str, word: Word | None) -> str:
+def _mark_html(text: str, word: Word | None) -> str:
     if word is None:
         return escape(text)
     title = f"{word.text}: {word.meaning}"
@@ -198,8 +202,9 @@ def _issue_table(issues: Sequence[Issue]) -> str:
     if not issues:
         return "<p>No issues found.</p>"
     rows = "".join(
-        f"<tr><td>{each.severity}</td><td>{_short_html(each.description)}</td><td>{_short_html(each.suggestion)}</td></tr>"
-        for each in issues[:_ISSUES_SHOWN]
+        f"<tr><td>{issue.severity}</td><td>{_short_html(issue.description)}</td>"
+        f"<td>{_short_html(issue.suggestion)}</td></tr>"
+        for issue in issues[:_ISSUES_SHOWN]
     )
     more = (
         f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>"
@@ -211,10 +216,11 @@ def _issue_table(issues: Sequence[Issue]) -> str:
 
 def _screening_html(screening: Screening) -> str:
     rows = "".join(
-        f"<tr><td>{_short_html(each.abstract_id)}</td><td>{each.recommendation.replace('_', ' ')}</td>"
-        f"<td>{score_text(each.quality)}</td>"
-        f"<td>{_short_html(each.study_type or 'unknown')}</td></tr>"
-        for each in screening.grades[:_GRADES_SHOWN]
+        f"<tr><td>{_short_html(grade.abstract_id)}</td>"
+        f"<td>{grade.recommendation.replace('_', ' ')}</td>"
+        f"<td>{score_text(grade.quality)}</td>"
+        f"<td>{_short_html(grade.study_type or 'unknown')}</td></tr>"
+        for grade in screening.grades[:_GRADES_SHOWN]
     )
     hidden = len(screening.grades) - _GRADES_SHOWN
     more = f"<p>and {hidden:,} more abstracts</p>" if hidden > 0 else ""

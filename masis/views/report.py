@@ -1,8 +1,7 @@
-"""The audit report of a case: a page of HTML that needs nothing else, to print or to hand on; and
-the index of several.
+"""The audit report of a case as a self-contained HTML page, and an index page of several reports.
 
-No script, no image, no font from elsewhere; every text is escaped by the template. The same input
-gives the same bytes.
+There are no scripts, images or external fonts, and the template escapes all text. The same input
+produces the same bytes.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ _TEMPLATES.globals |= {
 
 
 class ReportSubject(NamedTuple):
-    """What a report is about: a case, one of its runs, the decision that stands, and its log,
-    newest first.
+    """The subject of a report: a case, one of its runs, the decision in force, and its log, newest
+    first.
     """
 
     case: Case
@@ -59,9 +58,12 @@ class ReportSubject(NamedTuple):
 def case_report(shown: ReportSubject, head: tuple[int, str] | None, index: str = "") -> str:
     """Return the report of a case as HTML.
 
-    ``head`` is the log's length and last digest, so that the report can be held against the log
-    later; None for who may not know it. ``index`` is the address of a page that lists this report
-    beside others.
+    Args:
+        shown: The case with its run and decisions.
+        head: Length and last digest of the log, so that the report can later be checked against the
+            log. None for readers who may not know it.
+        index: Address of a page that lists this report with others.
+
     """
     run, case = shown.run, shown.case
     page = _TEMPLATES.get_template("report.html").render(
@@ -88,12 +90,10 @@ def case_report(shown: ReportSubject, head: tuple[int, str] | None, index: str =
 def report_index(
     rows: Sequence[tuple[str, ReportSubject]], described: Iterable[str], head: tuple[int, str]
 ) -> str:
-    """Return the page that lists reports by the names of their files; ``described`` says how they
-    were chosen.
-    """
-    states = Counter(_status_word(each) for _, each in rows)
+    """Return the page that lists reports by file name; ``described`` is how they were selected."""
+    states = Counter(_status_word(subject) for _, subject in rows)
     page = _TEMPLATES.get_template("report_index.html").render(
-        rows=[_index_row(name, each) for name, each in rows],
+        rows=[_index_row(name, subject) for name, subject in rows],
         states=states.most_common(),
         described=list(described),
         head=head,
@@ -102,14 +102,12 @@ def report_index(
 
 
 def report_name(case_id: str) -> str:
-    """Return a file name for a case's report: letters, digits and hyphens, whatever the
-    id holds.
-    """
+    """Return a file name for a case's report, made of letters, digits and hyphens."""
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
 
 
 def _status_word(shown: ReportSubject) -> Word:
-    """Return where a case stands, in the words of the queue."""
+    """Return the status of a case in the words of the queue."""
     return (
         STANDING[standing(shown.run)]
         if shown.state == "needs_review" and shown.run
@@ -132,7 +130,7 @@ def _index_row(name: str, shown: ReportSubject) -> dict[str, Any]:
         "revised_quality": run.revised_quality if run else None,
         "run": run is not None,
         "flags": _flags_shown(shown),
-        "reasons": [each.message for each in run.review_reasons] if run else [],
+        "reasons": [reason.message for reason in run.review_reasons] if run else [],
         "standing": shown.decision,
     }
 

@@ -10,9 +10,9 @@ from masis.views.markdown import escape_markdown
 from masis.views.screening import SUFFICIENCY
 
 
-def votes_text(each: Round) -> str:
-    """Say how the abstracts of a round were recommended, each count with its share, as Markdown."""
-    tally = each.ruling.tally
+def votes_text(round_: Round) -> str:
+    """Say how the abstracts of a round were recommended, with shares, as Markdown."""
+    tally = round_.ruling.tally
     counts = {
         "keep": ("green", tally.keep),
         "need more": ("orange", tally.needs_more),
@@ -24,9 +24,9 @@ def votes_text(each: Round) -> str:
     )
 
 
-def rules_text(each: Round) -> str:
-    """Say whether consensus and quality suffice, as Markdown."""
-    ruling = each.ruling
+def rules_text(round_: Round) -> str:
+    """Say whether consensus, quality and number of studies suffice, as Markdown."""
+    ruling = round_.ruling
     average = (
         "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
     )
@@ -40,7 +40,7 @@ def rules_text(each: Round) -> str:
 
 
 def studies_text(ruling: Ruling) -> str:
-    """Say how many independent studies are kept, and whether they are too few for a verdict."""
+    """Say how many independent studies are kept, and whether that is too few for a verdict."""
     kept = count_noun(ruling.studies, "independent study", "independent studies")
     if ruling.too_few:
         return f"{kept} kept, too few"
@@ -48,9 +48,11 @@ def studies_text(ruling: Ruling) -> str:
 
 
 def flow_frame(flow: Flow) -> pd.DataFrame:
-    """Return a PRISMA flow as Markdown cells: a step a row, and what left the flow there."""
-    excluded = sum(each.count for each in flow.excluded)
-    reasons = [(each.label, each.count) for each in flow.excluded]
+    """Return a PRISMA flow as a table of Markdown cells, one row per step with what was removed
+    there.
+    """
+    excluded = sum(reason.count for reason in flow.excluded)
+    reasons = [(reason.label, reason.count) for reason in flow.excluded]
     undecided = [("ask for more evidence", flow.undecided - flow.unscored)]
     if flow.unscored:
         undecided.append(("could not be graded", flow.unscored))

@@ -1,4 +1,4 @@
-"""The scores of a run across its iterations, and how each came about, as tables."""
+"""Build tables of a run's scores across its iterations, and of how each score came about."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ WEIGHTS = {
 
 
 class ScoreCell(NamedTuple):
-    """A score in one iteration, with its change since the one before and the rules that bent it, in
-    a word each.
+    """A score in one iteration, its change since the previous one, and a word for each rule applied
+    to it.
     """
 
     value: float | None
@@ -35,14 +35,14 @@ class ScoreCell(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The score and its change, as in ``0.85 ▲ 0.10``."""
+        """The score and its change, for example ``0.85 ▲ 0.10``."""
         return " ".join(
             [score_text(self.value), *([change_text(self.delta)] if self.delta else [])]
         )
 
     @property
     def markdown(self) -> str:
-        """The same in colour, with the rules."""
+        """The score and its change in colour, with the rules as badges."""
         change = (
             [f":{'green' if self.delta > 0 else 'red'}[{change_text(self.delta)}]"]
             if self.delta
@@ -58,9 +58,7 @@ class ScoreCell(NamedTuple):
 
 
 class ScoreOrigin(NamedTuple):
-    """How one score came about: ``steps`` are sums a person can follow, ``measurements`` what went
-    into it.
-    """
+    """How one score came about: ``steps`` for people to follow, and its ``measurements``."""
 
     word: Word
     value: float | None
@@ -69,12 +67,12 @@ class ScoreOrigin(NamedTuple):
 
 
 def change_text(delta: float) -> str:
-    """Write how far a score rose or fell: ``▲ 0.10``."""
+    """Format a change of a score, for example ``▲ 0.10``."""
     return f"{'▲' if delta > 0 else '▼'} {abs(delta):.2f}"
 
 
 def values(iteration: Iteration) -> dict[str, float | None]:
-    """Return every score of an iteration by name; None is unscored."""
+    """Return every score of an iteration by name; None means unscored."""
     judged = iteration.evaluation
     return {
         **{name: getattr(judged, name) if judged else None for name in JUDGED},
@@ -84,28 +82,28 @@ def values(iteration: Iteration) -> dict[str, float | None]:
 
 
 def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
-    """Return every score of a run, by name, iteration by iteration."""
+    """Return every score of a run by name, one cell per iteration."""
     by_iteration = [
-        (iteration, values(iteration), _by_name(iteration)) for iteration in run.iterations
+        (iteration, values(iteration), _scores_by_name(iteration)) for iteration in run.iterations
     ]
-    found: dict[str, list[ScoreCell]] = {}
+    cells_by_name: dict[str, list[ScoreCell]] = {}
     for name in SCORE:
         before: float | None = None
-        cells = found[name] = []
+        cells = cells_by_name[name] = []
         for iteration, scores, stored in by_iteration:
             value = scores[name]
             delta = None if value is None or before is None else value - before
             moved = delta if delta is not None and abs(delta) >= SMALLEST_DELTA else None
             cells.append(ScoreCell(value, moved, _rule_texts(name, iteration, stored.get(name))))
             before = value
-    return found
+    return cells_by_name
 
 
 def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.DataFrame:
-    """Return the scores of a run: a score a row, an iteration a column."""
+    """Return the scores of a run as a table with a row per score and a column per iteration."""
     titles = [
-        f"Iteration {each.iteration_number}{', suggested' if at and at == run.best else ''}"
-        for at, each in enumerate(run.iterations)
+        f"Iteration {iteration.iteration_number}{', suggested' if at and at == run.best else ''}"
+        for at, iteration in enumerate(run.iterations)
     ]
     rows = [
         [SCORE[name].text, *(getattr(cell, form) for cell in cells)]
@@ -114,7 +112,7 @@ def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.
     return pd.DataFrame(rows, columns=["Score", *titles])
 
 
-def _by_name(iteration: Iteration) -> dict[str, Score]:
+def _scores_by_name(iteration: Iteration) -> dict[str, Score]:
     scores = (
         *(iteration.evaluation.scores if iteration.evaluation else ()),
         *iteration.critique.scores,
@@ -123,20 +121,18 @@ def _by_name(iteration: Iteration) -> dict[str, Score]:
 
 
 def changing_rules(iteration: Iteration) -> list[str]:
-    """Return the rules that changed a score of an iteration, each with the score before and after
-    it.
-    """
+    """Return the rules that changed a score of an iteration, with the score before and after."""
     return [
         f"{SCORE[name].text if name in SCORE else name.replace('_', ' ')}: "
         f"{score_text(rule.before)} → {score_text(rule.after)}, {rule.why}"
-        for name, score in _by_name(iteration).items()
+        for name, score in _scores_by_name(iteration).items()
         for rule in score.rules
     ]
 
 
 def _rule_texts(name: str, iteration: Iteration, score: Score | None) -> list[str]:
-    """Return the rules that changed a score, and how far samples lie apart, as short as a table
-    cell needs.
+    """Return the rules that changed a score and the spread of its samples, as short texts for a
+    table cell.
     """
     if name == "quality_score":
         factor = iteration.citation_audit.penalty_factor
@@ -155,11 +151,11 @@ def _short_rule(rule: FiredRule) -> str:
     return rule.rule.replace("_", " ")
 
 
-def origins(run: Run, index: int) -> list[ScoreOrigin]:
+def score_origins(run: Run, index: int) -> list[ScoreOrigin]:
     """Return how each score of iteration ``index`` (from 0) came about."""
     iteration = run.iterations[index]
-    stored, scores = _by_name(iteration), values(iteration)
-    found = []
+    stored, scores = _scores_by_name(iteration), values(iteration)
+    origins = []
     for name, word in SCORE.items():
         score = stored.get("overall_quality_score" if name == "quality_score" else name)
         if name == "quality_score":
@@ -167,51 +163,58 @@ def origins(run: Run, index: int) -> list[ScoreOrigin]:
         elif name == "overall_score":
             steps = _overall_steps(run.settings, scores, score)
         else:
-            steps = [_step(rule, iteration) for rule in score.rules] if score else []
-        unmoved = _unbent(score) if scores[name] is not None else _why_unscored(name, iteration)
-        measurements = score.measurements if score else ()
-        found.append(
-            ScoreOrigin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements)
+            steps = [_rule_step(rule, iteration) for rule in score.rules] if score else []
+        unmoved = (
+            _unchanged_text(score) if scores[name] is not None else _unscored_text(name, iteration)
         )
-    return found
+        measurements = score.measurements if score else ()
+        origins.append(
+            ScoreOrigin(
+                word, scores[name], [*_sample_texts(score), *steps] or [unmoved], measurements
+            )
+        )
+    return origins
 
 
-def origin_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
-    """Return how scores came about, as Markdown cells."""
+def origin_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
+    """Return a table of how scores came about, with Markdown cells."""
     rows = [
         [
-            f"**{each.word.text}** {escape_markdown(each.word.meaning)}",
-            score_text(each.value),
-            escape_markdown("; ".join(each.steps)),
+            f"**{origin.word.text}** {escape_markdown(origin.word.meaning)}",
+            score_text(origin.value),
+            escape_markdown("; ".join(origin.steps)),
         ]
-        for each in found
+        for origin in origins
     ]
     return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
 
 
-def measured_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
-    """Return the quantities that went into scores, as Markdown cells."""
+def measured_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
+    """Return a table of the measurements behind scores, with Markdown cells."""
     rows = [
         [
             origin.word.text,
-            *(escape_markdown(text) for text in (each.name, score_text(each.value), each.meaning)),
+            *(
+                escape_markdown(text)
+                for text in (measurement.name, score_text(measurement.value), measurement.meaning)
+            ),
         ]
-        for origin in found
-        for each in origin.measurements
+        for origin in origins
+        for measurement in origin.measurements
     ]
     return pd.DataFrame(rows, columns=["Score", "Measured", "Value", "Meaning"])
 
 
-def _samples(score: Score | None) -> list[str]:
-    """Return the score of each sample, where a judge was asked several times."""
+def _sample_texts(score: Score | None) -> list[str]:
+    """Return a line with the score of each sample if a judge was asked several times."""
     if score is None or not score.samples:
         return []
-    given = ", ".join(score_text(value) for value in score.samples)
+    scores = ", ".join(score_text(value) for value in score.samples)
     apart = "" if score.spread is None else f", {score_text(score.spread)} apart"
-    return [f"The mean of {len(score.samples)} samples: {given}{apart}"]
+    return [f"The mean of {len(score.samples)} samples: {scores}{apart}"]
 
 
-def _unbent(score: Score | None) -> str:
+def _unchanged_text(score: Score | None) -> str:
     return (
         "As measured; no rule changed it."
         if score and score.measurements
@@ -219,28 +222,28 @@ def _unbent(score: Score | None) -> str:
     )
 
 
-def _why_unscored(name: str, iteration: Iteration) -> str:
+def _unscored_text(name: str, iteration: Iteration) -> str:
     if name in JUDGED and iteration.evaluation is None:
         return "Unscored: this iteration was not evaluated."
-    said = (
+    unscored = (
         iteration.evaluation.unscored
         if name in JUDGED and iteration.evaluation
         else iteration.critique.unscored
     )
-    return f"Unscored: {said.reason}" if said else "Unscored: there was nothing to judge."
+    return f"Unscored: {unscored.reason}" if unscored else "Unscored: there was nothing to judge."
 
 
 def _quality_steps(iteration: Iteration) -> list[str]:
-    own, value = iteration.critique.overall_quality_score, iteration.quality_score
-    if own is None or value is None:
+    critic_score, value = iteration.critique.overall_quality_score, iteration.quality_score
+    if critic_score is None or value is None:
         return []
     factor = iteration.citation_audit.penalty_factor
     if factor == 1:
-        return [f"The critic's score {score_text(own)}; no citation costs it anything."]
+        return [f"The critic's score {score_text(critic_score)}; no citation costs it anything."]
     return [
         (
-            f"The critic's score {score_text(own)} × {factor:g} {_penalty_for(iteration)} ="
-            f" {score_text(value)}"
+            f"The critic's score {score_text(critic_score)} × {factor:g}"
+            f" {_penalty_text(iteration)} = {score_text(value)}"
         )
     ]
 
@@ -257,23 +260,23 @@ def _overall_steps(
         return []
     terms = " + ".join(f"{weight:g} × {score_text(value)}" for weight, value in parts)
     mean = f"{terms} = {score_text(scores['overall_score'])}"
-    given = score.raw if score else None
+    raw = score.raw if score else None
     return [
-        f"{mean}, in place of the {score_text(given)} the judge gave" if given is not None else mean
+        f"{mean}, in place of the {score_text(raw)} the judge gave" if raw is not None else mean
     ]
 
 
-def _step(rule: FiredRule, iteration: Iteration) -> str:
+def _rule_step(rule: FiredRule, iteration: Iteration) -> str:
     before, after = score_text(rule.before), score_text(rule.after)
     if rule.rule == "citation_penalty" and rule.before and rule.after is not None:
         factor = iteration.citation_audit.penalty_factor
-        return f"{before} × {factor:g} {_penalty_for(iteration)} = {after}"
+        return f"{before} × {factor:g} {_penalty_text(iteration)} = {after}"
     if rule.rule.endswith("_cap"):
         return f"{before}, but at most {after}: {rule.why}"
     return f"{before} → {after}: {rule.why}"
 
 
-def _penalty_for(iteration: Iteration) -> str:
+def _penalty_text(iteration: Iteration) -> str:
     audit = iteration.citation_audit
     invalid, uncited = len(audit.invalid_citations), len(audit.uncited_claims)
     causes = [

@@ -1,4 +1,4 @@
-"""Screenings in words: recommendations, rules, outcomes, fields, designs."""
+"""Words for screenings: recommendations, rules, outcomes, fields and designs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FIELD: dict[GradeField, Word] = {
         "Design", "bad", "The place in the evidence hierarchy, on which the floor rests"
     ),
 }
-"""In the order a person reads them; the tones are those of the marks in the text."""
+"""The fields in reading order; their tones are those of the marks in the text."""
 
 RULE_REASON: dict[Rule, str] = {
     "strong": "relevant, and of a method that supports a conclusion",
@@ -100,7 +100,7 @@ PUBLICATION: dict[PublicationStatus, str] = {
     "protocol": "protocol without results",
     "comment": "comment, letter or editorial",
 }
-"""What a record is where it is no study to count."""
+"""Labels for records that aren't studies to count."""
 
 STUDY_TYPE: dict[StudyType, str] = {
     "human_systematic_review": "systematic review (people)",
@@ -143,7 +143,7 @@ DESIGN: dict[Design, str] = {
     "notice": "retraction, erratum or comment",
     "other": "other or unclear",
 }
-"""Places in the evidence hierarchy (``screening/grading/rubric.py``)."""
+"""Designs of the evidence hierarchy (``screening/grading/rubric.py``)."""
 
 DIRECTION: dict[Direction, Word] = {
     "effect": Word("effect as asked", "good"),
@@ -158,9 +158,7 @@ DIRECTION: dict[Direction, Word] = {
 
 
 def rule_text(grade: Grade) -> str:
-    """Say why an abstract was recommended so: what the record is where it is no study, else the
-    rule.
-    """
+    """Say why an abstract was recommended so, or what the record is if it isn't a study."""
     return (
         PUBLICATION[grade.publication]
         if grade.rule == "not_a_study" and grade.publication
@@ -169,7 +167,7 @@ def rule_text(grade: Grade) -> str:
 
 
 def value_text(field: GradeField, value: object) -> str:
-    """Write a field's value as a person reads it; an unknown value is returned unchanged."""
+    """Format a field's value; an unknown value is returned unchanged."""
     if value is None:
         return "unscored" if field.endswith("_score") else "not reported"
     if isinstance(value, bool):
@@ -187,8 +185,8 @@ _NAMES: dict[str, str] = {
 
 
 def size_text(grade: Grade) -> str:
-    """Return the size of the study: ``412 patients``, ``n = 12`` without a unit, empty where none
-    is reported.
+    """Return the size of the study: ``412 patients``, or ``n = 12`` without a unit; "" if not
+    reported.
     """
     size = grade.study_size
     if size is None:

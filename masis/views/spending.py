@@ -1,4 +1,4 @@
-"""What calls to models took, in words: tokens, how many of them from a cache, dollars. Pure."""
+"""Describe what calls to models used: tokens, how many came from a cache, and dollars. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from masis.views.words import model_words
 
 
 def usage_text(usage: Usage) -> str:
-    """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.12``."""
+    """Describe the usage of calls, for example ``12 calls, 34,120 tokens (40% from a cache),
+    $0.12``.
+    """
     words = []
     if usage.calls or not (usage.cached_calls or usage.replayed_calls):
         words += [count_noun(usage.calls, "call"), _token_text(usage)]
         if usage.tries > usage.calls:
             words.insert(1, count_noun(usage.tries - usage.calls, "retry", "retries"))
-    words += unpaid(usage)
+    words += unpaid_replies(usage)
     if usage.repaired:
         words.append(f"{count_noun(usage.repaired, 'reply', 'replies')} repaired")
     if usage.calls or not words:
@@ -27,10 +29,8 @@ def usage_text(usage: Usage) -> str:
     return ", ".join(words)
 
 
-def unpaid(usage: Usage) -> list[str]:
-    """Say what was answered without a model, which took no tokens: from the cache, from recorded
-    replies.
-    """
+def unpaid_replies(usage: Usage) -> list[str]:
+    """Describe replies that used no tokens because they came from the cache or a recording."""
     from_cache = f"{count_noun(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
     return [
         *([from_cache] if usage.cached_calls else []),
@@ -53,7 +53,7 @@ def _token_text(usage: Usage) -> str:
 
 
 def spent_so_far(events: Iterable[Event]) -> str:
-    """Return what the calls of a run under way have taken; "" where none has ended."""
+    """Describe the calls of a running audit; "" if none has ended."""
     calls = [event.data for event in events if event.kind == "call_finished"]
     if not calls:
         return ""
@@ -66,7 +66,7 @@ def spent_so_far(events: Iterable[Event]) -> str:
 
 
 def spent_by_role(run: Run) -> list[str]:
-    """Return what each role took, the whole run first; empty where no model was asked."""
+    """Describe the usage of the whole run and then of each role; empty if no model was called."""
     if not run.calls:
         return []
     roles = [
@@ -75,18 +75,25 @@ def spent_by_role(run: Run) -> list[str]:
     return [f"{usage_text(run.usage)}.", *roles]
 
 
-def escalation_text(found: Escalation) -> str:
-    """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3
-    (1 call).``
+def escalation_text(escalation: Escalation) -> str:
+    """Describe how two verifiers in a row shared the claims.
+
+    Example: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3 (1 call).``
     """
-    whole = found.settled + found.escalated
-    words = f"The offline checks settled {found.settled:,} of {count_noun(whole, 'claim')}"
-    if not found.escalated:
-        words += f"; {model_words(found.second)} was not asked."
+    whole = escalation.settled + escalation.escalated
+    words = f"The offline checks settled {escalation.settled:,} of {count_noun(whole, 'claim')}"
+    if not escalation.escalated:
+        words += f"; {model_words(escalation.second)} wasn't called."
     else:
-        calls = f" ({count_noun(found.calls, 'call')})" if found.calls else ""
-        words += f"; {model_words(found.second)} decided the other {found.escalated:,}{calls}."
-    if found.calls_saved:
-        cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
-        words += f" Saved: {count_noun(found.calls_saved, 'call')}{cost}."
+        calls = f" ({count_noun(escalation.calls, 'call')})" if escalation.calls else ""
+        words += (
+            f"; {model_words(escalation.second)} decided the other {escalation.escalated:,}{calls}."
+        )
+    if escalation.calls_saved:
+        cost = (
+            ""
+            if escalation.cost_saved_usd is None
+            else f", about {dollars(escalation.cost_saved_usd)}"
+        )
+        words += f" Saved: {count_noun(escalation.calls_saved, 'call')}{cost}."
     return words

@@ -1,6 +1,4 @@
-"""What a reader must know about a run as a whole: what was chosen and why, why it stopped, what
-went wrong. Pure.
-"""
+"""Describe a run as a whole: the chosen answer and why, why it ended, and what went wrong. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from masis.views.numbers import score_text
 from masis.views.spending import escalation_text, spent_by_role
 from masis.views.words import REASON, STOPPED, model_words
 
-OFFLINE_SAYS = (
+OFFLINE_TEXT = (
     "No language model was used: rules and measurements judged this answer. They support English."
 )
 MOST_WARNINGS = 12
 
 
 class StoryRow(NamedTuple):
-    """One thing to say: what it is about, the lines, how it feels ("" or "warning")."""
+    """One row of the story: a title, its lines, and a tone ("" or "warning")."""
 
     title: str
     lines: list[str]
@@ -29,9 +27,9 @@ class StoryRow(NamedTuple):
 
 
 def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
-    """Return what happened in a run; the critic's words are those on iteration ``shown`` (from 0).
+    """Return the story of a run, with the critic's words on iteration ``shown`` (from 0).
 
-    ``exam`` is the line that says whether those who judged have passed the exam.
+    ``exam`` is the line that says whether the judging models passed the exam.
     """
     critique = run.iterations[shown].critique
     reasoning = (
@@ -43,12 +41,12 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
         StoryRow("Suggested" if run.best else "Chosen", [final_answer_text(run)]),
         StoryRow("Ended", [end_text(run)]),
         (
-            StoryRow("Acceptance", [earlier_rule(run)])
+            StoryRow("Acceptance", [earlier_rule_text(run)])
             if run.acceptance.rule != RULE_VERSION
             else None
         ),
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
-        StoryRow("Judged by", [judges(run)]),
+        StoryRow("Judged by", [judges_text(run)]),
         StoryRow("Exam", [f"{exam[:1].upper()}{exam[1:]}."]) if exam else None,
         StoryRow("Claims decided", [escalation_text(run.escalation)]) if run.escalation else None,
         StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
@@ -58,21 +56,21 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
             if reasoning
             else None
         ),
-        StoryRow("Warnings", _warnings(run), "warning") if run.warnings else None,
+        StoryRow("Warnings", _warning_lines(run), "warning") if run.warnings else None,
     ]
     return [row for row in rows if row]
 
 
 def verifier_files(run: Run) -> list[str]:
-    """Say which model files judged on this machine, under which licence, and where they lie."""
+    """Say which model files judged on this machine, with licence and digest."""
     return [
         f"{model.file} ({model.licence or 'licence not stated'}, sha256 {model.sha256[:12]})"
         for model in run.versions.local_models
     ]
 
 
-def earlier_rule(run: Run) -> str:
-    """Say that an earlier rule judged this run, and how the current one is applied."""
+def earlier_rule_text(run: Run) -> str:
+    """Say that an earlier acceptance rule judged this run, and how to apply the current one."""
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
         f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}."
@@ -104,11 +102,9 @@ CHECKS = {
 
 
 def checks_passed(run: Run) -> list[str]:
-    """List the checks behind an auto-acceptance, each with what it found: what was checked, and
-    nothing beyond it.
+    """List the checks behind an auto-acceptance with their results.
 
-    Where a guarantee waived reasons, the checks that gave them did not pass: the last line names
-    the reasons instead.
+    Checks whose reasons a guarantee waived did not pass; the last line names these reasons instead.
     """
     details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
     if "ending" in details:
@@ -120,28 +116,26 @@ def checks_passed(run: Run) -> list[str]:
     return [*passed, f"Not passed, waived by guarantee {run.acceptance.guarantee}: {waived}"]
 
 
-def asks_for_a_person(run: Run) -> list[str]:
-    """List why a person should look: first what is wrong, then what could not be certified."""
+def review_messages(run: Run) -> list[str]:
+    """List the reasons for review: first what is wrong, then what couldn't be certified."""
     return [
         reason.message
-        for reason in sorted(run.review_reasons, key=lambda each: each.tier != "must_look")
+        for reason in sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
     ]
 
 
-def what_failed(run: Run) -> str:
-    """Return what an audit that ended with an error reports of it, in its technical words; "" for
-    others.
-    """
+def failure_message(run: Run) -> str:
+    """Return the technical message of an audit that ended with an error, or "" for other audits."""
     failed = any(reason.code == "error" for reason in run.review_reasons)
     return run.warnings[-1].message if failed and run.warnings else ""
 
 
-def nothing_found(iteration: Iteration) -> str:
-    """Say what it means that an iteration has no issues: only what was checked counts."""
+def no_issues_text(iteration: Iteration) -> str:
+    """Explain an iteration without issues, claiming no more than was checked."""
     if iteration.critique.unscored is not None and iteration.claims:
         return (
-            "No issues were found, but the critique has no result: what it would have raised is not"
-            " known."
+            "No issues were found, but the critique has no result, so it is unknown what it would"
+            " have raised."
         )
     if all(
         check.verdict in ("unverifiable", "unscored") and check.support is None
@@ -196,7 +190,7 @@ def final_answer_text(run: Run) -> str:
 
 
 def end_text(run: Run) -> str:
-    """Say why the loop went no further; after a single iteration, why nothing was revised."""
+    """Say why the loop ended; after a single iteration, why nothing was revised."""
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
             "After 1 iteration: the checks found no issue of severity high or critical, so nothing"
@@ -217,21 +211,21 @@ def end_text(run: Run) -> str:
 
 
 def may_revise_anyway(run: Run) -> bool:
-    """Return whether no revision was asked for, so that one still can be."""
+    """Whether no revision was requested, so that a person can still ask for one."""
     return len(run.iterations) == 1 and run.termination_reason in ("no_issues", "max_iterations")
 
 
-def judges(run: Run) -> str:
+def judges_text(run: Run) -> str:
     """Say which models judged, and in which roles."""
     roles: dict[str, list[str]] = {}
     for role, model in run.models.items():
         roles.setdefault(model_words(model), []).append(role)
     if set(roles) == {OFFLINE}:
-        return OFFLINE_SAYS
+        return OFFLINE_TEXT
     return "; ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items()) + "."
 
 
-def _warnings(run: Run) -> list[str]:
+def _warning_lines(run: Run) -> list[str]:
     lines = []
     for warning in run.warnings[:MOST_WARNINGS]:
         where = [

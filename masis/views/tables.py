@@ -1,4 +1,4 @@
-"""Runs as a table: one row a run, an iteration, a claim, a reference or an issue."""
+"""Convert runs to tables with one row per run, iteration, claim, citation or issue."""
 
 from __future__ import annotations
 
@@ -22,25 +22,30 @@ Getter = Callable[[Any], Any]
 def runs_to_pandas(
     runs: Iterable[Run] | Run, of: TableOf = "runs", *, index: Iterable[Any] | None = None
 ) -> pd.DataFrame:
-    """Return runs as a data frame; ``start`` and ``end`` are offsets in ``answer`` of the table of
-    iterations.
+    """Convert runs to a data frame.
+
+    In the table of claims, citations or issues, ``start`` and ``end`` are offsets in ``answer`` of
+    the table of iterations.
 
     Args:
-        runs: The runs, or one.
-        of: What a row is: ``runs`` (figures of the original answer; ``revised_quality`` and
-            ``final_answer`` say by name what they are), ``iterations``, ``claims``, ``citations``
-            or ``issues`` (of every iteration; ``best`` marks those of the chosen answer).
-        index: A label for each run, such as the ``index`` of the data frame that was audited: it is
-            the table's index, so that ``frame.join(table)`` puts both together.
+        runs: One run or several.
+        of: The kind of row: ``runs`` (figures of the original answer; ``revised_quality`` and
+            ``final_answer`` concern the revision, as their names say), or ``iterations``,
+            ``claims``, ``citations`` and ``issues`` (of every iteration; ``best`` marks those of the chosen
+            answer).
+        index: A label for each run, such as the ``index`` of the audited data frame. It becomes the
+            table's index, so that ``frame.join(table)`` combines both.
 
     Raises:
-        InputError: There is no such table, ``runs`` holds something else, or ``index`` has another
-            length.
+        InputError: If there is no such table, ``runs`` contains something else, or ``index`` has a
+            different length.
 
     """
     if of not in get_args(TableOf):
         raise InputError(
-            f"{of!r} is no table", hint=f"There are: {', '.join(get_args(TableOf))}.", field="of"
+            f"{of!r} is not a table",
+            hint=f"Choose one of: {', '.join(get_args(TableOf))}.",
+            field="of",
         )
     listed = [runs] if isinstance(runs, Run) else list(runs)
     for place, run in enumerate(listed):
@@ -48,8 +53,8 @@ def runs_to_pandas(
             raise InputError(
                 f"is {kind_of(run)}, not a Run",
                 hint=(
-                    "Give what masis.audit_many or Desk.audit returned; masis.audit returns a table"
-                    " already."
+                    "Pass the result of masis.audit_many or Desk.audit; masis.audit already returns"
+                    " a table."
                 ),
                 field=f"runs[{place}]",
             )
@@ -57,26 +62,26 @@ def runs_to_pandas(
     if len(labels) != len(listed):
         raise InputError(
             f"has {len(labels):,} labels for {len(listed):,} runs",
-            hint="Give one a run.",
+            hint="Pass one label per run.",
             field="index",
         )
     if of == "runs":
-        found = [{name: read(run) for name, read in _RUN.items()} for run in listed]
+        records = [{name: read(run) for name, read in _RUN.items()} for run in listed]
         names = list(_RUN)
     else:
         table = _TABLES[of]
         rows = [list(table.rows(run)) for run in listed]
-        found, names = [row for each in rows for row in each], [*_PLACE, *table.columns]
-        labels = [label for label, each in zip(labels, rows, strict=True) for _ in each]
-    frame = pd.DataFrame(found, columns=names)
-    # else one of None alone would be of objects
+        records, names = [row for run_rows in rows for row in run_rows], [*_PLACE, *table.columns]
+        labels = [label for label, run_rows in zip(labels, rows, strict=True) for _ in run_rows]
+    frame = pd.DataFrame(records, columns=names)
+    # Without this a column that contains only None would have the dtype object.
     frame = frame.astype(dict.fromkeys(_FIGURES & set(names), float))
     return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
 
 
 def _table_columns_by_path(*names: str, **others: str | Getter) -> dict[str, Getter]:
-    """Return how columns are read: as fields of the same name, by a path, which may end at None, or
-    by a function.
+    """Return how to read columns: by field name, by a dotted path that may end in None, or by a
+    function.
     """
     every: dict[str, str | Getter] = {**dict(zip(names, names, strict=True)), **others}
     return {
@@ -117,7 +122,9 @@ _RUN = {
         uncited_claims=lambda run: (
             len(run.original.citation_audit.uncited_claims) if run.original else 0
         ),
-        seconds=lambda run: sum(sum(each.step_ms.values()) for each in run.iterations) / 1000,
+        seconds=lambda run: (
+            sum(sum(iteration.step_ms.values()) for iteration in run.iterations) / 1000
+        ),
         cost_usd="usage.cost_usd",
     ),
     **_table_columns_by_path("final_answer"),
@@ -163,17 +170,22 @@ def _worst_severity(original: Iteration | None) -> Severity | None:
 
 
 class _RunTable(NamedTuple):
-    """A table of what stands in the iterations of runs: its columns, and what of an iteration is a
-    row.
+    """A table over the iterations of runs: its columns, and a function that returns an iteration's
+    rows.
     """
 
     columns: Mapping[str, Getter]
     of: Callable[[Iteration], Iterable[Any]]
 
     def rows(self, run: Run) -> Iterator[Row]:
-        for each in run.iterations:
-            place = (run.case_id, run.id, each.iteration_number, each is run.best_iteration)
-            for record in self.of(each):
+        for iteration in run.iterations:
+            place = (
+                run.case_id,
+                run.id,
+                iteration.iteration_number,
+                iteration is run.best_iteration,
+            )
+            for record in self.of(iteration):
                 yield {
                     **dict(zip(_PLACE, place, strict=True)),
                     **{name: read(record) for name, read in self.columns.items()},

@@ -1,4 +1,4 @@
-"""Why each sentence, reference and claim of an answer is marked as it is, in words. Pure."""
+"""Explain in words why each sentence, reference and claim of an answer has its mark. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_
 
 LONGEST_CLAIM = 300
 WITHOUT_PASSAGE = "The check found it right without a passage to cite."
-"""Said of a claim that is supported by no chunk in particular: as a rule it says what the evidence
-lacks.
-"""
+"""Shown for a supported claim without a specific chunk; usually it says what the evidence lacks."""
 
 RESOLVED: dict[ResolvedBy, str] = {
     "exact": "It names {id} exactly.",
     "normalised": "It names {id}, apart from case and blanks.",
-    "suffix": "A bare number, and {id} is the one id that ends in it.",
-    "given": "A citation that came beside the answer names {id}.",
-    "position": "A bare number: {id} is at this position in the list of evidence.",
+    "suffix": "It is a bare number, and {id} is the only id that ends in it.",
+    "given": "A citation supplied with the answer names {id}.",
+    "position": "It is a bare number, and {id} is at this position in the list of evidence.",
     "source": "It names the source of {id}.",
 }
 SUPPORTS = {
@@ -36,8 +34,8 @@ SUPPORTS = {
 
 
 class ReferenceData(TypedDict):
-    """One reference of the answer and what became of it; ``target`` names its row among the labels
-    of the form.
+    """One reference of the answer with its result. ``target`` is its row among the labels of the
+    form.
     """
 
     text: str
@@ -48,11 +46,11 @@ class ReferenceData(TypedDict):
 
 
 class ClaimData(TypedDict):
-    """One claim of the answer with its verdict. ``says`` is why, ``by`` who judged it (empty:
-    rules).
+    """One claim of the answer with its verdict.
 
-    ``target`` names its row among the labels of the form; a claim without a place in the answer has
-    none.
+    ``says`` explains the verdict. ``by`` names the model that judged it and is empty for offline
+    rules. ``target`` is the claim's row among the labels of the form; a claim without a position
+    has none.
     """
 
     text: str
@@ -64,12 +62,12 @@ class ClaimData(TypedDict):
 
 
 def target_key(kind: Literal["claim", "reference", "sentence"], start: int, end: int) -> str:
-    """Return the name of what stands at a place of the answer, as labels on it are kept under."""
+    """Return the key under which labels on a span of the answer are stored."""
     return f"{kind}:{start}-{end}"
 
 
-def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
-    """Return every reference of an answer, in its order; ``marks`` say what each is."""
+def references_data(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
+    """Return all references of an answer in order; ``marks`` holds the mark of each."""
     checks = {
         (check.claim.sentence, reference.evidence_id): reference
         for check in iteration.claims
@@ -109,12 +107,12 @@ def _check_says(check: ReferenceCheck) -> list[str]:
     return [f"{words}.", *([_sentence(check.reason)] if check.reason else [])]
 
 
-def claims(iteration: Iteration) -> list[ClaimData]:
-    """Return every claim of an answer, in its order."""
-    return [_claim(check) for check in iteration.claims]
+def claims_data(iteration: Iteration) -> list[ClaimData]:
+    """Return all claims of an answer in order."""
+    return [_claim_data(check) for check in iteration.claims]
 
 
-def _claim(check: ClaimCheck) -> ClaimData:
+def _claim_data(check: ClaimCheck) -> ClaimData:
     data: ClaimData = {
         "text": shorten(check.claim.text, LONGEST_CLAIM),
         "label": label(verdict_word(check)),
@@ -132,15 +130,19 @@ def _claim(check: ClaimCheck) -> ClaimData:
 def _claim_says(check: ClaimCheck) -> list[str]:
     if check.unscored:
         return [_sentence(check.unscored.reason)]
-    says = [_sentence(each.reason) for each in check.contradictions if each.reason]
+    says = [
+        _sentence(contradiction.reason)
+        for contradiction in check.contradictions
+        if contradiction.reason
+    ]
     if not says and check.issue:
         says = [_sentence(check.issue)]
     if check.figures:
         figures = f"{figures_not_in_evidence([figure.claim_text for figure in check.figures])}."
-        says = [*(each for each in says if each != figures), _sentence(figures)]
+        says = [*(line for line in says if line != figures), _sentence(figures)]
     if check.marked:
         marked = _sentence(f"{words_marked([words.claim_text for words in check.marked])}.")
-        says = [*(each for each in says if each != marked), marked]
+        says = [*(line for line in says if line != marked), marked]
     if not says or check.verified:
         unnamed = check.verdict == "supported" and not check.sources
         says = [WITHOUT_PASSAGE if unnamed else f"{verdict_word(check).meaning}.", *says]

@@ -1,6 +1,4 @@
-"""The words for states, verdicts, rules, decisions and scores: one place, so that they are the same
-everywhere.
-"""
+"""The words for states, verdicts, rules, decisions and scores, defined once for all views."""
 
 from __future__ import annotations
 
@@ -15,15 +13,15 @@ from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
 
 Tone = Literal["grave", "bad", "warn", "good", "calm", "busy"]
-"""How a label should feel; the style sheets give each tone its colour, in light and in dark,
-``grave`` a full red.
+"""The tone of a label. The style sheets map each tone to a light and a dark colour; ``grave`` is
+full red.
 """
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 
 
 class Word(NamedTuple):
-    """What a label says, how it feels, and the sentence that explains it."""
+    """A label's text, its tone, and a sentence that explains it."""
 
     text: str
     tone: Tone
@@ -31,7 +29,7 @@ class Word(NamedTuple):
 
 
 class LabelData(TypedDict):
-    """A word as the components take it."""
+    """A word as JSON data for the components."""
 
     text: str
     tone: Tone
@@ -39,17 +37,17 @@ class LabelData(TypedDict):
 
 
 def label(word: Word) -> LabelData:
-    """A word as the components take it."""
+    """Convert a word to JSON data for the components."""
     return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
 
 
 RECORDED = "recorded replies of a model"
-"""Who judged where no model was called, since its replies had been recorded."""
+"""Names the judge if replies were recorded, so that no model was called."""
 
 
 def model_words(model: str) -> str:
-    """Say who judged by a model string: itself, or that its replies were recorded and no model was
-    called.
+    """Describe a model string for people, including replies that were recorded instead of
+    requested.
     """
     first, comma, second = model.partition(",")
     if comma and first == OFFLINE and Replayed.of(second):
@@ -67,7 +65,7 @@ DECIDE: dict[Verdict, Word] = {
     "reject": Word("Reject", "bad", "The answer must not be used"),
     "escalate": Word("Escalate", "warn", "It needs more evidence or another reviewer"),
 }
-"""What a person can decide."""
+"""The decisions a person can make."""
 
 DECIDED: dict[Verdict, Word] = {
     "approve": Word("Approved", "good", "A person found the answer fit for use"),
@@ -84,66 +82,66 @@ STATE: dict[str, Word] = {
         "Needs review", "bad", "The audit raised something that a person should look at"
     ),
     "needs_adjudication": Word(
-        "Needs adjudication", "warn", "Its reviewers differ: somebody has to decide between them"
+        "Needs adjudication",
+        "warn",
+        "Its reviewers disagree, so someone has to decide between them",
     ),
     "accepted": Word("Auto-accepted", "calm", "The acceptance rule found no reason for a review"),
     "approved": DECIDED["approve"],
     "overridden": DECIDED["override"],
     "rejected": DECIDED["reject"],
     "escalated": DECIDED["escalate"],
-    "superseded": Word(
-        "Superseded", "calm", "A new version of it, with more evidence, took its place"
-    ),
+    "superseded": Word("Superseded", "calm", "A new version with more evidence replaced it"),
     "redacted": Word(
-        "Redacted", "calm", "Its content was removed on request; its figures are stored"
+        "Redacted", "calm", "Its content was removed on request; its metrics are still stored"
     ),
     "planted": Word(
-        "Planted fault", "calm", "A copy with a fault put in on purpose: it measures who finds it"
+        "Planted fault", "calm", "A copy with a deliberate fault, which measures who finds it"
     ),
 }
 
 STANDING: dict[Standing, Word] = {
     "to_review": Word("Needs review", "calm", "Audited, and not decided"),
     "wrong": Word(
-        "Something is wrong", "bad", "The audit found something wrong or unsafe: look at it first"
+        "Something is wrong", "bad", "The audit found something wrong or unsafe. Review it first"
     ),
     "not_confirmed": Word(
-        "Not confirmed", "calm", "Nothing was found wrong, but the answer could not be confirmed"
+        "Not confirmed", "calm", "The audit found nothing wrong but couldn't confirm the answer"
     ),
-    # neutral: green says that the evidence supports something, and there may be a lesser issue
+    # Not green: green means that the evidence supports something, and there may be a lesser issue.
     "nothing_found": Word(
         "Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"
     ),
     "no_answer": Word(
-        "No answer", "warn", "The system refused or its call failed: there was nothing to audit"
+        "No answer", "warn", "The system refused or its call failed, so there was nothing to audit"
     ),
     "failed": Word(
-        "Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"
+        "Audit failed", "warn", "Its audit ended with an error or was interrupted. Audit it again"
     ),
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
     "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
     "planted": Word(
-        "Planted fault", "calm", "A copy with a fault put in on purpose, decided or withdrawn"
+        "Planted fault", "calm", "A copy with a deliberate fault, decided or withdrawn"
     ),
 }
-"""Where a case stands, in the order of the filter; a case is in exactly one."""
+"""The statuses of a case in the order of the filter. A case has exactly one."""
 
 WAITS_FOR: dict[CaseState, Word] = {
     "needs_review": Word(
-        "Waiting for another reviewer", "busy", "You have decided it; others have not yet"
+        "Waiting for another reviewer", "busy", "You have decided it; others haven't yet"
     ),
-    "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
+    "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers disagree"),
     "escalated": Word(
         "Waiting: escalated", "warn", "It waits for more evidence or another reviewer"
     ),
 }
-"""What a case that waits is waiting for, by its state."""
+"""Labels for a waiting case that name what it waits for, by state."""
 
-FOR_YOU = Word(
-    "Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them"
+WAITS_FOR_YOU = Word(
+    "Waiting for you to adjudicate", "warn", "Its reviewers disagree, and you aren't one of them"
 )
-"""Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
+"""Replaces ``WAITS_FOR["needs_adjudication"]`` for people who may adjudicate the case."""
 
 SEVERITY: dict[Severity, Word] = {
     "critical": Word(
@@ -153,7 +151,7 @@ SEVERITY: dict[Severity, Word] = {
     "medium": Word("medium", "warn", "Its worst issue makes the answer poorer, not wrong"),
     "low": Word("low", "calm", "Its worst issue is a small one"),
 }
-"""How severe the worst issue of an answer is, the most severe first."""
+"""The severities of an answer's worst issue, most severe first."""
 
 
 LESSER = Word(
@@ -161,16 +159,16 @@ LESSER = Word(
     "calm",
     "The audit found lesser issues, and nothing serious or unconfirmed",
 )
-"""Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
+"""Replaces ``STANDING["nothing_found"]`` if the answer has a lesser issue."""
 
 
 def status_label(
     standing: Standing, state: CaseState, severity: Severity | None
 ) -> tuple[Word, str]:
-    """Return where a case stands, and what that leaves open: what was decided, or that a rule
-    accepted it ("" else).
+    """Return the label of a case's status, and a second text for a decision or an automatic
+    acceptance.
 
-    ``severity`` is that of its worst issue.
+    The second text is "" while the case is open. ``severity`` is that of the case's worst issue.
     """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
@@ -191,35 +189,33 @@ RUN_STATE: dict[str, Word] = {
     ),
     "removed": Word("Removed", "calm", "Retention has removed its content"),
 }
-"""States of an audit or a screening; ``removed`` is one of either that is over."""
+"""States of an audit or a screening. ``removed`` applies to one that has ended."""
 
 ENTRY: dict[EntryKind, Word] = {
     "decision": Word("Decision", "calm", "A verdict on a case"),
     "undo": Word("Undone", "calm", "Cancels an earlier entry"),
     "policy_accept": STATE["accepted"],
     "adjudication": Word(
-        "Adjudication", "calm", "The final verdict on a case whose reviewers differ"
+        "Adjudication", "calm", "The final verdict on a case whose reviewers disagree"
     ),
     "assign": Word("Assigned", "calm", "Gives a case to a reviewer"),
     "unassign": Word("Unassigned", "calm", "Takes a case from a reviewer"),
     "tag": Word("Tagged", "calm", "Gives a case a tag"),
     "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
-    "comment": Word("Comment", "calm", "What somebody wrote about a case"),
+    "comment": Word("Comment", "calm", "A note about a case"),
     "guarantee": Word(
         "Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"
     ),
-    "new_version": Word(
-        "New version", "calm", "A case with more evidence takes the place of this one"
-    ),
-    "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
+    "new_version": Word("New version", "calm", "A case with more evidence replaces this one"),
+    "redaction": Word("Redaction", "warn", "Removes the text of an earlier entry"),
 }
 """Kinds of entries of the decision log."""
 
 REDACTED = Word(
     "Redacted",
     "warn",
-    "What was written in this entry was removed; a later entry records by whom and why",
+    "The text of this entry was removed; a later entry records by whom and why",
 )
 SOURCE: dict[EntrySource, Word] = {
     "HUMAN": Word("person", "calm"),
@@ -233,7 +229,7 @@ VERDICT: dict[str, Word] = {
     "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
     "unsupported": Word("unsupported", "warn", "No evidence supports it"),
     "unverifiable": Word(
-        "not confirmed", "calm", "The checks could not decide it; this is no accusation"
+        "not confirmed", "calm", "The checks couldn't decide it; that doesn't mean it's wrong"
     ),
     "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
@@ -245,8 +241,9 @@ _SOURCES_DISAGREE = Word("sources disagree", "warn", "One chunk supports it, ano
 
 
 def verdict_word(check: ClaimCheck) -> Word:
-    """Return the word for a claim's verdict; one that can be read either way, or that sources
-    dispute, has its own.
+    """Return the label of a claim's verdict.
+
+    Claims that can be read either way, or on which sources disagree, have labels of their own.
     """
     if check.abstained == "either_way":
         return _EITHER_WAY
@@ -254,12 +251,12 @@ def verdict_word(check: ClaimCheck) -> Word:
 
 
 REFERENCE: dict[str, Word] = {
-    "fabricated": Word("fabricated", "bad", "Points at evidence that does not exist"),
+    "fabricated": Word("fabricated", "bad", "Names evidence that doesn't exist"),
     "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
     "redundant": Word(
         "redundant",
         "calm",
-        "A remark, no issue: the other citations support the sentence without it",
+        "A remark, not an issue: the other citations support the sentence without it",
     ),
     "unsupported": Word(
         "does not support this", "bad", "The evidence it names does not support this"
@@ -268,7 +265,7 @@ REFERENCE: dict[str, Word] = {
     "valid": Word(
         "names evidence",
         "calm",
-        "Names evidence of this case; whether that supports the sentence is another matter",
+        "Names evidence of this case, which may or may not support the sentence",
     ),
 }
 
@@ -280,14 +277,14 @@ SENTENCE: dict[str, Word] = {
 }
 
 MISSING_FIGURE = Word(
-    "not in the evidence", "calm", "A figure that the evidence lacks; it may be calculated"
+    "not in the evidence", "calm", "A figure that isn't in the evidence; it may be calculated"
 )
-"""The mark of a figure in an answer that the evidence lacks."""
+"""The mark on a figure of the answer that isn't in the evidence."""
 
 MARKED_WORDS = Word(
-    "marked by a tagger", "calm", "A tagger finds no support for these words; look them up"
+    "marked by a tagger", "calm", "A tagger found no support for these words; check them"
 )
-"""The mark of words that a tagger holds unsupported."""
+"""The mark on words that the tagger considers unsupported."""
 
 FLAG: dict[str, Word] = {
     "invalid_reference": REFERENCE["fabricated"]._replace(text="fabricated citation"),
@@ -296,7 +293,7 @@ FLAG: dict[str, Word] = {
     "misquoted": Word(
         "misquoted",
         "bad",
-        "A citation quotes words that its evidence does not hold, or not in one place",
+        "A citation quotes words that aren't in its evidence, or not in one place",
     ),
     "misattributed": REFERENCE["misattributed"],
     "uncited": SENTENCE["uncited"],
@@ -304,7 +301,7 @@ FLAG: dict[str, Word] = {
         "sources conflict", "warn", "Sources of the evidence contradict each other"
     ),
     "partial": VERDICT["partial"],
-    "missing": Word("missing point", "warn", "The evidence also says it, the answer does not"),
+    "missing": Word("missing point", "warn", "The evidence also says it, but the answer doesn't"),
     "unscored": VERDICT["unscored"]._replace(tone="warn"),
     "error": Word("error", "bad", "A step of the audit failed"),
     "cancelled": Word("cancelled", "calm"),
@@ -313,8 +310,8 @@ FLAG: dict[str, Word] = {
     "drafted": Word("answer drafted by MASIS", "calm"),
     "spot_check": Word("spot check", "calm"),
 }
-"""In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it
-is here.
+"""Flags by weight; lists show the first few. ``hallucination`` is missing because the flags here
+name its causes.
 """
 
 UNANSWERED: dict[NoAnswerCode, Word] = {
@@ -325,28 +322,28 @@ UNANSWERED: dict[NoAnswerCode, Word] = {
         "No answer: failed", "warn", "The call of the system failed, or ended before the answer"
     ),
 }
-"""Why a case came without an answer, where its system said so."""
+"""Labels for a case without an answer whose system gave a reason."""
 
 REASONING = Word(
-    "Model's reasoning, not audited", "calm", "What the model thought before it answered"
+    "Model's reasoning, not audited", "calm", "The model's thoughts before it answered"
 )
 REASONING_SHOWN = 20_000
-"""Characters of it that a page or a command shows."""
+"""Characters of a model's reasoning that a page or command shows."""
 
 
 def unanswered_words(case: Case) -> str:
-    """Say why a case has no answer, with what its system said; "" where nothing says why, or it has
+    """Say why a case has no answer, with the system's message; "" if no reason is known or it has
     one.
     """
     why = case.unanswered
     if why is None:
         return ""
-    said = " ".join(why.message.split())
-    return f"{UNANSWERED[why.code].text}. {said}" if said else f"{UNANSWERED[why.code].text}."
+    message = " ".join(why.message.split())
+    return f"{UNANSWERED[why.code].text}. {message}" if message else f"{UNANSWERED[why.code].text}."
 
 
 def no_answer_words(case: Case) -> str:
-    """Say in place of an answer that there is none, and whether an audit drafts one."""
+    """Return the message shown in place of a missing answer, and whether an audit drafts one."""
     if case.unanswered is None:
         return "This case has no answer. An audit drafts one from the evidence first."
     why = (
@@ -360,11 +357,9 @@ def no_answer_words(case: Case) -> str:
     )
 
 
-HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
-ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
-"""The flags that say that something is wrong with the answer, the gravest first; not how its audit
-ran.
-"""
+RUN_FLAGS = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
+ISSUES = tuple(flag for flag in FLAG if flag not in RUN_FLAGS)
+"""Flags about the answer rather than about how its audit ran, most serious first."""
 
 TIER: dict[ReviewTier, Word] = {
     "must_look": STANDING["wrong"],
@@ -407,7 +402,7 @@ REASON: dict[ReviewCode, Word] = {
     "not_all_checked": Word(
         "not all checked",
         "calm",
-        f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings",
+        f"{_NOT_CERTIFIED}: a part exceeds the limits of the settings",
     ),
     "screening_draft": Word(
         "drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"
@@ -435,27 +430,25 @@ REASON: dict[ReviewCode, Word] = {
         f"{_NOT_CERTIFIED}: a tagger finds no support for words of the answer",
     ),
     "revised": Word(
-        "revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"
+        "revised", "calm", f"{_NOT_CERTIFIED}: nobody has read the revision that the audit suggests"
     ),
     "low_confidence": Word(
-        "low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"
+        "low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is below the threshold"
     ),
-    "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
-    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: those who judged it differ"),
+    "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is below the threshold"),
+    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: its judges disagree"),
     "model_not_examined": Word(
         "no exam",
         "calm",
-        f"{_NOT_CERTIFIED}: a model that judged has not passed the exam (masis models exam)",
+        f"{_NOT_CERTIFIED}: a judging model hasn't passed the exam (masis models exam)",
     ),
     "critic_not_run": Word(
         "critic not run", "calm", f"{_NOT_CERTIFIED}: the audit was quick, without a critic"
     ),
     "judges_disagree": Word(
-        "samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"
+        "samples differ", "calm", f"{_NOT_CERTIFIED}: the judge's samples disagree"
     ),
-    "unscored": Word(
-        "unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"
-    ),
+    "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a requested step has no score"),
     "nothing_checked": Word(
         "not checked", "calm", f"{_NOT_CERTIFIED}: there was nothing to check, or no citation"
     ),
@@ -467,18 +460,18 @@ REASON: dict[ReviewCode, Word] = {
     ),
     "cancelled": Word("audit cancelled", "calm", f"{_NOT_CERTIFIED}: the audit was cancelled"),
 }
-"""Why a run needs review, the most pressing first."""
+"""Labels of the reasons why a run needs review, most urgent first."""
 
 RULE: dict[str, Word] = {
     "fabricated_reference": REFERENCE["fabricated"],
     "fabricated_quote": Word(
-        "fabricated quote", "bad", "A citation quotes words that no evidence holds"
+        "fabricated quote", "bad", "A citation quotes words that aren't in the evidence"
     ),
     "spliced_quote": Word(
         "spliced quote", "bad", "A citation quotes words put together from several places"
     ),
     "quote_from_another_document": Word(
-        "quoted elsewhere", "bad", "The quote stands in other evidence than it names"
+        "quoted elsewhere", "bad", "The quote is in other evidence than it names"
     ),
     "misattributed_reference": REFERENCE["misattributed"],
     "redundant_reference": REFERENCE["redundant"],
@@ -501,10 +494,10 @@ RULE: dict[str, Word] = {
 COURSE: dict[str, Word] = {
     "new": Word("new", "warn", "Not raised in the iteration before"),
     "persisting": Word("persisting", "calm", "Raised in the iteration before as well"),
-    "fixed": Word("fixed", "good", "Raised in the iteration before, and not any more"),
-    "regressed": Word("regressed", "bad", "It had been fixed, and was raised again"),
+    "fixed": Word("fixed", "good", "Raised in the iteration before, and no longer"),
+    "regressed": Word("regressed", "bad", "It was fixed and then raised again"),
 }
-"""The course of an issue from one iteration to the next."""
+"""Labels for the course of an issue from one iteration to the next."""
 
 STOPPED: dict[TerminationReason, str] = {
     "no_issues": "no serious issue was left",
@@ -533,8 +526,8 @@ SCORE: dict[str, Word] = {
 
 
 def rule_word(rule: str) -> Word:
-    """The word for a rule; rules this list does not know read as they are written, a model's by
-    their type alone.
+    """Return the label of a rule. Rules of the critic that aren't in ``RULE`` are named by their
+    type.
     """
     return RULE.get(rule) or Word(
         rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic"
@@ -542,7 +535,6 @@ def rule_word(rule: str) -> Word:
 
 
 MACHINE_HIDDEN = (
-    "What audits found is hidden from you while cases are left to decide: the queue's policy"
-    " says so."
+    "The queue's policy hides audit results from you while there are cases left to decide."
 )
-"""Said where something is left out for a reviewer who is blind to the machine."""
+"""Shown where results are left out for reviewers who decide blind."""

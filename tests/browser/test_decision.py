@@ -167,7 +167,7 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     tab.page.keyboard.press("Control+A")
     tab.page.keyboard.type("Grace H")
     tab.page.keyboard.press("Enter")
-    expect(tab.page.get_by_text("Stored: decisions are recorded as Grace H.")).to_be_visible()
+    expect(tab.page.get_by_text("Saved. Your decisions are recorded as Grace H.")).to_be_visible()
     expect(field).to_be_hidden()
     tab.settle()
     expect(found.get_by_label("Note")).to_have_value(NOTE)

@@ -397,8 +397,8 @@ def test_who_signs_out_ends_the_session_for_every_copy_of_its_cookie_and_every_o
 def test_files_are_taken_only_from_who_may_add_cases_and_not_without_end(served: Served) -> None:
     viewer, reviewer = (written(cookies_of(served, name)) for name in ("Vi", "Ro"))
     path = "/_stcore/upload_file/session/file"
-    assert "takes the role reviewer" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]
-    assert "takes the role reviewer" not in asked(served, path, "PUT", b"x", Cookie=reviewer)[1]
+    assert "You need the reviewer role" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]
+    assert "You need the reviewer role" not in asked(served, path, "PUT", b"x", Cookie=reviewer)[1]
     status, text = asked(
         served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28)
     )

@@ -20,7 +20,7 @@ from masis.services import HealthItem, Workbench, demo_cases
 from masis.services.maintenance import health
 from masis.settings import ROLES, Settings
 from masis.store.core import connections
-from masis.ui.admin.health_reports import look_at
+from masis.ui.admin.health_reports import check_database
 from tests.reviewing import ADA
 from tests.serving_models import ModelServer
 
@@ -245,7 +245,7 @@ def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) 
     with path.open("r+b") as file:
         file.seek(int(path.stat().st_size * share))
         file.write(b"\xaa" * 9000)
-    report = look_at(path)
+    report = check_database(path)
     assert not report.ok
     assert next(item.name for item in report.items if not item.ok) == "database"
     told = CliRunner().invoke(main, ["health", "--no-ask", "--json", "--db", str(path)])

@@ -31,7 +31,7 @@ from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.settings import Settings
 from masis.settings.sign_in import SignIn
 from masis.store import Store
-from masis.ui.admin.health_reports import HealthReports, look_at
+from masis.ui.admin.health_reports import HealthReports, check_database
 from masis.ui.shell import reach, serve, served_database
 from masis.ui.shell.sign_in import ACTOR
 from tests.reviewing import submitted
@@ -264,7 +264,7 @@ def test_health_over_http_says_the_same_whatever_another_has_decided(
 ) -> None:
     def show(workbench: Workbench) -> str:
         app = Starlette(
-            routes=serve.health_routes(HealthReports(look_at, lambda: workbench.database))
+            routes=serve.health_routes(HealthReports(check_database, lambda: workbench.database))
         )
 
         async def signed_in(scope: Any, receive: Any, send: Any) -> None:

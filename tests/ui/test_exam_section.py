@@ -25,7 +25,7 @@ def test_the_exam_is_taken_from_the_page_of_settings_and_its_result_is_shown(
 ) -> None:
     app = open_page("settings")
     assert "offline passed the exam on " in texts(app)
-    assert "asks no language model and costs nothing" in texts(app)
+    assert "calls no language model and costs nothing" in texts(app)
     app.button(key="exam-start").click().run()
     until(lambda: (exam := audited_workbench.exams.latest()) is not None and exam.over, "the exam")
     app.run()

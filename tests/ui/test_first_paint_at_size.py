@@ -90,7 +90,7 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(connections, "Connection", Counting)
-    monkeypatch.setattr(retention_page, "LOOKED_AT_ONCE", 100)
+    monkeypatch.setattr(retention_page, "MOST_PLANNED_UNASKED", 100)
     monkeypatch.setattr(metrics_page, "SPREAD_OVER", 100)
     monkeypatch.setattr(metrics_page, "READ_AT_ONCE", 200)
     yield

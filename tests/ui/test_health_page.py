@@ -20,7 +20,7 @@ from masis.services.maintenance.health import check_store
 from masis.settings import LoadedSettings, load
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
-from masis.ui.admin.health_reports import HealthReports, TimedReport, look_at
+from masis.ui.admin.health_reports import HealthReports, TimedReport, check_database
 from masis.ui.admin.settings_page import settings_frame
 from masis.ui.shell.serve import health_routes
 from masis.views.markdown import escape_markdown
@@ -160,13 +160,15 @@ def test_a_database_that_was_moved_while_it_was_served_is_a_failed_check(
 ) -> None:
     for kept in ("KEPT_AT_LEAST_S", "KEPT_FOR"):  # no report is young enough
         monkeypatch.setattr(health_reports, kept, 0)
-    asked = TestClient(Starlette(routes=health_routes(HealthReports(look_at, lambda: copied))))
+    asked = TestClient(
+        Starlette(routes=health_routes(HealthReports(check_database, lambda: copied)))
+    )
     assert asked.get("/health.json").status_code == 200
     copied.rename(tmp_path / "elsewhere.db")
     answer = asked.get("/health.json")
     assert (answer.status_code, answer.json()) == (503, {"ok": False})
     assert not copied.exists()  # looking made no new one
-    assert "was moved or removed" in str(look_at(copied).items[0].message)
+    assert "was moved or removed" in str(check_database(copied).items[0].message)
 
 
 def test_liveness_looks_at_nothing() -> None:
@@ -222,24 +224,24 @@ def copied(audited_database: Path, tmp_path: Path) -> Path:
 def test_what_keeps_the_database_from_being_opened_is_a_finding(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert look_at(copied).ok
-    assert look_at(tmp_path / "none.db").ok
+    assert check_database(copied).ok
+    assert check_database(tmp_path / "none.db").ok
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "other.db").write_text("not a database, " * 100)
-    other = look_at(tmp_path / "other.db")
+    other = check_database(tmp_path / "other.db")
     assert [item.name for item in other.items if not item.ok] == ["database"]
     with Store.open(copied) as store:
         store.database.execute("DROP TRIGGER decision_log_no_delete")
-    unguarded = look_at(copied)
+    unguarded = check_database(copied)
     assert "decision log" in [item.name for item in unguarded.items if not item.ok]
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
-    assert [item.name for item in look_at(copied).items] == ["settings"]
+    assert [item.name for item in check_database(copied).items] == ["settings"]
 
 
 def test_no_look_asks_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-4o")
-    report = look_at(copied)  # the tests let nothing through to another host
+    report = check_database(copied)  # the tests let nothing through to another host
     assert report.ok
     assert "very-secret" not in str(report)
     assert not [item for item in report.items if item.name == "models"]

@@ -11,7 +11,7 @@ import streamlit as st
 
 from masis.errors import StoreError
 from masis.ui.shell import inputs
-from masis.ui.shell.inputs import show_value, take_typed, typing_area
+from masis.ui.shell.inputs import show_value, store_typed, typing_area
 
 
 class Page:
@@ -69,7 +69,7 @@ def test_text_whose_callback_was_lost_is_stored_by_the_next_run_and_once(page: P
 
 def test_a_button_can_take_the_text_before_its_field_has_had_its_callback(page: Page) -> None:
     page.post("first", 1)
-    take_typed()
+    store_typed()
     assert page.stored == ["first"]
     page.callback()
     assert page.stored == ["first"], (

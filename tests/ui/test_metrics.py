@@ -18,7 +18,7 @@ from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import LinkedRow
 from masis.ui.metrics.page import picked_words, rate_table, run_table
 from masis.ui.shell.address import link
-from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
+from masis.views.metrics import RATES, SPREADS, rate_course, rate_share, spread_view
 from tests.reviewing import ADA, decide, undone
 from tests.store.factories import a_case, a_run
 from tests.ui.conftest import AUDITED, open_page, texts
@@ -40,7 +40,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     audited_workbench: Workbench,
 ) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
-    found = share_of(total, "hallucination")
+    found = rate_share(total, "hallucination")
     assert found.words == f"{found.percent} ({found.held} of {len(AUDITED)})"
     app = open_page("metrics")
     said = texts(app)

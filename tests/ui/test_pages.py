@@ -73,8 +73,8 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", broken)
     app = open_page()
-    assert "This page could not be drawn" in texts(app)
-    assert "Nothing that is stored was changed" in texts(app)
+    assert "This page couldn't be drawn" in texts(app)
+    assert "didn't change any stored data" in texts(app)
     assert "a secret of the case" not in texts(app)
     assert "a secret of the case" in caplog.text
     caplog.clear()
@@ -152,4 +152,4 @@ def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them
     assert bool(page.multiselect) == sees
     assert ("You see figures over all cases as a lead" in texts(page)) == sees
     assert not [each for each in page.button_group if each.key == "metrics-list"]
-    assert "What audits found is hidden from you" in texts(open_page("queue"))
+    assert "policy hides audit results from you" in texts(open_page("queue"))

@@ -320,7 +320,7 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
     (found,) = workbench.cases.find(CaseFilter(flags=("misquoted",))).rows
     assert found.id == "false"
     row: Any = case_row(found, {})
-    assert "with words that no evidence holds: “The bridge is 150" in row["cells"][1]["text"]
+    assert "with words that aren't in the evidence: “The bridge is 150" in row["cells"][1]["text"]
     run = workbench.cases.open("false").run
     assert run is not None
     assert "misquoted" in shown_flags(run, 0)  # what the head of the case shows

@@ -219,11 +219,11 @@ def test_a_page_shows_nothing_to_who_is_signed_out_expired_or_removed(
     opened: Opened, signing: SignIn, file: Path
 ) -> None:
     visitors = claims(signing, file)
-    assert "Your session is over" not in texts(opened(visitors["viewer"], "queue"))
+    assert "Your session has ended" not in texts(opened(visitors["viewer"], "queue"))
     for who in set(visitors) - set(ROLES):
         for name, address in ADDRESSES:
             app = opened(visitors[who], name, address)
-            assert [title.value for title in app.title] == ["Your session is over"], (who, name)
+            assert [title.value for title in app.title] == ["Your session has ended"], (who, name)
             assert not app.button, (who, name)
 
 
@@ -289,7 +289,7 @@ def test_what_a_button_asks_for_is_what_it_is_disabled_without_and_a_viewer_who_
     assert dump(served_database.served_database()) == before
     for role in ROLES:
         for button in opened(signing.claims_of(role), name, address).button:
-            refused = "Takes the role" in (button.help or "")
+            refused = "You need the" in (button.help or "")
             grants = all(allowed(role, each) for each in takes.get(button.key, ()))
             assert refused or grants, (role, button.label, takes[button.key])
             assert button.disabled or not refused

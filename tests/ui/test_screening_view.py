@@ -37,7 +37,7 @@ from masis.services.screening import OpenedScreening
 from masis.ui.screening.result import (
     abstract_row,
     agreement_words,
-    convergence,
+    convergence_rows,
     count_recommendations,
     direction_rows,
     finding_row,
@@ -377,7 +377,7 @@ def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_wha
     None
 ):
     shown = screening([grade("x", "discard")], [grade("y")])
-    rows = convergence(shown.rounds, shown.thresholds)
+    rows = convergence_rows(shown.rounds, shown.thresholds)
     assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
     assert [row["round"] for row in rows if row["what"] == AVERAGE] == [1]
 

@@ -43,20 +43,20 @@ def taken() -> Iterator[int]:
 
 
 def test_a_port_that_is_asked_for_and_taken_is_refused_with_a_hint(taken: int) -> None:
-    with pytest.raises(serve.PortTaken, match=r"taken. Name another with --port"):
-        serve.chosen_port("127.0.0.1", taken)
+    with pytest.raises(serve.PortTaken, match=r"in use. Choose another with --port"):
+        serve.choose_port("127.0.0.1", taken)
 
 
 def test_without_a_port_the_next_free_one_is_taken(
     taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "FIRST_PORT", taken)
-    assert serve.chosen_port("127.0.0.1", None) > taken
+    assert serve.choose_port("127.0.0.1", None) > taken
 
 
 def test_an_address_of_another_machine_is_refused_in_words() -> None:
-    with pytest.raises(serve.MasisError, match="can't be served on"):
-        serve.chosen_port("192.0.2.1", None)
+    with pytest.raises(serve.MasisError, match="can't listen on"):
+        serve.choose_port("192.0.2.1", None)
 
 
 def test_the_settings_keep_the_server_to_this_machine_and_silent() -> None:

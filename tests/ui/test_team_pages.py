@@ -24,11 +24,11 @@ from masis.ui.components import linked_table
 from masis.ui.components.linked_table import column, row
 from masis.ui.queue.case_list import MINE, case_row
 from masis.ui.shell.keys import page_key_map
-from masis.ui.shell.reviewer import TAKEN
+from masis.ui.shell.reviewer import TAKEN_CASE_KEY
 from masis.ui.team.adjudication import decisions_on, differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
-from masis.views.log_entries import whose_decision
+from masis.views.log_entries import adopted_decision_text
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, press, texts
 
@@ -106,7 +106,7 @@ def test_who_changes_their_name_keeps_the_open_case_and_what_they_typed_there(
     drafts, renamed = audited_workbench.drafts, Actor(name="Ada Lovelace")
     for subject in (*subjects_of_case(CASE), case_subject("docs-02-altered"), "new-audit"):
         drafts.save(ADA, subject, {"note": subject})
-    open_work = {TAKEN: CASE, "open-forms": {"new-audit"}}
+    open_work = {TAKEN_CASE_KEY: CASE, "open-forms": {"new-audit"}}
     rename("Ada Lovelace", ADA.name, **open_work)
     assert [each.reviewer for each in audited_workbench.store.team.leases()] == ["Ada Lovelace"]
     for subject in (*subjects_of_case(CASE), "new-audit"):
@@ -282,7 +282,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
         (label,),
     )
     decisions = decisions_on(audited_workbench, CASE)
-    assert whose_decision(final, decisions) == "Ada Lind’s decision, with changes"
+    assert adopted_decision_text(final, decisions) == "Ada Lind’s decision, with changes"
     app = opened("team", "Cleo", case=CASE)
     press(app, "undo-adjudication")
     press(app, "Record the corrected answer")
@@ -521,7 +521,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
         opened(name) for name in ("queue", "metrics", "decisions", "datasets")
     )
     for app in (queue, metrics, log, opened("overview")):
-        assert "What audits found is hidden from you" in texts(app)
+        assert "policy hides audit results from you" in texts(app)
     assert not open_page("metrics", drawer).multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
     assert (

@@ -18,7 +18,13 @@ from masis.services import Workbench
 from masis.services.background import BackgroundTasks
 from masis.settings import Settings
 from masis.ui.admin import settings_page
-from masis.ui.admin.settings_page import OTHER, ModelDownload, look_at, permanent, verifier_of
+from masis.ui.admin.settings_page import (
+    OTHER,
+    ModelDownload,
+    config_line,
+    describe_verifier,
+    verifier_string,
+)
 from masis.ui.queue.overview import left_open
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
@@ -36,19 +42,19 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_model_is_shown_with_licence_place_and_what_leaves_the_machine(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
-    look = look_at(f"local:{folder}", Settings())
+    look = describe_verifier(f"local:{folder}", Settings())
     said = "\n".join(look.facts)
     assert "mit" in said
     assert str(folder / "model.onnx") in said
     assert "Nothing leaves this machine." in said
-    sent = look_at("ollama:llama3.3", Settings())
+    sent = describe_verifier("ollama:llama3.3", Settings())
     assert "sent to http://127.0.0.1:11434" in " ".join(sent.facts)
 
 
 def test_a_model_that_is_not_here_is_offered_for_download_and_a_wrong_one_named() -> None:
-    assert look_at("local:org/name", Settings()).absent == "org/name"
-    assert "no such folder" in look_at("local:./nowhere", Settings()).error
-    assert "key" in look_at("openai:gpt-4o", Settings()).error
+    assert describe_verifier("local:org/name", Settings()).absent == "org/name"
+    assert "no such folder" in describe_verifier("local:./nowhere", Settings()).error
+    assert "key" in describe_verifier("openai:gpt-4o", Settings()).error
 
 
 @pytest.mark.parametrize(
@@ -62,13 +68,13 @@ def test_a_model_that_is_not_here_is_offered_for_download_and_a_wrong_one_named(
     ],
 )
 def test_the_offline_checks_come_first_where_wanted(model: str, first: bool, expected: str) -> None:
-    assert verifier_of(model, offline_first=first) == expected
+    assert verifier_string(model, offline_first=first) == expected
 
 
 def test_the_line_for_the_file_is_read_back_as_it_was() -> None:
     import tomllib
 
-    assert tomllib.loads(permanent("offline,local:C:\\m"))["verifier"] == "offline,local:C:\\m"
+    assert tomllib.loads(config_line("offline,local:C:\\m"))["verifier"] == "offline,local:C:\\m"
 
 
 def test_a_download_shows_its_progress_and_its_end(
@@ -82,7 +88,7 @@ def test_a_download_shows_its_progress_and_its_end(
         until(lambda: download.over, "the download")
     assert not download.failed
     assert download.step.done == download.step.total > 0
-    assert look_at("local:org/name", Settings()).facts
+    assert describe_verifier("local:org/name", Settings()).facts
 
 
 def test_a_download_that_fails_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

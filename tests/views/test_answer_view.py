@@ -25,26 +25,26 @@ from masis.views.answer import (
     for_browser,
     unaudited_answer_view,
 )
-from masis.views.charts import course, course_chart
+from masis.views.charts import course_chart, score_rows
 from masis.views.headline import headline
 from masis.views.scores import (
     changing_rules,
     measured_frame,
     origin_frame,
-    origins,
     score_cells,
     score_frame,
+    score_origins,
 )
 from masis.views.story import (
-    OFFLINE_SAYS,
-    asks_for_a_person,
+    OFFLINE_TEXT,
     checks_passed,
     end_text,
-    nothing_found,
+    failure_message,
+    no_issues_text,
+    review_messages,
     story,
-    what_failed,
 )
-from masis.views.verdicts import WITHOUT_PASSAGE, claims
+from masis.views.verdicts import WITHOUT_PASSAGE, claims_data
 from masis.views.words import SCORE
 from tests.cases import case_of
 
@@ -277,7 +277,7 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
         "",
     )
     # whether it was asked for is not known
-    assert issue["reason"] == "The evidence also says it; the answer does not."
+    assert issue["reason"] == "The evidence also says it, but the answer doesn't."
     assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
     assert issue["insert_says"] == "The Ministry of Works surveys the bridge in full"
     last = [
@@ -403,7 +403,7 @@ def test_words_that_a_tagger_marks_are_framed_counted_and_said_whatever_became_o
         )
         assert any(
             "finds no support for “120 metres”" in says
-            for says in claims(tagged.iterations[0])[0]["says"]
+            for says in claims_data(tagged.iterations[0])[0]["says"]
         )
         assert "marked words" in tagged._repr_html_()
 
@@ -490,7 +490,7 @@ def test_scores_are_reported_for_every_iteration_with_what_changed(run: Run) -> 
 
 
 def test_the_chart_draws_every_scored_value(run: Run) -> None:
-    rows = course(run)
+    rows = score_rows(run)
     assert {row["iteration"] for row in rows} == {
         iteration.iteration_number for iteration in run.iterations
     }
@@ -503,14 +503,16 @@ def test_tables_of_scores_show_what_the_scores_rest_on(run: Run) -> None:
     shown = score_frame(run).set_index("Score")
     assert ":orange-badge" in shown.loc["Quality", "Iteration 1"]
     assert ":green[▲" in shown.loc["Quality", "Iteration 2, suggested"]
-    table = origin_frame(origins(run, 0))
+    table = origin_frame(score_origins(run, 0))
     assert len(table) == len(SCORE)
     assert table["How it came about"].str.contains("fabricated").any()
-    assert set(measured_frame(origins(run, 0))["Score"]) <= {word.text for word in SCORE.values()}
+    assert set(measured_frame(score_origins(run, 0))["Score"]) <= {
+        word.text for word in SCORE.values()
+    }
 
 
 def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
-    found = {origin.word.text: origin for origin in origins(run, 0)}
+    found = {origin.word.text: origin for origin in score_origins(run, 0)}
     penalty = run.iterations[0].citation_audit.penalty_factor
     (quality,) = found["Quality"].steps
     assert f"× {penalty:g} for 1 fabricated reference and 1 uncited sentence = " in quality
@@ -527,7 +529,7 @@ def test_a_cap_is_named_where_it_holds_and_spelled_out() -> None:
     cells = score_cells(run)
     assert cells["faithfulness"][0].bent == ["at most 0.4"]
     assert cells["quality_score"][0].bent == cells["confidence"][0].bent == ["× 0.5"]
-    found = {origin.word.text: origin for origin in origins(run, 0)}
+    found = {origin.word.text: origin for origin in score_origins(run, 0)}
     assert "but at most 0.40: fabricated reference" in found["Faithfulness"].steps[0]
 
 
@@ -634,7 +636,7 @@ def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
         f"Iteration {best.iteration_number}: it has the highest quality, "
     )
     assert "because" in told["Ended"][0]
-    assert told["Judged by"] == [OFFLINE_SAYS]
+    assert told["Judged by"] == [OFFLINE_TEXT]
 
 
 def test_warnings_are_reported_with_their_place(run: Run) -> None:
@@ -657,18 +659,18 @@ def test_what_went_wrong_in_an_audit_that_ended_with_an_error_stands_apart_from_
     )
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
     failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
-    assert (asks_for_a_person(failed), what_failed(failed)) == (
+    assert (review_messages(failed), failure_message(failed)) == (
         ["unscored.", "error."],
         warning.message,
     )
-    assert what_failed(failed.model_copy(update={"review_reasons": reasons[:1]})) == ""
+    assert failure_message(failed.model_copy(update={"review_reasons": reasons[:1]})) == ""
 
 
 def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:
     codes: tuple[ReviewCode, ...] = ("revised", "unconfirmed_claim", "serious_issue")
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in codes)
     assert (
-        asks_for_a_person(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
+        review_messages(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
     )
 
 
@@ -686,25 +688,25 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
         check.model_copy(update={"verdict": "supported"}) for check in run.iterations[-1].claims
     )
     sound = run.iterations[-1].model_copy(update={"claims": decided})
-    assert nothing_found(sound).endswith("its evidence supports it.")
-    assert "could be checked against the evidence" in nothing_found(
+    assert no_issues_text(sound).endswith("its evidence supports it.")
+    assert "could be checked against the evidence" in no_issues_text(
         sound.model_copy(update={"claims": ()})
     )
     unread = {"verdict": "unverifiable", "support": None}  # the evidence has no text
     unverifiable = tuple(check.model_copy(update=unread) for check in sound.claims)
-    assert "could be checked against the evidence" in nothing_found(
+    assert "could be checked against the evidence" in no_issues_text(
         sound.model_copy(update={"claims": unverifiable})
     )
     left_open = tuple(
         check.model_copy(update={"verdict": "unverifiable", "support": 0.5})
         for check in sound.claims
     )
-    said = nothing_found(sound.model_copy(update={"claims": left_open}))
+    said = no_issues_text(sound.model_copy(update={"claims": left_open}))
     assert said == "No issues found by the offline checks, which could not confirm 3 of 3 claims."
     silent = sound.critique.model_copy(
         update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")}
     )
-    assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))
+    assert "has no result" in no_issues_text(sound.model_copy(update={"critique": silent}))
 
 
 def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> None:

@@ -173,7 +173,7 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(
         (check("unverifiable", abstained="language"), "1 of 1 claim not confirmed: language"),
         (
             check("unverifiable", abstained="quotation"),
-            "1 of 1 claim not confirmed: no quotation that holds",
+            "1 of 1 claim not confirmed: no valid quotation",
         ),
         (
             check("unverifiable", abstained="either_way"),
@@ -257,9 +257,9 @@ def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
 @pytest.mark.parametrize(
     ("finding", "text"),
     [
-        ("fabricated", "Quotes c1 with words that no evidence holds: “a swan”"),
+        ("fabricated", "Quotes c1 with words that aren't in the evidence: “a swan”"),
         ("spliced", "Quotes c1 with words from several places: “a swan”"),
-        ("other_document", "Quotes c1, but the words stand in c2: “a swan”"),
+        ("other_document", "Quotes c1, but the words are in c2: “a swan”"),
         ("verbatim", NOTHING),
     ],
 )

@@ -29,7 +29,7 @@ def runs() -> list[masis.Run]:
 
 
 def test_a_table_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InputError, match="There are: runs, iterations"):
+    with pytest.raises(InputError, match="Choose one of: runs, iterations"):
         masis.runs_to_pandas([], of="poems")
 
 
@@ -65,7 +65,7 @@ def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(
     view = runs[0]._repr_html_()
     assert view == masis.html(runs[0])
     assert "120 metres long" in view
-    assert 'title="fabricated: Points at evidence that does not exist"' in masis.html(
+    assert 'title="fabricated: Names evidence that doesn\'t exist"' in masis.html(
         runs[0].model_copy(update={"best": 0})
     )
 
@@ -138,11 +138,11 @@ def test_a_screening_has_a_line_and_a_view() -> None:
 
 def test_many_runs_and_other_things_are_refused_with_what_to_give(runs: list[masis.Run]) -> None:
     with pytest.raises(
-        InputError, match=r"is a list, not a Run. Give one run: .*masis\.runs_to_pandas"
+        InputError, match=r"is a list, not a Run. Pass one run: .*masis\.runs_to_pandas"
     ):
         masis.plot(runs)  # type: ignore[arg-type]
     with pytest.raises(
-        InputError, match=r"is text, not a Run. Give what masis\.audit_many or Desk\.audit returned"
+        InputError, match=r"is text, not a Run. Pass the result of masis\.audit_many or Desk\.audit"
     ):
         masis.runs_to_pandas(masis.runs_to_pandas(runs))  # type: ignore[arg-type]
 

@@ -36,7 +36,7 @@ from masis.views.log_entries import (
     undone_text,
 )
 from masis.views.markdown import badge, colour_label, escape_markdown
-from masis.views.metrics import period_name, period_of
+from masis.views.metrics import period_bounds, period_name
 from masis.views.numbers import (
     cost_text,
     day,
@@ -167,7 +167,7 @@ def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded(
     run = run.model_copy(
         update={"models": run.models | {"critic": REPLAYED, "evaluator": REPLAYED}}
     )
-    assert f"{RECORDED} (critic, evaluator)" in story.judges(run)
+    assert f"{RECORDED} (critic, evaluator)" in story.judges_text(run)
     assert f"{RECORDED}: critic, evaluator" in comparison.models_words(run.models)
     assert escape_markdown(RECORDED) in comparison.differing(run_audit(case), run)["Right"].tolist()
     report = case_report(ReportSubject(case, "needs_review", (), run, None), (0, ""))
@@ -175,7 +175,7 @@ def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded(
     assert REPLAYED not in report.partition("<dt>Settings")[0]
     check = run.iterations[0].claims[0].model_copy(update={"judged_by": REPLAYED})
     assert (
-        verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))[0]["by"]
+        verdicts.claims_data(run.iterations[0].model_copy(update={"claims": (check,)}))[0]["by"]
         == RECORDED
     )
 
@@ -223,7 +223,7 @@ def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
         (REJECTED, "Rejected", "the original answer"),
         (FINAL, "Overridden by adjudication", "the original answer, corrected"),
         (UNDO, "Undone", "“Rejected” by Ada, entry 1"),
-        (entry(3), "Redacted", "what was written here was removed"),
+        (entry(3), "Redacted", "its text was removed"),
         (entry(4, kind="redaction", extra={"redacts": "e1"}), "Redaction", "the text of entry 1"),
         (entry(5, kind="tag", tags=("urgent", "drug")), "Tagged", "urgent, drug"),
         (entry(6, kind="policy_accept"), "Auto-accepted", "“Rejected” by Ada, entry 1"),
@@ -269,7 +269,7 @@ def test_charts_have_axes_from_nothing_to_everything() -> None:
     ],
 )
 def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str, name: str) -> None:
-    bounds = period_of(period, first)
+    bounds = period_bounds(period, first)
     assert (bounds[0].isoformat(), bounds[1].isoformat()) == (first, last)
     assert period_name(period, first) == name
 

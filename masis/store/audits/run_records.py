@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from masis.errors import StoreError
 from masis.schema.run import Iteration, ReviewCode, ReviewReason, Run
 from masis.store.jobs import read_parts, readable, unpack
-from masis.views.headline import list_line, wording_version
+from masis.views.headline import queue_headline, wording_version
 from masis.views.words import REASON
 
 
@@ -40,7 +40,7 @@ def reword_headlines(connection: sqlite3.Connection, run_seqs: Iterable[int]) ->
     found: dict[int, str] = {}
     for row in rows:
         with contextlib.suppress(StoreError):
-            found[row["seq"]] = list_line(
+            found[row["seq"]] = queue_headline(
                 _as_reassessed(read_run(connection, row), json.loads(row["reasons"]))
             )
     return found

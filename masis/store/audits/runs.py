@@ -48,7 +48,7 @@ from masis.store.records import (
     risk_of,
 )
 from masis.store.reviews.states import refresh
-from masis.views.headline import list_line, wording_version, worst_severity
+from masis.views.headline import queue_headline, wording_version, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -96,7 +96,7 @@ def figures(run: Run) -> dict[str, Any]:
         "auditor": run.auditor,
         "likely": likely,
         "coverable": is_coverable(run),
-        "headline": list_line(run),
+        "headline": queue_headline(run),
         "worded": wording_version(),
         "severity": severity,
     }

@@ -1,6 +1,4 @@
-"""The exam on the page of settings: what it is and costs, taking it, how far it has come, and the
-result.
-"""
+"""The exam section of the settings page, with the exam's cost, progress and result."""
 
 from __future__ import annotations
 
@@ -30,12 +28,12 @@ LONGEST_NAME = 300
 
 
 def show_exam(workbench: Workbench) -> None:
-    """Draw the exam: who takes it, what it costs, the button, and how it went."""
+    """Draw the exam: its examinee, its cost, the button, and its result."""
     st.header("Exam", anchor="exam")
     st.caption(
-        "32 short answers, 16 of them with one known fault, are judged as every audit judges. Until"
-        " the models that judge have passed, no answer passes without a person. A result holds for"
-        " these models together, at their addresses, with these prompts."
+        "The models judge 32 short answers, 16 of them with one known fault, just as in an audit."
+        " Until they have passed, no answer passes without a person. A result holds for these"
+        " models together, at their addresses and with these prompts."
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -56,12 +54,10 @@ def show_exam(workbench: Workbench) -> None:
         return
     with left:
         if under_way is not None and under_way.failed:
-            st.warning(
-                "The exam was not finished, and nothing was stored.", icon=":material/error:"
-            )
+            st.warning("The exam didn't finish. Nothing was stored.", icon=":material/error:")
             st.text(f"{under_way.name}: {under_way.failed}")
         elif under_way is not None and under_way.result is None:
-            st.text("The exam was stopped, and nothing was stored.")
+            st.text("The exam was stopped. Nothing was stored.")
         st.text(f"{_model_name(workbench, model)} {exam_line(standing)}.")
         st.caption(exam_costs(*expected))
         label = "Take the exam again" if standing.result else "Start the exam"
@@ -78,11 +74,9 @@ def show_exam(workbench: Workbench) -> None:
 
 
 def _choose_examinee(workbench: Workbench) -> str | None:
-    """Let a person choose who takes the exam; "" stands for the models in use, None for a name not
-    typed yet.
-    """
+    """Let the user choose the examinee: "" means the models in use, None a name not typed yet."""
     offered = dict.fromkeys(
-        each for each in offered_models(workbench.settings, "verifier") if "," not in each
+        model for model in offered_models(workbench.settings, "verifier") if "," not in model
     )
     chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
     if chosen == OTHER:
@@ -109,9 +103,9 @@ def _draw_step() -> bool:
         ExamService.latest,
         "exam",
         "exam-stop",
-        says="You can leave this page: the exam goes on.",
+        says="You can leave this page. The exam continues.",
         takes="configure",
-        stopped="Nothing is stored: half an exam says nothing.",
+        stopped="Nothing is stored, because half an exam has no result.",
     )
 
 
@@ -122,7 +116,7 @@ def _draw_exam_result(standing: ExamStanding) -> None:
     if standing.result is None:
         st.caption("The last result of these models, which doesn't count here:")
     if not result.passed:
-        st.caption("Every answer that they judge waits for a person. Another model may pass.")
+        st.caption("Every answer they judge waits for a person. Another model may pass.")
     st.table(_figure_table(result), border="horizontal", alt="Result of the exam")
     with st.expander("By kind of answer, and what the result holds for"):
         st.table(

@@ -1,6 +1,4 @@
-"""Health: which checks pass, what to do about those that fail, and, on request, whether the models
-answer.
-"""
+"""The health page: the results of all checks with hints, and a test of the models on request."""
 
 from __future__ import annotations
 
@@ -36,38 +34,40 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "disk",
     ),
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
-    "Integrations": tuple(each.name for each in health.INTEGRATIONS),
+    "Integrations": tuple(integration.name for integration in health.INTEGRATIONS),
 }
-_TESTED = "models-tested"
+_TESTED_KEY = "models-tested"
 
 
 def show_health(workbench: Workbench) -> None:
-    """Draw the page of health."""
+    """Draw the health page."""
     st.title("Health")
     checked = _report_to_show(workbench)
     if checked is None:
         return
     hidden = workbench.team.hides_counts_from(actor())
-    found = (checked.without_counts() if hidden else checked).report.items
-    tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
+    items = (checked.without_counts() if hidden else checked).report.items
+    tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED_KEY, ())
     if tested:
-        found = (*(item for item in found if item.name != "models"), *tested)
-    asked = "no model was called"
+        items = (*(item for item in items if item.name != "models"), *tested)
+    models_result = "no model was called"
     if tested:
-        asked = (
+        models_result = (
             "every model answered"
             if all(item.ok for item in tested)
             else "not every model can be used"
         )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_check_again)
-        action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
-        st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {asked}.")
-    if all(item.ok for item in found):
+        action("Test the models", "test-models", "bolt", _test_models, workbench, why=_TEST_HELP)
+        st.caption(
+            f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {models_result}."
+        )
+    if all(item.ok for item in items):
         st.markdown(":green[**All checks passed.**]")
     else:
-        st.markdown(f":red[**{count_noun(sum(not item.ok for item in found), 'check')} failed.**]")
-    st.table(health_frame(found), border="horizontal", alt="Checks")
+        st.markdown(f":red[**{count_noun(sum(not item.ok for item in items), 'check')} failed.**]")
+    st.table(health_frame(items), border="horizontal", alt="Checks")
     show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
@@ -80,38 +80,36 @@ def show_health(workbench: Workbench) -> None:
     )
 
 
-LARGE_BYTES = 100_000_000
-"""Size of the file from which on a check, which reads all of it, waits until somebody asks."""
+LARGE_FILE_BYTES = 100_000_000
+"""File size from which a check, which reads the whole file, only runs on request."""
 
 
 def _report_to_show(workbench: Workbench) -> TimedReport | None:
-    """Return the report to show: a new one, or for a large file the last one; None where nobody has
-    asked yet.
+    """Return the report to show: a new one, or the last one for a large file; None if there is none
+    yet.
     """
-    large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_BYTES
+    large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_FILE_BYTES
     last = REPORTS.latest() if large else None
     if last is not None or not large:
         with st.spinner("Checking"):
             return last or REPORTS.current()
     st.markdown(
-        "The database is checked once an hour, and no check has ended yet. A check reads the whole"
-        " file, which takes minutes where it is large."
+        "The database is checked once an hour, and no check has finished yet. A check reads the"
+        " whole file, which takes minutes if it is large."
     )
     st.button("Check now", icon=":material/health_and_safety:", on_click=_check_again)
     return None
 
 
-_ASKING = (
-    "Sends each language model that fills a role a one-word request, which may cost a fraction of a"
-    " cent."
+_TEST_HELP = (
+    "Sends a one-word request to each language model in use, which may cost a fraction of a cent."
 )
 
 
-def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
-    """Return checks as Markdown cells: the result, what was found, and what to do where a check
-    failed.
+def health_frame(items: Iterable[HealthItem]) -> pd.DataFrame:
+    """Return the checks as a table of Markdown cells with result, details and hints.
 
-    They stand by area, failed checks first in each; what belongs to none comes last.
+    They are grouped by area, with failed checks first. Checks without an area are last.
     """
     names = [name for group in GROUPS.values() for name in group]
     area = {name: title for title, group in GROUPS.items() for name in group}
@@ -139,7 +137,7 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
             escape_markdown(item.message)
             + (f" **{escape_markdown(item.hint)}**" if item.hint else ""),
         ]
-        for item in sorted(found, key=place)
+        for item in sorted(items, key=place)
     ]
     frame = pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
     frame["Area"] = frame["Area"].mask(frame["Area"].duplicated(), "")
@@ -148,20 +146,20 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
 
 def _check_again() -> None:
     REPORTS.current(renew=True)
-    st.session_state.pop(_TESTED, None)
+    st.session_state.pop(_TESTED_KEY, None)
 
 
-def _ask(workbench: Workbench) -> None:
+def _test_models(workbench: Workbench) -> None:
     workbench.access.require(actor(), "audit")
     with st.spinner("Calling each model"):
-        st.session_state[_TESTED] = workbench.check_models()
+        st.session_state[_TESTED_KEY] = workbench.check_models()
 
 
 def health_notice(workbench: Workbench) -> None:
-    """Name what the last health check found wrong and link to its page, above every page.
+    """Show above every page which checks failed, with a link to the health page.
 
-    Its container is always there: without it every element of the page would move up, and what is
-    being typed with it.
+    Its container always exists. Otherwise all elements of the page would move when it appears, and
+    Streamlit would rebuild the fields in which the user is typing.
     """
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
@@ -176,44 +174,46 @@ def health_notice(workbench: Workbench) -> None:
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")
 
 
-# --- reassessment
-# ------------------------------------------------------------------------------------------------
+# --- Reassessment
 
-MOST_HERE = 2_000
-"""Cases reassessed on the page, some ten seconds; for more there is the command, which can be
-interrupted.
+MOST_REASSESSED_HERE = 2_000
+"""Most cases reassessed on the page, which takes about ten seconds. The command can be interrupted.
 """
 
-_SHOWN = "reassessed"
+_REASSESSMENT_KEY = "reassessed"
 
 
 def show_reassessment(workbench: Workbench) -> None:
     """Draw how many audits an earlier rule judged, what the current rule would change, and the
-    button that does it.
+    button.
     """
     st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
-    found: Reassessment | None = st.session_state.get(_SHOWN)
-    if not waiting and not (found and found.applied):
+    reassessment: Reassessment | None = st.session_state.get(_REASSESSMENT_KEY)
+    if not waiting and not (reassessment and reassessment.applied):
         st.markdown(
-            f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person"
-            " decided on."
+            f"The current acceptance rule ({RULE_VERSION}) has judged every audit that people"
+            " haven't decided."
         )
         return
     if waiting:
         st.markdown(
-            f"An earlier acceptance rule judged {count_noun(waiting, 'audit')}. Their decisions stand."
-            f" Reassessing applies rule {RULE_VERSION} to the stored iterations; nothing is audited"
-            " again, and what people decided stays."
+            f"An earlier acceptance rule judged {count_noun(waiting, 'audit')}. Its results remain"
+            f" in force. Reassessing applies rule {RULE_VERSION} to the stored iterations. It"
+            " audits nothing again and doesn't change people's decisions."
         )
-    if waiting > MOST_HERE:
-        st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
+    if waiting > MOST_REASSESSED_HERE:
+        st.markdown(
+            "That's too many for this page. Use the command line:"
+            f" {command_markdown('masis db reassess')}."
+        )
         return
-    if found is not None:
-        lines = [*result_lines(found)]
-        if found.reasons:
+    if reassessment is not None:
+        lines = [*result_lines(reassessment)]
+        if reassessment.reasons:
             named = ", ".join(
-                f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common()
+                f"{REASON[code].text} {count:,}"
+                for code, count in reassessment.reasons.most_common()
             )
             lines.append(f"Reasons for review: {named}.")
         st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines))
@@ -223,7 +223,7 @@ def show_reassessment(workbench: Workbench) -> None:
     shown: dict[str, Any] = {"takes": "oversee"}
     with st.container(horizontal=True, vertical_alignment="center"):
         action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
-        if found is not None and not found.applied:
+        if reassessment is not None and not reassessment.applied:
             shown |= {
                 "disabled": unnamed,
                 "why": "Each change is an entry of the decision log, with your name.",
@@ -236,4 +236,4 @@ def show_reassessment(workbench: Workbench) -> None:
 
 def _reassess(workbench: Workbench, apply: bool) -> None:
     with st.spinner("Reassessing"):
-        st.session_state[_SHOWN] = workbench.reassessment.run(actor(), apply=apply)
+        st.session_state[_REASSESSMENT_KEY] = workbench.reassessment.run(actor(), apply=apply)

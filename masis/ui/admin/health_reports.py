@@ -1,8 +1,7 @@
-"""The last look at the health of what is served: one for the pages, the frame and whoever asks over
-HTTP.
+"""The most recent health report of the served database, shared by pages, frame and HTTP clients.
 
-Looking reads the whole database, so a report is kept for a while: five seconds, or twenty times as
-long as it took.
+A check reads the whole database, so a report is reused for five seconds or for twenty times the
+duration of the check, whichever is longer.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.background import RepeatedTask
 from masis.services.maintenance.health import report_without_database
 from masis.settings import load
-from masis.ui.shell.served_database import served_database, was_moved
+from masis.ui.shell.served_database import has_disappeared, served_database
 
 KEPT_AT_LEAST_S = 5.0
 KEPT_FOR = 20
-"""Times as long as it took: a server that is polled spends a twentieth of its time on
-it at most.
+"""Multiple of the check's duration: a polled server spends at most a twentieth of its time on
+checks.
 """
 
 WATCHED_EVERY_S = 3600.0
 
 
 class TimedReport(NamedTuple):
-    """A report and when it was made."""
+    """A report and the time it was made."""
 
     report: HealthReport
     at: str
 
     def without_counts(self) -> TimedReport:
-        """Return the report without the size of the database and of the log, which says whether
-        others have decided.
+        """Return the report without the sizes of database and log, which reveal whether others have
+        decided.
         """
         items = tuple(
             item._replace(message=item.uncounted) if item.ok and item.uncounted else item
@@ -49,12 +48,12 @@ class TimedReport(NamedTuple):
         return self._replace(report=HealthReport(items))
 
     def to_json(self) -> dict[str, Any]:
-        """As a program reads it."""
+        """Return the report as JSON data."""
         return {**self.report.to_json(), "checked_at": self.at}
 
 
 class HealthReports:
-    """The reports of this process; no model is asked for one."""
+    """The reports of this process. Making one calls no model."""
 
     def __init__(
         self,
@@ -68,45 +67,38 @@ class HealthReports:
         self._until = 0.0
 
     def latest(self) -> TimedReport | None:
-        """Return the last report on the served database, however old; None where none
-        was made yet.
-        """
+        """Return the last report on the served database, however old, or None if there is none."""
         last = self._last
         return last[1] if last is not None and last[0] == self._of() else None
 
     def current(self, *, renew: bool = False) -> TimedReport:
-        """Return a report that is young enough, else a new one; concurrent callers wait for the
-        same one.
-        """
+        """Return a recent report or make a new one; concurrent callers wait for the same one."""
         with self._looking:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:
-                begun, of = self._clock(), self._of()
+                started, of = self._clock(), self._of()
                 last = TimedReport(self._look(of), utc_now())
                 self._last, ended = (of, last), self._clock()
-                self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
+                self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - started))
             return last
 
     def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
-        """Look now and every hour, on a thread that ends with the process, so that the frame can
-        say what is wrong.
-        """
+        """Check now and every hour on a daemon thread, so that the frame can show failures."""
         RepeatedTask(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
 
 
-def look_at(database: Path) -> HealthReport:
-    """Check the database at this path; what keeps it from being opened or set up is a failed check,
-    too.
-    """
+def check_database(database: Path) -> HealthReport:
+    """Check the database at this path. If it can't be opened, that counts as a failed check."""
     try:
         settings = load().settings
     except SettingsError as error:
         return HealthReport(
-            (HealthItem("settings", False, str(error), "Fix the setting and start again."),)
+            (HealthItem("settings", False, str(error), "Fix the setting and restart the server."),)
         )
-    if was_moved(database):
+    if has_disappeared(database):
         moved = DatabaseMissing(
-            f"{database}: was moved or removed while it was served. Put it back, and start again."
+            f"{database}: was moved or removed while it was being served. Restore it and"
+            " restart the server."
         )
         return report_without_database(database, settings, moved)
     if not database.exists():
@@ -118,5 +110,5 @@ def look_at(database: Path) -> HealthReport:
         return report_without_database(database, settings, error)
 
 
-REPORTS = HealthReports(look_at, served_database)
-"""Those of the database that this process serves."""
+REPORTS = HealthReports(check_database, served_database)
+"""The reports on the database that this process serves."""

@@ -26,14 +26,16 @@ from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, file_size, moment, score_text
 from masis.views.words import MACHINE_HIDDEN, STOPPED
 
-_SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
-LOOKED_FOR_S = 60.0
+_SHOWN_RULE_KEY = "retention-plan"
+_PURGE_RESULT_KEY = "retention-done"
+_PLAN_KEY = "retention-looked"
+PLAN_VALID_S = 60.0
 """How long a plan is shown before it is made again; removing checks the rule again, run by run."""
 
-LOOKED_AT_ONCE = 20_000
+MOST_PLANNED_UNASKED = 20_000
 """Audits that are looked through whenever the page opens; among more somebody has to ask."""
 
-ASKED_FOR_S = 1800.0
+REQUESTED_PLAN_VALID_S = 1800.0
 """How long a plan is shown that somebody asked for."""
 
 LISTED = 50
@@ -48,14 +50,14 @@ def show_retention(workbench: Workbench) -> None:
     """Draw the page of retention."""
     st.title("Retention")
     days = workbench.settings.retention_days
-    held = f"for {count_noun(days, 'day')}" if days else "without a limit"
-    own = (
+    period = f"for {count_noun(days, 'day')}" if days else "without a limit"
+    automatic = (
         " They are removed automatically once a day."
         if workbench.settings.retention_auto and days
         else ""
     )
     st.markdown(
-        f"Audits and screenings are stored {held} (`retention_days`).{own} Those that people"
+        f"Audits and screenings are stored {period} (`retention_days`).{automatic} Those that people"
         " decided on are never removed unless you choose so here. Cases, decisions, the metrics of"
         " every audit and the execution log always stay."
     )
@@ -65,7 +67,7 @@ def show_retention(workbench: Workbench) -> None:
         _show_plan(plan)
     with st.container():
         if plan is not None and plan.goes:
-            _removal(workbench, plan)
+            _draw_removal_form(workbench, plan)
     _draw_purge_result()
     st.header("What was removed")
     if purges := workbench.store.purges.history():
@@ -74,7 +76,7 @@ def show_retention(workbench: Workbench) -> None:
         st.caption(
             "Nothing so far. Each removal is recorded here, without any text of what was removed."
         )
-    _executions(workbench)
+    _draw_execution_log(workbench)
 
 
 def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
@@ -86,16 +88,16 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     """
     # drawn with and without the spinner: what is typed below stays where it is
     place = st.container()
-    held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
+    cached: tuple[float, PurgePlan] | None = st.session_state.get(_PLAN_KEY)
     audits = workbench.metrics.newest()
-    fresh_s = LOOKED_FOR_S if audits <= LOOKED_AT_ONCE else ASKED_FOR_S
+    fresh_s = PLAN_VALID_S if audits <= MOST_PLANNED_UNASKED else REQUESTED_PLAN_VALID_S
     if (
-        held is not None
-        and time.monotonic() - held[0] < fresh_s
-        and _is_same_rule(held[1].rule, rule)
+        cached is not None
+        and time.monotonic() - cached[0] < fresh_s
+        and _is_same_rule(cached[1].rule, rule)
     ):
-        return held[1]
-    if audits > LOOKED_AT_ONCE:
+        return cached[1]
+    if audits > MOST_PLANNED_UNASKED:
         st.markdown(
             f"Finding out what is past it goes through {audits:,} audits, which can take a minute."
         )
@@ -105,13 +107,13 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
             return None
     with place, st.spinner("Looking for what is past the retention period"):
         plan = workbench.store.retention.plan(rule)
-    st.session_state[_LOOKED] = (time.monotonic(), plan)
+    st.session_state[_PLAN_KEY] = (time.monotonic(), plan)
     return plan
 
 
-def _is_same_rule(one: RetentionRule, other: RetentionRule) -> bool:
+def _is_same_rule(left: RetentionRule, right: RetentionRule) -> bool:
     """Whether two rules are the same but for the moment they were made at."""
-    return one.model_copy(update={"cutoff": other.cutoff}) == other
+    return left.model_copy(update={"cutoff": right.cutoff}) == right
 
 
 def _draw_rule_controls(days: int) -> RetentionRule:
@@ -130,8 +132,10 @@ def _draw_rule_controls(days: int) -> RetentionRule:
         )
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        kept = address.bind_query_param("days", default, key="retention-days")
-        older = st.number_input("Ended more than this many days ago", 1, 36_500, width=280, **kept)
+        binding = address.bind_query_param("days", default, key="retention-days")
+        older = st.number_input(
+            "Ended more than this many days ago", 1, 36_500, width=280, **binding
+        )
         title, about = (
             "Include audits that people decided on",
             "The decisions stay; their audits are removed.",
@@ -150,11 +154,11 @@ def _show_plan(plan: PurgePlan) -> None:
     """Draw what the rule would remove, how much stays and why, and the first of the records by
     name.
     """
-    goes, in_all = (
-        _both(plan.runs, plan.screenings),
-        _both(plan.runs_in_all, plan.screenings_in_all),
+    removed, in_all = (
+        _runs_and_screenings(plan.runs, plan.screenings),
+        _runs_and_screenings(plan.runs_in_all, plan.screenings_in_all),
     )
-    metrics = [("Would be removed", goes, file_size(plan.bytes))]
+    metrics = [("Would be removed", removed, file_size(plan.bytes))]
     if not plan.goes:
         metrics = [("Would be removed", "nothing", f"of {in_all}")]
     metrics += [
@@ -170,7 +174,7 @@ def _show_plan(plan: PurgePlan) -> None:
     waiting = f"{count_noun(plan.waiting, 'audit')} that needs review, " if plan.waiting else ""
     st.caption(f"Of {in_all}. Removed with them: {waiting}{parts_words(plan)}.")
     with st.expander(f"What would be removed ({len(plan.goes):,})"):
-        rows = [plan_row(each) for each in plan.goes[:LISTED]]
+        rows = [plan_row(candidate) for candidate in plan.goes[:LISTED]]
         linked_table(PLAN_COLUMNS, rows, description="What would be removed", key="purge-plan")
         if (more := len(plan.goes) - LISTED) > 0:
             st.caption(f"and {more:,} more: `masis purge --dry-run --list` names all of them.")
@@ -185,23 +189,23 @@ PLAN_COLUMNS = [
 ]
 
 
-def plan_row(each: Candidate) -> LinkedRow:
+def plan_row(candidate: Candidate) -> LinkedRow:
     """Return one record that would be removed; a run leads to its case."""
-    about: TableCell = {"text": each.about[:200] or "–"}
-    if each.kind == "run":
-        about |= {"href": address.link("review", case=each.about)}
-    kind = each.kind.replace("_", " ")
-    ended = moment(each.ended_at)
+    about: TableCell = {"text": candidate.about[:200] or "–"}
+    if candidate.kind == "run":
+        about |= {"href": address.link("review", case=candidate.about)}
+    kind = candidate.kind.replace("_", " ")
+    ended = moment(candidate.ended_at)
     return row(
         about,
         ended,
-        f"{kind}, interrupted" if each.state == "interrupted" else kind,
-        each.id,
-        file_size(each.bytes),
+        f"{kind}, interrupted" if candidate.state == "interrupted" else kind,
+        candidate.id,
+        file_size(candidate.bytes),
     )
 
 
-def _both(runs: int, screenings: int) -> str:
+def _runs_and_screenings(runs: int, screenings: int) -> str:
     return (
         f"{count_noun(runs, 'audit')} and {count_noun(screenings, 'screening')}"
         if screenings
@@ -216,7 +220,7 @@ def parts_words(removed: PurgePlan | Purge) -> str:
     )
 
 
-def _removal(workbench: Workbench, plan: PurgePlan) -> None:
+def _draw_removal_form(workbench: Workbench, plan: PurgePlan) -> None:
     """Draw the form that removes: it takes a name and a typed word, so that no single click does
     it.
     """
@@ -225,19 +229,19 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
             "**Remove this permanently?** It can't be restored from here; a backup made before "
             f"({command_markdown('masis db backup FILE')}) still contains it."
         )
-        who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
-        by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
+        name_at, word, button_at = st.columns([3, 3, 2], vertical_alignment="bottom")
+        by = name_at.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
         typed = word.text_input(f"Type “{CONFIRMED_BY}”", max_chars=40)
-        pressed = go.form_submit_button(
-            f"Remove {_both(plan.runs, plan.screenings)}",
+        pressed = button_at.form_submit_button(
+            f"Remove {_runs_and_screenings(plan.runs, plan.screenings)}",
             icon=":material/auto_delete:",
             type="primary",
             width="stretch",
             **button_state("purge"),
         )
     # what is removed is what was shown when the button was pressed, not what has come of age since
-    shown: RetentionRule = st.session_state.get(_SHOWN, plan.rule)
-    st.session_state[_SHOWN] = plan.rule
+    shown: RetentionRule = st.session_state.get(_SHOWN_RULE_KEY, plan.rule)
+    st.session_state[_SHOWN_RULE_KEY] = plan.rule
     if not pressed:
         return
     if typed.strip().casefold() != CONFIRMED_BY:
@@ -259,7 +263,7 @@ def _remove_with_progress(workbench: Workbench, rule: RetentionRule, total: int,
     def move(to: int) -> None:
         bar.progress(min(1.0, to / max(1, total)), "Removing")
 
-    st.session_state.pop(_LOOKED, None)
+    st.session_state.pop(_PLAN_KEY, None)
     try:
         done = workbench.retention.purge(by, rule, how="page", on_batch=move)
     except StoreError as error:
@@ -269,19 +273,20 @@ def _remove_with_progress(workbench: Workbench, rule: RetentionRule, total: int,
         )
         st.text(str(error))
         return
-    st.session_state[_DONE] = done
+    st.session_state[_PURGE_RESULT_KEY] = done
     st.rerun()
 
 
 def _draw_purge_result() -> None:
-    done: PurgeResult | None = st.session_state.pop(_DONE, None)
+    done: PurgeResult | None = st.session_state.pop(_PURGE_RESULT_KEY, None)
     if done is None:
         return
     if done.purge is None:
         st.info("There was nothing left to remove.", icon=":material/info:")
         return
     st.success(
-        f"{_both(done.purge.runs, done.purge.screenings)} removed.", icon=":material/check_circle:"
+        f"{_runs_and_screenings(done.purge.runs, done.purge.screenings)} removed.",
+        icon=":material/check_circle:",
     )
     if done.lingers:
         st.caption(
@@ -310,19 +315,21 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
     """Return removals as Markdown cells, one a row."""
     rows = [
         {
-            "Removal": str(each.seq),
-            "When (UTC)": moment(each.at),
-            "Who": f"{escape_markdown(each.by)}, {HOW[each.how]}",
-            "What": f"{_both(each.runs, each.screenings)} ({parts_words(each)})",
-            "Rule": escape_markdown(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
-            "Size": file_size(each.bytes),
+            "Removal": str(purge.seq),
+            "When (UTC)": moment(purge.at),
+            "Who": f"{escape_markdown(purge.by)}, {HOW[purge.how]}",
+            "What": f"{_runs_and_screenings(purge.runs, purge.screenings)} ({parts_words(purge)})",
+            "Rule": escape_markdown(
+                f"ended before {day(purge.rule.cutoff)}{purge.rule.departures}"
+            ),
+            "Size": file_size(purge.bytes),
         }
-        for each in purges
+        for purge in purges
     ]
     return pd.DataFrame(rows)
 
 
-def _executions(workbench: Workbench) -> None:
+def _draw_execution_log(workbench: Workbench) -> None:
     """Draw the execution log, which stays when runs are removed."""
     st.header("Execution log")
     page = workbench.store.executions.page(address.number("page"), EXECUTIONS)
@@ -336,19 +343,19 @@ def _executions(workbench: Workbench) -> None:
     blind = workbench.cases.hides_machine_from(actor())
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
-    rows = [execution_row(each, blind=blind) for each in page.rows]
-    found = [] if blind else COLUMNS_OF_FOUND
+    rows = [execution_row(execution, blind=blind) for execution in page.rows]
+    result_columns = [] if blind else RESULT_COLUMNS
     columns = [
         column("Case", "main"),
         column("Ended (UTC)", "figure"),
-        *found,
+        *result_columns,
         column("Models", hide="hide-medium"),
     ]
     linked_table(columns, rows, description="Execution log", key="executions")
     address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
 
-COLUMNS_OF_FOUND = [
+RESULT_COLUMNS = [
     column("Ended because"),
     column("Iterations", "figure"),
     column("Quality", "figure"),
@@ -357,20 +364,26 @@ COLUMNS_OF_FOUND = [
 """The columns that say what an audit found."""
 
 
-def execution_row(each: Execution, *, blind: bool = False) -> LinkedRow:
+def execution_row(execution: Execution, *, blind: bool = False) -> LinkedRow:
     """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the
     audit found.
     """
     why = (
         "its process was interrupted"
-        if each.termination == "abandoned"
-        else STOPPED[each.termination]
+        if execution.termination == "abandoned"
+        else STOPPED[execution.termination]
     )
-    found: list[str | int | None] = []
+    results: list[str | int | None] = []
     if not blind:
-        improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
-        found = [why, each.iterations, score_text(each.final_quality), improvement]
-    case: TableCell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
-    case["below"] = [f"run {each.run_id}"]
-    models: TableCell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
-    return row(case, moment(each.at), *found, models)
+        improvement = None if execution.improvement is None else f"{execution.improvement:+.1f} %"
+        results = [why, execution.iterations, score_text(execution.final_quality), improvement]
+    case: TableCell = {
+        "text": execution.case_id,
+        "href": address.link("review", case=execution.case_id),
+    }
+    case["below"] = [f"run {execution.run_id}"]
+    models: TableCell = {
+        "text": models_words(execution.models),
+        "below": [f"version {execution.app}"],
+    }
+    return row(case, moment(execution.at), *results, models)

@@ -39,8 +39,8 @@ def show_settings(workbench: Workbench) -> None:
     with verifier:
         show_verifier(workbench)
     with state:
-        _health()
-        _database(workbench)
+        _draw_last_check()
+        _draw_database(workbench)
     show_exam(workbench)
     _draw_all_settings(workbench)
 
@@ -95,7 +95,7 @@ def settings_frame(loaded: LoadedSettings) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=["Setting", "Value", "Meaning", "Set by"])
 
 
-def _health() -> None:
+def _draw_last_check() -> None:
     """Draw the result of the last health check, and the links to health and retention."""
     st.header("Health and retention")
     last = REPORTS.latest()
@@ -118,18 +118,18 @@ def _health() -> None:
     )
 
 
-def _database(workbench: Workbench) -> None:
+def _draw_database(workbench: Workbench) -> None:
     st.header("Database")
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     facets = workbench.cases.facets_for(actor())
     # written by SQLite while it is in use
     beside = workbench.database.with_name(f"{workbench.database.name}-wal")
-    held = file_size(
+    size_on_disk = file_size(
         sum(file.stat().st_size for file in (workbench.database, beside) if file.exists())
     )
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
-    size = "" if hidden else f"{held} on disk, "
+    size = "" if hidden else f"{size_on_disk} on disk, "
     st.caption(f"{size}{count_noun(sum(facets.standings.values()), 'case')}")
     standing_counts(facets.standings, lesser=facets.lesser)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
@@ -191,7 +191,7 @@ class VerifierFacts(NamedTuple):
     error: str = ""
 
 
-def look_at(verifier: str, settings: Settings) -> VerifierFacts:
+def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
     """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads
     no weights.
     """
@@ -221,7 +221,7 @@ def look_at(verifier: str, settings: Settings) -> VerifierFacts:
     return VerifierFacts((*facts, where))
 
 
-def verifier_of(model: str, *, offline_first: bool) -> str:
+def verifier_string(model: str, *, offline_first: bool) -> str:
     """Return the model string of the choice: the model alone, or behind the offline checks."""
     model = model.strip()
     return (
@@ -231,7 +231,7 @@ def verifier_of(model: str, *, offline_first: bool) -> str:
     )
 
 
-def permanent(verifier: str) -> str:
+def config_line(verifier: str) -> str:
     """Return the line of the configuration file that makes a choice last."""
     return f'verifier = "{verifier}"'.replace("\\", "\\\\")
 
@@ -270,24 +270,24 @@ def show_verifier(workbench: Workbench) -> None:
     )
     with st.container(key="verifier-look"):
         if chosen:
-            _draw_verifier(workbench, chosen, verifier_of(chosen, offline_first=first))
+            _draw_verifier(workbench, chosen, verifier_string(chosen, offline_first=first))
 
 
 def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
-    look = look_at(chosen, workbench.settings)
-    if look.absent:
-        _draw_download(workbench, look.absent)
+    facts = describe_verifier(chosen, workbench.settings)
+    if facts.absent:
+        _draw_download(workbench, facts.absent)
         return
-    if look.error:
+    if facts.error:
         st.warning("This model can't be used.", icon=":material/error:")
-        st.text(look.error)
+        st.text(facts.error)
         return
-    st.text("\n".join((*look.facts, *_exam_of(workbench, verifier))))
+    st.text("\n".join((*facts.facts, *_exam_lines(workbench, verifier))))
     if verifier == workbench.settings.verifier:
         st.caption("It is in use for new audits.")
         if load().settings.verifier != verifier:
             st.caption("To keep it when the server is started again, write into masis.toml:")
-            st.code(permanent(verifier), language="toml")
+            st.code(config_line(verifier), language="toml")
         return
     shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
     chosen_one = workbench.settings.model_copy(update={"verifier": verifier})
@@ -300,7 +300,7 @@ def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
     )
 
 
-def _exam_of(workbench: Workbench, verifier: str) -> tuple[str, ...]:
+def _exam_lines(workbench: Workbench, verifier: str) -> tuple[str, ...]:
     """Return the line about the exam of a verifier beside the other models in use."""
     line = workbench.exams.line_for(workbench.settings.model_copy(update={"verifier": verifier}))
     return (f"With the critic and evaluator in use it {line}.",) if line else ()

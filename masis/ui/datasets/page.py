@@ -52,7 +52,8 @@ def show_datasets(workbench: Workbench) -> None:
     versions = workbench.store.datasets.list_all()
     if versions:
         rows = [
-            version_row(each, marked=each.name == address.value("version")) for each in versions
+            version_row(version, marked=version.name == address.value("version"))
+            for version in versions
         ]
         if name := linked_table(
             VERSIONS, rows, description="Dataset versions", key="dataset-versions"
@@ -68,7 +69,7 @@ def show_datasets(workbench: Workbench) -> None:
         )
     if opened := address.value("version"):
         _draw_version(workbench, opened, versions)
-    _freezing(workbench)
+    _draw_freeze_form(workbench)
 
 
 VERSIONS = [
@@ -81,29 +82,29 @@ VERSIONS = [
 ]
 
 
-def version_row(each: DatasetVersion, *, marked: bool = False) -> LinkedRow:
+def version_row(version: DatasetVersion, *, marked: bool = False) -> LinkedRow:
     """Return one line of the list."""
-    about = " ".join(each.description.split())[:200]
+    about = " ".join(version.description.split())[:200]
     name: TableCell = {
-        "text": each.name,
-        "href": address.link("datasets", version=each.name),
-        "open": each.name,
+        "text": version.name,
+        "href": address.link("datasets", version=version.name),
+        "open": version.name,
     }
-    form = each.form if each.encoding == "jsonl" else f"{each.form}, {each.encoding}"
+    form = version.form if version.encoding == "jsonl" else f"{version.form}, {version.encoding}"
     return row(
         {**name, "below": [about] if about else []},
         form,
-        each.rows,
-        each.cases,
-        moment(each.at),
-        each.by,
-        open=each.name,
+        version.rows,
+        version.cases,
+        moment(version.at),
+        version.by,
+        open=version.name,
         marked=marked,
     )
 
 
 def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...]) -> None:
-    version = next((each for each in versions if each.name == name), None)
+    version = next((other for other in versions if other.name == name), None)
     if version is None:
         st.warning("There is no version of this name.", icon=":material/warning:")
         return
@@ -118,11 +119,11 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
         st.text(version.description)
     st.caption(figures(version))
     lost = workbench.store.datasets.count_lost(name)
-    who = actor()
+    user = actor()
     with st.container(horizontal=True, vertical_alignment="center", key="dataset-actions"):
         if any(lost):
             st.markdown(f":red[**{str(lost).capitalize()}.**] It can still be compared.")
-        elif not workbench.access.allows(who, "export"):
+        elif not workbench.access.allows(user, "export"):
             st.caption("Downloads take the role lead.")
         elif version.cases > MOST_EXPORTED:
             st.caption(
@@ -132,7 +133,7 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
         else:
             prepared_download(
                 name,
-                lambda: workbench.datasets.zip(who, name),
+                lambda: workbench.datasets.zip(user, name),
                 file_name=f"{name}.zip",
                 key="dataset-prepare",
                 help_=(
@@ -141,7 +142,7 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
                 ),
                 width="content",
             )
-        if workbench.access.allows(who, "oversee"):
+        if workbench.access.allows(user, "oversee"):
             with st.popover("Remove", icon=":material/delete:"):
                 st.markdown("Cases and decisions stay; this version can't be rebuilt afterwards.")
                 st.button(
@@ -152,23 +153,27 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
                 )
     with st.expander("Manifest"):
         st.json(version.manifest)
-    _draw_version_comparison(workbench, name, [each.name for each in versions if each.name != name])
+    _draw_version_comparison(
+        workbench, name, [other.name for other in versions if other.name != name]
+    )
 
 
 def figures(version: DatasetVersion) -> str:
     """Say what a version holds, in Markdown: rows by side, balance of classes, licences, what was
     left out.
     """
-    made, counts = version.manifest, version.manifest["counts"]
+    manifest, counts = version.manifest, version.manifest["counts"]
     parts = [f"{count_noun(version.rows, 'row')} of {count_noun(version.cases, 'case')}"]
-    for title, found in (
+    for title, counts_by_name in (
         ("sides", counts["rows_by_split"]),
-        *made["class_balance"].items(),
-        ("licences", made["licences"]),
+        *manifest["class_balance"].items(),
+        ("licences", manifest["licences"]),
         ("left out", counts["left_out"]),
     ):
-        if found:
-            words = ", ".join(f"{escape_markdown(key)} {number:,}" for key, number in found.items())
+        if counts_by_name:
+            words = ", ".join(
+                f"{escape_markdown(key)} {number:,}" for key, number in counts_by_name.items()
+            )
             parts.append(f"{title.replace('_', ' ')}: {words}")
     return "  ·  ".join(parts)
 
@@ -196,21 +201,21 @@ def _draw_version_comparison(workbench: Workbench, name: str, others: list[str])
     )
     if not chosen:
         return
-    found = workbench.datasets.compare(chosen, name, COMPARED)
-    st.markdown(comparison_text(found, chosen, name))
-    if not found.total:
+    comparison = workbench.datasets.compare(chosen, name, COMPARED)
+    st.markdown(comparison_text(comparison, chosen, name))
+    if not comparison.total:
         return
-    rows = [change_row(each) for each in found.cases]
+    rows = [change_row(change) for change in comparison.cases]
     linked_table(CHANGES, rows, description="Cases that differ", key="dataset-changes")
-    if (more := found.total - len(found.cases)) > 0:
+    if (more := comparison.total - len(comparison.cases)) > 0:
         st.caption(
             f"and {more:,} more: {command_markdown(f'masis dataset compare {chosen} {name}')}"
         )
 
 
-def comparison_text(found: DatasetComparison, first: str, second: str) -> str:
+def comparison_text(comparison: DatasetComparison, first: str, second: str) -> str:
     """Say how the second version differs from the first, in Markdown."""
-    parts = [f"{count:,} {KINDS[kind]}" for kind, count in found.counts.items() if count]
+    parts = [f"{count:,} {KINDS[kind]}" for kind, count in comparison.counts.items() if count]
     differs = f"**{', '.join(parts)}**" if parts else "the same cases, labels and audits"
     return f"From {escape_markdown(first)} to {escape_markdown(second)}: {differs}."
 
@@ -223,14 +228,16 @@ CHANGES = [
 ]
 
 
-def change_row(each: VersionChange) -> LinkedRow:
+def change_row(change: VersionChange) -> LinkedRow:
     """Return one case that differs, which leads to its page."""
-    shown = [f"{STATE[part[0]].text}, {part[1]}" if part else None for part in (each.was, each.now)]
-    case: TableCell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
-    return row(case, ", ".join(KINDS[kind] for kind in each.kinds), *shown)
+    shown = [
+        f"{STATE[part[0]].text}, {part[1]}" if part else None for part in (change.was, change.now)
+    ]
+    case: TableCell = {"text": change.case_id, "href": address.link("review", case=change.case_id)}
+    return row(case, ", ".join(KINDS[kind] for kind in change.kinds), *shown)
 
 
-def _freezing(workbench: Workbench) -> None:
+def _draw_freeze_form(workbench: Workbench) -> None:
     """Draw the form that freezes the cases of the filter in the address, else those that people
     decided.
     """
@@ -248,8 +255,8 @@ def _freezing(workbench: Workbench) -> None:
         )
         return
     total = workbench.exports.count(case_filter)
-    what = "that match the queue's filter" if filtered else "that people have decided"
-    st.markdown(f"{count_noun(total, 'case')} {what}.")
+    selection = "that match the queue's filter" if filtered else "that people have decided"
+    st.markdown(f"{count_noun(total, 'case')} {selection}.")
     if filtered:
         st.page_link(
             "pages/queue.py",

@@ -39,7 +39,7 @@ from masis.ui.live import draw_task, show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed
+from masis.ui.shell.inputs import store_typed
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
@@ -157,9 +157,9 @@ class FileReading(NamedTuple):
         return evidence is not None and evidence.kind == "text"
 
 
-def _hold_upload(key: str) -> None:
+def _on_upload(key: str) -> None:
     """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
-    take_typed()
+    store_typed()
     form, file = ImportForm.current(), st.session_state.get(key)
     if file is None:
         return
@@ -205,7 +205,7 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> F
     Raises InputError where it can't be read at all.
     """
     sheet = form.sheet or None
-    fitting = _formats(chosen.path, chosen.name, sheet, form.owner)
+    fitting = _fitting_formats(chosen.path, chosen.name, sheet, form.owner)
     columns, key = columns_of(fitting.row), columns_key(fitting.row)
     remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
     known = remembered.get("format")
@@ -233,12 +233,12 @@ def _remember_reading(key: str, **values: Any) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> Fitting:
+def _fitting_formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> Fitting:
     return served_workbench().imports.formats_of(_owner, path, name=name, sheet=sheet)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _sheets(path: Path, name: str, _owner: Actor) -> list[str]:
+def _sheet_names(path: Path, name: str, _owner: Actor) -> list[str]:
     return served_workbench().imports.sheets_of(_owner, path, name=name)
 
 
@@ -254,7 +254,7 @@ def _preview_file(
 
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
-SOON_S = 0.4
+WAIT_FOR_IMPORT_S = 0.4
 """So long the click waits for the import: most are done by then, and nothing has to be drawn in
 between.
 """
@@ -356,7 +356,7 @@ def show_imports(workbench: Workbench) -> None:
         reading = error = None
         chosen = _chosen_file(form)
         with st.container():
-            sheets = _sheet(form, chosen) if chosen is not None else []
+            sheets = _draw_sheet_choice(form, chosen) if chosen is not None else []
         needs_sheet = len(sheets) > 1 and form.sheet not in sheets
         if chosen is not None and not needs_sheet:
             try:
@@ -365,7 +365,7 @@ def show_imports(workbench: Workbench) -> None:
                 error = found
         with st.container():
             if reading is not None:
-                _format(form, reading)
+                _draw_format_choice(form, reading)
         with st.container():
             if reading is not None and reading.format == COLUMNS:
                 _draw_column_choices(form, reading)
@@ -389,10 +389,10 @@ def show_imports(workbench: Workbench) -> None:
         elif reading is None:
             _draw_refusal(str(error))
         else:
-            look = None
+            preview = None
             if reading.ready:
                 profile = "" if reading.profile is None else reading.profile.model_dump_json()
-                look = _preview_file(
+                preview = _preview_file(
                     chosen.path, chosen.name, profile, reading.sheet, reading.names, form.owner
                 )
             shown: dict[str, Any] = {
@@ -400,7 +400,7 @@ def show_imports(workbench: Workbench) -> None:
                 "width": "stretch",
                 "shortcut": "Ctrl+Enter",
             }
-            nothing_to_import = look is None or not look.cases
+            nothing_to_import = preview is None or not preview.cases
             action(
                 "Import the cases",
                 "start-import",
@@ -412,7 +412,7 @@ def show_imports(workbench: Workbench) -> None:
             with st.container():
                 if form.refused:
                     _draw_refusal(str(form.refused))
-            _first_rows(look, reading)
+            _draw_first_rows(preview, reading)
 
 
 # the file
@@ -427,7 +427,7 @@ def _draw_file_field(form: ImportForm) -> None:
         "A file of cases, or one that another tool exported",
         type=UPLOADS,
         key=key,
-        on_change=_hold_upload,
+        on_change=_on_upload,
         args=(key,),
     )
     form.text_field(
@@ -443,10 +443,10 @@ def _draw_file_field(form: ImportForm) -> None:
 # how it is read
 
 
-def _sheet(form: ImportForm, chosen: ChosenFile) -> list[str]:
+def _draw_sheet_choice(form: ImportForm, chosen: ChosenFile) -> list[str]:
     """Offer the sheets of a workbook that has several; return their names."""
     try:
-        sheets = _sheets(chosen.path, chosen.name, form.owner)
+        sheets = _sheet_names(chosen.path, chosen.name, form.owner)
     except InputError:  # said where its rows are shown
         return []
     if len(sheets) > 1:
@@ -487,7 +487,7 @@ def _draw_split_choice(form: ImportForm) -> None:
     )
 
 
-def _format(form: ImportForm, reading: FileReading) -> None:
+def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
     fits = reading.fitting.formats
     options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin())))
     key = f"import-format-{reading.key}-{form.owner}"
@@ -532,12 +532,15 @@ def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
         key=f"{prefix}-evidence",
         format_func=lambda name: _column_name(name, samples),
         placeholder="Choose one column or more",
-        on_change=_take_column,
+        on_change=_on_column_chosen,
         args=("evidence", f"{prefix}-evidence"),
     )
     with st.container():  # always there: the boxes below stay where they are
         if items := {
-            name: "" for each in reading.columns if each.shown in chosen for name in each.items
+            name: ""
+            for source in reading.columns
+            if source.shown in chosen
+            for name in source.items
         }:
             text, name = st.columns(2)
             with text:
@@ -558,7 +561,7 @@ def _draw_column_choice(
         options.index(getattr(reading.choice, name)),
         key=key,
         format_func=lambda shown: _column_name(shown, samples),
-        on_change=_take_column,
+        on_change=_on_column_chosen,
         args=(name, key),
     )
 
@@ -569,7 +572,7 @@ def _column_name(name: str, samples: dict[str, str]) -> str:
     return f"{name}: {samples[name]}" if samples.get(name) else name
 
 
-def _take_column(name: str, key: str) -> None:
+def _on_column_chosen(name: str, key: str) -> None:
     form = ImportForm.current()
     chosen = _chosen_file(form)
     if chosen is None:
@@ -589,28 +592,32 @@ def _draw_refusal(why: str) -> None:
         st.text(why)
 
 
-def _first_rows(look: ImportPreview | None, reading: FileReading) -> None:
+def _draw_first_rows(preview: ImportPreview | None, reading: FileReading) -> None:
     st.header("First rows")
-    if look is None:
+    if preview is None:
         missing = (
             "the columns of question and evidence" if reading.format == COLUMNS else "the format"
         )
         st.caption(f"Choose {missing}, and they are shown here as they would be read.")
         return
-    of = count_noun(look.rows, "row") if look.whole else f"the first {count_noun(look.rows, 'row')}"
-    st.text(
-        f"Of {of}, {count_noun(len(look.cases), 'case')} can be imported,"
-        f" {count_noun(look.refused, 'row')} can't."
+    of = (
+        count_noun(preview.rows, "row")
+        if preview.whole
+        else f"the first {count_noun(preview.rows, 'row')}"
     )
-    for number, case in enumerate(look.cases[:CASES_SHOWN], 1):
+    st.text(
+        f"Of {of}, {count_noun(len(preview.cases), 'case')} can be imported,"
+        f" {count_noun(preview.refused, 'row')} can't."
+    )
+    for number, case in enumerate(preview.cases[:CASES_SHOWN], 1):
         _UNDERSTOOD(
             data=understood_case(case, title=f"Case {number}: {case.id[:80]}"),
             key=f"import-case-{number}",
         )
-    _problem_table(look.problems, len(look.problems), "import-look-problems")
-    if look.notes:
+    _problem_table(preview.problems, len(preview.problems), "import-look-problems")
+    if preview.notes:
         st.markdown("**To look at**")
-        _problem_table(look.notes, len(look.notes), "import-look-notes")
+        _problem_table(preview.notes, len(preview.notes), "import-look-notes")
 
 
 def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None:
@@ -632,7 +639,7 @@ def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None
 
 
 def _start_import() -> None:
-    take_typed()
+    store_typed()
     workbench, form, token = served_workbench(), ImportForm.current(), uuid4().hex
     chosen = _chosen_file(form)
     try:
@@ -647,20 +654,20 @@ def _start_import() -> None:
             _remember_reading(
                 reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json")
             )
-        begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
+        file_import = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
     except InputError as error:
         form.refused = error
         return
     except MasisError as error:
         form.refused = InputError(str(error), hint="Nothing was imported.")
         return
-    begun.wait(SOON_S)
+    file_import.wait(WAIT_FOR_IMPORT_S)
     address.set_param("import", token)
 
 
 def _show_import(workbench: Workbench, token: str) -> None:
-    found = IMPORTS.get(token)
-    if found is None:
+    file_import = IMPORTS.get(token)
+    if file_import is None:
         st.markdown(
             "**This import is not known any more.** The server was restarted since. What it had"
             " stored is in the queue; importing the same file again leaves alone what is there."
@@ -673,10 +680,10 @@ def _show_import(workbench: Workbench, token: str) -> None:
             icon=":material/upload_file:",
         )
         return
-    st.text(found.source.name)
+    st.text(file_import.source.name)
     with st.container():
-        if found.over:
-            _draw_import_result(workbench, found)
+        if file_import.over:
+            _draw_import_result(workbench, file_import)
         else:
             says = "You can leave this page: the import goes on."
             show_live(
@@ -684,29 +691,29 @@ def _show_import(workbench: Workbench, token: str) -> None:
             )
 
 
-def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
-    step = found.step
+def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
+    step = file_import.step
     st.header(f"{count_noun(step.added, 'case')} imported")
     parts = []
     if step.unchanged:
         parts.append(f"{count_noun(step.unchanged, 'case was', 'cases were')} there already.")
     if step.refused:
         parts.append(f"{count_noun(step.refused, 'row was', 'rows were')} not imported.")
-    if found.stopped:
+    if file_import.stopped:
         parts.append(
             "The import was stopped before the end of the file; what is counted here is stored."
         )
     if parts:
         st.text(" ".join(parts))
-    if found.failed:
-        _draw_refusal(found.failed)
-    _problem_table(found.problems, found.problem_count, "import-problems")
+    if file_import.failed:
+        _draw_refusal(file_import.failed)
+    _problem_table(file_import.problems, file_import.problem_count, "import-problems")
     chosen = _chosen_file(ImportForm.current())
-    still_chosen = chosen is not None and chosen.token == found.source.token
-    if found.complete and still_chosen:
+    still_chosen = chosen is not None and chosen.token == file_import.source.token
+    if file_import.complete and still_chosen:
         _empty_form()
     with st.container(horizontal=True):
-        if not found.complete and still_chosen:
+        if not file_import.complete and still_chosen:
             st.button(
                 "Back to the file",
                 on_click=address.set_param,
@@ -716,7 +723,7 @@ def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
             )
         st.button(
             "Import another file",
-            on_click=_another,
+            on_click=_import_another,
             icon=":material/upload_file:",
             key="import-another",
         )
@@ -730,6 +737,6 @@ def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
         show_unaudited(workbench, workbench.cases.facets())
 
 
-def _another() -> None:
+def _import_another() -> None:
     address.set_param("import", "")
     _empty_form()

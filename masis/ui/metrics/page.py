@@ -58,13 +58,13 @@ from masis.views.comparison import models_words
 from masis.views.metrics import (
     RATES,
     SPREADS,
-    TIMES,
+    TIME_MEASURES,
     SpreadView,
-    between,
+    bin_text,
+    period_bounds,
     period_name,
-    period_of,
     rate_course,
-    share_of,
+    rate_share,
     spread_view,
 )
 from masis.views.numbers import dollars, duration, in_unit, moment, number, percent
@@ -96,17 +96,17 @@ IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", 
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
-WHY = 600
+LONGEST_FAILURE = 600
 """Characters of the reason why a step failed."""
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
 
 
-Alike = dict[Rate, list[Rate]]
+EqualRates = dict[Rate, list[Rate]]
 """Rates, each with those that are of the same audits."""
 
 
-LISTED: tuple[Standing, ...] = tuple(each for each in STANDING if each != "planted")
+LISTED: tuple[Standing, ...] = tuple(standing for standing in STANDING if standing != "planted")
 """Where a case that is counted may stand: copies with a planted fault are counted nowhere once they
 are decided.
 """
@@ -120,7 +120,7 @@ def _replay_flags(models: Iterable[str | None]) -> list[bool]:
 
 
 def rate_table(
-    report: MetricsReport, by: str, way: Callable[..., str], alike: Alike
+    report: MetricsReport, by: str, way: Callable[..., str], alike: EqualRates
 ) -> tuple[list[TableColumn], list[LinkedRow]]:
     """Return the rates by model of the role that the filter names, or of the newest periods, the
     newest first.
@@ -129,7 +129,7 @@ def rate_table(
     period, and ``way`` returns the address of the page with parameters beside its filters. Rates
     that are ``alike`` are one column.
     """
-    recorded = _replay_flags(each.name for each in report.models)
+    recorded = _replay_flags(rates_of_model.name for rates_of_model in report.models)
     groups = zip(report.models, recorded, strict=True)
     if by == "at":
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
@@ -141,7 +141,7 @@ def rate_table(
         column("Model" if by == "of" else report.period.capitalize()),
         column("Audits", "figure"),
     ]
-    columns += [*(column(RATES[each].title, "figure") for each in alike), *details]
+    columns += [*(column(RATES[rate].title, "figure") for rate in alike), *details]
     rows = []
     for rates, untimed in groups:
         name = rates.name or ""
@@ -153,7 +153,7 @@ def rate_table(
                 "open": urlencode({by: name, "show": show}),
             }
 
-        shares = {rate: share_of(rates, rate) for rate in alike}
+        shares = {rate: rate_share(rates, rate) for rate in alike}
         rows.append(
             row(
                 link(
@@ -178,7 +178,7 @@ def rate_table(
 
 
 def run_table(
-    runs: Sequence[MeasuredRun], measure: Measure | None, now: Mapping[str, CaseSummary]
+    runs: Sequence[MeasuredRun], measure: Measure | None, cases: Mapping[str, CaseSummary]
 ) -> tuple[list[TableColumn], list[LinkedRow]]:
     """Return the runs behind a metric as a table, each with the link to it; a run that was removed
     has none.
@@ -187,9 +187,9 @@ def run_table(
     neither column nor mark. ``now`` are the cases as they stand, by id.
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
-    signs = [each for each in _SIGNS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
-    drawn: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
-        (column("Question", "main"), partial(_question_cell, now, signs)),
+    signs = [mark for mark in _RUN_MARKS if len({bool(getattr(run, mark[1])) for run in runs}) > 1]
+    columns: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
+        (column("Question", "main"), partial(_question_cell, cases, signs)),
         (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
         *(
             [(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))]
@@ -197,7 +197,7 @@ def run_table(
             else []
         ),
         (column("Quality", "figure"), lambda run: number(run.quality)),
-        (column("Stands now", "pills"), partial(_stands_now, now)),
+        (column("Stands now", "pills"), partial(_status_cell, cases)),
     ]
     varying: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
@@ -211,32 +211,32 @@ def run_table(
             lambda run: STOPPED.get(run.termination, run.termination),  # type: ignore[call-overload]
         ),
     ]
-    drawn += [(title, value) for title, value in varying if len({value(run) for run in runs}) > 1]
-    return [title for title, _ in drawn], [
+    columns += [(title, value) for title, value in varying if len({value(run) for run in runs}) > 1]
+    return [title for title, _ in columns], [
         row(
-            *(value(run) for _, value in drawn),
+            *(value(run) for _, value in columns),
             open=run.run_id if run.case_id is not None else None,
         )
         for run in runs
     ]
 
 
-def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> TableCell:
-    if (case := now.get(run.case_id or "")) is None:
+def _status_cell(cases: Mapping[str, CaseSummary], run: MeasuredRun) -> TableCell:
+    if (case := cases.get(run.case_id or "")) is None:
         return {}
     word, more = status_label(case.standing, case.state, case.severity)
     return {"pills": [label(word)], "below": [more]}
 
 
 def _question_cell(
-    now: Mapping[str, CaseSummary], marks: Sequence[tuple[Word, str]], run: MeasuredRun
+    cases: Mapping[str, CaseSummary], marks: Sequence[tuple[Word, str]], run: MeasuredRun
 ) -> TableCell:
     signs = [label(word) for word, holds in marks if getattr(run, holds)]
     if run.case_id is None:
         return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
     href = link("review", case=run.case_id, run=run.run_id)
-    case = now.get(run.case_id)
-    found = (
+    case = cases.get(run.case_id)
+    headline = (
         case.headline.partition("\n")[0]
         if case and case.headline and case.run_id == run.run_id
         else ""
@@ -246,11 +246,11 @@ def _question_cell(
         "href": href,
         "open": run.run_id,
         "pills": signs,
-        "quote": found,
+        "quote": headline,
     }
 
 
-_SIGNS: tuple[tuple[Word, str], ...] = (
+_RUN_MARKS: tuple[tuple[Word, str], ...] = (
     (
         Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning),
         "hallucination",
@@ -261,14 +261,14 @@ _SIGNS: tuple[tuple[Word, str], ...] = (
 
 def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
     """Say in a line which runs are listed."""
-    what = "Audits"
+    title = "Audits"
     if pick.rate is not None:
-        what = RATES[pick.rate].listed
+        title = RATES[pick.rate].listed
     elif pick.measure is not None:
         spread = SPREADS[pick.measure]
-        values = between(Bin(low=pick.above, high=pick.most, count=0), in_unit(spread.unit))
-        what = f"Audits with {spread.title[0].lower()}{spread.title[1:]}: {values}"
-    return ", ".join(part for part in (what, period_name(period, at) if at else "", of) if part)
+        values = bin_text(Bin(low=pick.above, high=pick.most, count=0), in_unit(spread.unit))
+        title = f"Audits with {spread.title[0].lower()}{spread.title[1:]}: {values}"
+    return ", ".join(part for part in (title, period_name(period, at) if at else "", of) if part)
 
 
 def show_metrics(workbench: Workbench) -> None:
@@ -295,10 +295,10 @@ def show_metrics(workbench: Workbench) -> None:
     _draw_metric_controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
-    found, alike = _metrics_report(
+    report, alike = _metrics_report(
         str(served_database()), newest, chosen.model_dump_json(), chosen_period()
     )
-    if not found.total.runs:
+    if not report.total.runs:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
         st.button("Clear filters", on_click=address.clear, args=(FILTERS,))
         return
@@ -311,10 +311,10 @@ def show_metrics(workbench: Workbench) -> None:
     elif address.value("show"):
         _draw_runs(workbench, chosen)
     facets = workbench.cases.facets_for(actor())
-    _draw_answer_figures(workbench, found.total, alike, facets)
+    _draw_answer_figures(workbench, report.total, alike, facets)
     _draw_people_figures(workbench, facets)
-    _cost(found)
-    _over_time(found)
+    _draw_cost(report)
+    _draw_rates_over_time(report)
     internals = st.expander(
         "How the audits ran: times, iterations, scores, models",
         key="metrics-run",
@@ -322,13 +322,16 @@ def show_metrics(workbench: Workbench) -> None:
     )
     if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
         with internals:
-            _draw_machine_figures(found, alike)
+            _draw_machine_figures(report, alike)
     st.caption("Times are UTC. On the command line `masis metrics` prints the same.")
 
 
-def _dropping(name: str) -> dict[str, Any]:
+def _widget_binding(name: str) -> dict[str, Any]:
     """Whichever runs were listed, they are not once a filter changes."""
-    return {"key": f"metrics-{name}", "drops": tuple(each for each in PICKED if each != name)}
+    return {
+        "key": f"metrics-{name}",
+        "drops": tuple(parameter for parameter in PICKED if parameter != name),
+    }
 
 
 def metrics_filter() -> MeasureFilter:
@@ -337,7 +340,7 @@ def metrics_filter() -> MeasureFilter:
     return MeasureFilter(
         since=since.isoformat() if since else None,
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
-        role=_role(),
+        role=_role_in_address(),
         models=tuple(address.words("model")),
         datasets=tuple(address.words("dataset")),
     )
@@ -348,11 +351,11 @@ def chosen_period() -> Period:
     return address.one_of("by", PERIODS, "week")
 
 
-def _role() -> Role:
+def _role_in_address() -> Role:
     return address.one_of("role", ROLES, "critic")
 
 
-def pick() -> Pick:
+def pick_in_address() -> Pick:
     """Return which runs of those that match the address asks to list; a figure that is not known
     lists all.
     """
@@ -369,16 +372,16 @@ def pick() -> Pick:
 def _number_in_address(name: str) -> float | None:
     text = address.value(name)
     try:
-        found = float(text) if len(text) < 24 else None
+        parsed = float(text) if len(text) < 24 else None
     except ValueError:
         return None
-    return found if found is not None and abs(found) < 1e15 else None
+    return parsed if parsed is not None and abs(parsed) < 1e15 else None
 
 
 @st.cache_data(show_spinner=False, max_entries=50)
 def _metrics_report(
     path: str, newest: int, chosen: str, period: Period
-) -> tuple[MetricsReport, Alike]:
+) -> tuple[MetricsReport, EqualRates]:
     """Return the metrics and which rates are alike, computed again only when runs have finished
     since.
     """
@@ -387,7 +390,7 @@ def _metrics_report(
     return report, _find_equal_rates(report.total, measure_filter)
 
 
-def _go(**way: str) -> None:
+def _list_runs(**way: str) -> None:
     """List the runs behind a metric: the address names it."""
     for name in PICKED:
         address.set_param(name, way.get(name, ""))
@@ -419,7 +422,9 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                 format_func=lambda period: f"By {period}",
                 required=True,
                 label_visibility="collapsed",
-                **address.bind_query_param("by", "week", shows=chosen_period(), **_dropping("by")),
+                **address.bind_query_param(
+                    "by", "week", shows=chosen_period(), **_widget_binding("by")
+                ),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         # a popover with another label is another one: without this it would close at each choice
@@ -434,18 +439,27 @@ def _draw_metric_controls(workbench: Workbench) -> None:
             with drawer:
                 for name, title in (("since", "From"), ("until", "To")):
                     keeps = address.bind_query_param(
-                        name, shows=address.day(name), drawer=True, **_dropping(name)
+                        name, shows=address.day(name), drawer=True, **_widget_binding(name)
                     )
                     st.date_input(title, format="YYYY-MM-DD", **keeps)
                 keeps = address.bind_query_param(
-                    "role", "critic", shows=_role(), drawer=True, **_dropping("role")
+                    "role",
+                    "critic",
+                    shows=_role_in_address(),
+                    drawer=True,
+                    **_widget_binding("role"),
                 )
                 st.selectbox("Role", ROLES, format_func=str.capitalize, **keeps)
                 models, datasets = (
-                    workbench.metrics.count_names(each) for each in (_role(), "dataset")
+                    workbench.metrics.count_names(role_or_dataset)
+                    for role_or_dataset in (_role_in_address(), "dataset")
                 )
-                address.choose_several("Model", "model", models, model_words, **_dropping("model"))
-                address.choose_several("Data set", "dataset", datasets, **_dropping("dataset"))
+                address.choose_several(
+                    "Model", "model", models, model_words, **_widget_binding("model")
+                )
+                address.choose_several(
+                    "Data set", "dataset", datasets, **_widget_binding("dataset")
+                )
         st.page_link(
             "pages/trust.py",
             label="Trust: how far the audit may be relied on",
@@ -474,39 +488,41 @@ def _draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str
     if chosen := figure_table(
         figures, key=key, description=description, here="metrics", keeps=filters
     ):
-        _go(**chosen.parameters)
+        _list_runs(**chosen.parameters)
         st.rerun()
 
 
-def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> Alike:
+def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> EqualRates:
     """Return each rate with those that are of the same audits; they are one figure, and
     one column.
     """
-    measures, found = served_workbench().metrics, Alike()
+    measures, rates = served_workbench().metrics, EqualRates()
     for rate, words in RATES.items():
-        share = share_of(total, rate)
+        share = rate_share(total, rate)
         same = (
             first
-            for first in found
+            for first in rates
             if share.held
             and RATES[first].machine is words.machine
-            and share == share_of(total, first)
+            and share == rate_share(total, first)
             and measures.same_runs(measure_filter, first, rate)
         )
-        found.setdefault(next(same, rate), []).append(rate)
-    return found
+        rates.setdefault(next(same, rate), []).append(rate)
+    return rates
 
 
-def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[LinkedFigure]:
+def _rate_figures(total: Rates, alike: EqualRates, *, machine: bool) -> list[LinkedFigure]:
     """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its
     audits.
     """
     figures = []
     for rate, (_, *same) in alike.items():
-        words, share = RATES[rate], share_of(total, rate)
+        words, share = RATES[rate], rate_share(total, rate)
         if words.machine is machine:
             also = (
-                f" Each of them {' and '.join(RATES[each].each for each in same)}." if same else ""
+                f" Each of them {' and '.join(RATES[other_rate].each for other_rate in same)}."
+                if same
+                else ""
             )
             page = "metrics" if share.held else ""
             figures.append(
@@ -517,7 +533,9 @@ def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[LinkedFi
     return figures
 
 
-def _draw_answer_figures(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -> None:
+def _draw_answer_figures(
+    workbench: Workbench, total: Rates, alike: EqualRates, facets: Facets
+) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the
     kinds of issues.
     """
@@ -574,7 +592,7 @@ def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
     if run is not None and run.warnings:
         last = run.warnings[-1]
         with st.expander(f"Why, in the newest: the {last.step}", key="metrics-failure"):
-            st.text(shorten(last.message, WHY))
+            st.text(shorten(last.message, LONGEST_FAILURE))
 
 
 def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
@@ -600,7 +618,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     (own,) = workbench.trust.reviewers(me)
     whose, (yours, *details) = workbench.trust.counts_in_words(me), _own_figures(workbench, own)
     alone = own.decisions == work.decisions and not whose
-    each = not alone and workbench.access.allows(me, "oversee")
+    show_each = not alone and workbench.access.allows(me, "oversee")
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     adjudications = LinkedFigure(
         "Adjudications",
@@ -625,8 +643,8 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         LinkedFigure(
             "Time a decision",
             work.median_time,
-            _PACE + (" Team has each person's." if each else ""),
-            "team" if each else "",
+            _TIME_MEANING + (" Team has each person's." if show_each else ""),
+            "team" if show_each else "",
         ),
         *(details if alone else ()),
         *([adjudications] if work.adjudications else []),
@@ -645,7 +663,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
     _draw_figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
-        figures = [yours, LinkedFigure("Your time a decision", own.median_time, _PACE), *details]
+        figures = [yours, LinkedFigure("Your time a decision", own.median_time, _TIME_MEANING), *details]
         _draw_figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
@@ -723,9 +741,9 @@ def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]
         DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)
     ).total
     verdicts = [
-        f"{own.verdicts[each]:,} {word.text.lower()}"
-        for each, word in DECIDED.items()
-        if own.verdicts.get(each)
+        f"{own.verdicts[verdict]:,} {word.text.lower()}"
+        for verdict, word in DECIDED.items()
+        if own.verdicts.get(verdict)
     ]
     if own.verdicts.get("escalate"):
         verdicts[-1] += ", which leaves its case open"
@@ -749,22 +767,22 @@ def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]
     return figures
 
 
-_PACE = (
+_TIME_MEANING = (
     "Median from opening the case to the decision: half took less. Only what was decided on the"
     " pages has one."
 )
 
 
-def _cost(found: MetricsReport) -> None:
+def _draw_cost(report: MetricsReport) -> None:
     """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model
     was called.
     """
-    total = found.total
+    total = report.total
     st.header("What it cost", anchor=False)
     if not total.calls:
         judged = (
             f"by {RECORDED}"
-            if any(_replay_flags(each.name for each in found.models))
+            if any(_replay_flags(model.name for model in report.models))
             else "offline"
         )
         st.markdown(
@@ -773,7 +791,7 @@ def _cost(found: MetricsReport) -> None:
         )
         return
     tokens = total.input_tokens + total.output_tokens
-    each = (
+    per_audit = (
         ""
         if total.cost_usd is None
         else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
@@ -783,7 +801,7 @@ def _cost(found: MetricsReport) -> None:
             LinkedFigure(
                 "Cost",
                 dollars(total.cost_usd),
-                f"The sum over the calls whose price is known. {each}",
+                f"The sum over the calls whose price is known. {per_audit}",
             ),
             LinkedFigure(
                 "Model calls",
@@ -801,19 +819,19 @@ def _cost(found: MetricsReport) -> None:
     )
 
 
-def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
+def _draw_rates_over_time(report: MetricsReport, *, machine: bool = False) -> None:
     """Draw the course of the rates, those of the answers or those of the machine; nothing of a
     single period.
     """
-    if len(found.periods) < 2:
+    if len(report.periods) < 2:
         return
     if not machine:
         st.header("Over time", anchor=False)
     st.caption("Click a point to list the audits of its period.")
     rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
-    courses = {rate: rate_course(found.periods, rate, found.period) for rate in rates}
+    courses = {rate: rate_course(report.periods, rate, report.period) for rate in rates}
     drawn = {rate: rows for rate, rows in courses.items() if len(rows) > 1}
-    for box, (rate, rows) in zip(_boxes(len(drawn)), drawn.items(), strict=True):
+    for box, (rate, rows) in zip(_chart_boxes(len(drawn)), drawn.items(), strict=True):
         with box:
             words = rates[rate]
             st.markdown(f"**{words.title}**")
@@ -821,18 +839,18 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
             draw_chart(
                 rate_chart,
                 rows=rows,
-                description=f"{words.title} by {found.period}, as in the table below",
+                description=f"{words.title} by {report.period}, as in the table below",
                 key=key,
-                on_select=partial(_pick, key, rate),
+                on_select=partial(_on_chart_select, key, rate),
             )
 
 
-def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
+def _draw_machine_figures(report: MetricsReport, alike: EqualRates) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by
     model and period.
     """
-    total = found.total
-    recorded = _replay_flags(each.name for each in found.models)
+    total = report.total
+    recorded = _replay_flags(model.name for model in report.models)
     replayed = (
         " With recorded replies among them, which no model takes time for." if any(recorded) else ""
     )
@@ -840,19 +858,20 @@ def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
     if timeless := all(recorded):
         time = ("not measured", "All replies are recorded: no model took time for them.")
     revised = any(
-        each.measure == "iterations" and (each.most or 0) > 1 for each in found.distributions
+        distribution.measure == "iterations" and (distribution.most or 0) > 1
+        for distribution in report.distributions
     )
     # without a model nothing was sent: neither zeros nor local work held against a limit of calls
     # say anything
     spent = {
         *(() if total.calls else SPENT),
-        *(TIMES if timeless else ()),
+        *(TIME_MEASURES if timeless else ()),
         *(() if revised else IMPROVED),
     }
     spreads = [
-        (each, spread_view(each))
-        for each in found.distributions
-        if each.count and each.measure not in spent
+        (distribution, spread_view(distribution))
+        for distribution in report.distributions
+        if distribution.count and distribution.measure not in spent
     ]
     figures = [
         *_rate_figures(total, alike, machine=True),
@@ -876,23 +895,23 @@ def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
         *(
             LinkedFigure(
                 shown.title,
-                in_unit(SPREADS[shown.measure].unit)(each.p50),
+                in_unit(SPREADS[shown.measure].unit)(distribution.p50),
                 f"{shown.numbers.capitalize()}.",
             )
-            for each, shown in spreads
+            for distribution, shown in spreads
             if not shown.bars
         ),
     ]
     _draw_figures(figures, key="metrics-machine", description="Of the audits")
-    _over_time(found, machine=True)
-    _distributions(found, [shown for _, shown in spreads if shown.bars])
-    _tables(found, alike)
+    _draw_rates_over_time(report, machine=True)
+    _draw_distributions(report, [shown for _, shown in spreads if shown.bars])
+    _draw_rate_tables(report, alike)
 
 
-def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
-    of = f" Of the newest {found.spread_over:,} audits that match." if found.spread_over else ""
+def _draw_distributions(report: MetricsReport, spreads: Sequence[SpreadView]) -> None:
+    of = f" Of the newest {report.spread_over:,} audits that match." if report.spread_over else ""
     st.caption(f"Click a bar to list its audits.{of}")
-    for box, shown in zip(_boxes(len(spreads)), spreads, strict=True):
+    for box, shown in zip(_chart_boxes(len(spreads)), spreads, strict=True):
         with box:
             st.markdown(f"**{shown.title}**")
             key = f"metrics-spread-{shown.measure}"
@@ -904,60 +923,62 @@ def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
                 marks=shown.marks,
                 description=f"{shown.title}: {shown.numbers}",
                 key=key,
-                on_select=partial(_pick, key, shown.measure),
+                on_select=partial(_on_chart_select, key, shown.measure),
             )
             st.caption(f"{shown.numbers}.".replace("$", r"\$"))
-            if shown.limit and found.total.calls:
+            if shown.limit and report.total.calls:
                 sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
                 st.caption(f"{sign} {shown.limit}")
 
 
-def _boxes(count: int) -> Iterator[DeltaGenerator]:
+def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
     """Yield bordered boxes, three in a row and as high as their neighbours."""
     for first in range(0, count, 3):
         for place in st.columns(3, gap="medium")[: count - first]:
             yield place.container(border=True, height="stretch")
 
 
-def _pick(key: str, show: str) -> None:
+def _on_chart_select(key: str, show: str) -> None:
     """List what was clicked in a chart."""
     picked = st.session_state[key].selection.get("picked") or []
     if picked:
         mark = picked[0]
-        _go(show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", ""))
+        _list_runs(
+            show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", "")
+        )
 
 
-def _tables(found: MetricsReport, alike: Alike) -> None:
+def _draw_rate_tables(report: MetricsReport, alike: EqualRates) -> None:
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
 
     def way(**parameters: str) -> str:
         return address.link("metrics", **{**filters, **parameters})
 
-    role, period = found.measure_filter.role, found.period
+    role, period = report.measure_filter.role, report.period
     opened = None
     for by, heading in (("of", f"By model of the {role}"), ("at", f"By {period}")):
         st.header(heading)
-        if by == "at" and len(found.periods) > PERIODS_LISTED:
+        if by == "at" and len(report.periods) > PERIODS_LISTED:
             st.caption(
-                f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all."
+                f"The newest {PERIODS_LISTED} of {len(report.periods):,}; the charts above have all."
             )
-        columns, rows = rate_table(found, by, way, alike)
+        columns, rows = rate_table(report, by, way, alike)
         opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened
     if opened:
-        _go(**dict(parse_qsl(opened)))
+        _list_runs(**dict(parse_qsl(opened)))
         st.rerun()
 
 
 def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     """List the runs behind a metric."""
     picked, period, at, of = (
-        pick(),
+        pick_in_address(),
         chosen_period(),
         address.value("at"),
         address.value("of")[: address.LONGEST_WORD],
     )
-    if bounds := period_of(period, at) if at else None:
-        since, until = (each.isoformat() for each in bounds)
+    if bounds := period_bounds(period, at) if at else None:
+        since, until = (bound.isoformat() for bound in bounds)
         narrower = {
             "since": max(since, chosen.since or since),
             "until": min(until, chosen.until or until),
@@ -986,9 +1007,9 @@ def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
         if not page.total:
             st.caption("No audit is in this list.")
             return
-        asked = {run.case_id for run in page.rows if run.case_id is not None}
-        now = {each: workbench.cases.summary(each) for each in asked}
-        columns, rows = run_table(page.rows, picked.measure, now)
+        case_ids = {run.case_id for run in page.rows if run.case_id is not None}
+        cases = {case_id: workbench.cases.summary(case_id) for case_id in case_ids}
+        columns, rows = run_table(page.rows, picked.measure, cases)
         opened = linked_table(
             columns, rows, description="Audits behind the metric", key="metrics-runs"
         )

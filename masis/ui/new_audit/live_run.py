@@ -18,13 +18,13 @@ from masis.services import Workbench
 from masis.services.jobs import Jobs
 from masis.services.records import RunState, RunSummary
 from masis.ui.components import register_component
-from masis.ui.live import served_jobs, show_live, show_stop, waits_for
+from masis.ui.live import served_jobs, show_live, show_stop, waiting_text
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
-from masis.views.headline import KINDS, found_in
+from masis.views.headline import KINDS, issue_lines
 from masis.views.markdown import colour_label
 from masis.views.numbers import day
 from masis.views.spending import spent_so_far
@@ -69,7 +69,7 @@ def _draw_live(run_id: str, case_id: str) -> bool:
     here = jobs.get(run_id) is not None
     if not here and (run is None or run.state != "running" or run_id in workbench.runs.mark_lost()):
         return False
-    if waits := waits_for("audit", run_id, run is not None and run.state == "running"):
+    if waits := waiting_text("audit", run_id, run is not None and run.state == "running"):
         shown = waiting(waits)
     elif workbench.team.machine_hidden(actor(), case_id):
         shown = waiting(MACHINE_HIDDEN)
@@ -90,13 +90,13 @@ def show_found_so_far(workbench: Workbench, run_id: str) -> None:
     steps = progress.steps if not progress.iterations else None
     if progress.iterations:
         original = progress.iterations[0]
-        found = found_in(original.citation_audit, original.claims, original.issues)
+        found = issue_lines(original.citation_audit, original.claims, original.issues)
     else:
         answer = case.answer or (progress.draft.answer if progress.draft else "")
         audit = audit_citations(
             answer, case.evidence, workbench.settings, citations=citations_kept(case, answer)
         )
-        found = found_in(audit, steps.claims if steps else (), steps.issues if steps else ())
+        found = issue_lines(audit, steps.claims if steps else (), steps.issues if steps else ())
     if not found:
         return
     st.markdown("**Found so far in the original answer**")

@@ -40,7 +40,7 @@ from masis.ui.new_audit.form import (
 )
 from masis.ui.new_audit.live_run import show_run
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.inputs import store_typed, typing_area
 from masis.ui.shell.permissions import action, button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
@@ -236,7 +236,7 @@ def _edit_chunks() -> None:
 
     It is done in a callback, since a page that is being drawn can be cut short.
     """
-    take_typed()
+    store_typed()
     form, asked = AuditForm.current(), st.session_state["understood"].get("edit")
     if form.large or not isinstance(asked, dict):
         return
@@ -277,7 +277,7 @@ def _store_upload(name: str, key: str) -> None:
     """Store an uploaded file: its text goes into the field, or beside it where it is too long for a
     field.
     """
-    take_typed()
+    store_typed()
     form, file = AuditForm.current(), st.session_state.get(key)
     if file is None:
         return
@@ -302,7 +302,7 @@ def _store_upload(name: str, key: str) -> None:
 
 def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
     """Show these texts in place of what was typed or uploaded; the settings stay."""
-    take_typed()
+    store_typed()
     form = AuditForm.current()
     form.uploads += 1
     form.save(replaced=True, large=None, question=question, evidence=evidence, answer=answer)
@@ -312,7 +312,7 @@ def _start_audit_of(case_id: str) -> None:
     """Start the audit of a stored case, or of what was typed, which is stored first; the address
     then leads to it.
     """
-    take_typed()
+    store_typed()
     workbench, form = served_workbench(), AuditForm.current()
     form.refused = None
     try:
@@ -540,7 +540,7 @@ def _one_model() -> None:
     """Use the critic's model for all roles; of a compiled critic, which fills no other role, the
     model that it asks.
     """
-    take_typed()
+    store_typed()
     form = AuditForm.current()
     # chosen a moment before: its own callback may come later
     if form.widget_key("model-critic") in st.session_state:

@@ -38,17 +38,17 @@ from masis.ui.components.linked_table import (
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
-from masis.ui.shell.permissions import button_state, carried_out
+from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
-    FOR_YOU,
     MACHINE_HIDDEN,
     SEVERITY,
     STANDING,
     WAITS_FOR,
+    WAITS_FOR_YOU,
     LabelData,
     label,
     model_words,
@@ -277,10 +277,10 @@ def adjudications_link(waiting: CasePage) -> None:
     if waiting.total:
         st.page_link(
             "pages/team.py",
-            label=f"**{waiting.total:,}** {colour_label(FOR_YOU)}",
+            label=f"**{waiting.total:,}** {colour_label(WAITS_FOR_YOU)}",
             icon=":material/balance:",
             query_params={"case": waiting.rows[0].id},
-            help=FOR_YOU.meaning,
+            help=WAITS_FOR_YOU.meaning,
         )
 
 
@@ -458,7 +458,7 @@ def _views(workbench: Workbench) -> None:
             parameters = {
                 key: text for key, text in address.list_parameters().items() if key in _KEPT
             }
-            if carried_out(
+            if run_action(
                 lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)
             ):
                 st.rerun()
@@ -672,7 +672,7 @@ def state_cell(
     what is awaited.
     """
     if adjudicate:
-        return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
+        return {"pills": [label(WAITS_FOR_YOU)], "below": who_decided(workbench, summary.id)}
     word, more = status_label(summary.standing, summary.state, summary.severity)
     who = f"by {' and '.join(workbench.reviews.settled_by(summary.id))}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}

@@ -46,14 +46,14 @@ from masis.views.answer import (
     for_browser,
     unaudited_answer_view,
 )
-from masis.views.charts import course, course_chart
+from masis.views.charts import course_chart, score_rows
 from masis.views.faults import revealed_words
 from masis.views.headline import LONGEST_IN_HEAD, headline
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
-from masis.views.story import asks_for_a_person, may_revise_anyway, story, what_failed
+from masis.views.story import failure_message, may_revise_anyway, review_messages, story
 from masis.views.words import (
     DECIDED,
     REASONING,
@@ -517,8 +517,8 @@ def _draw_case_head(page: _Page) -> None:
         "question": case.query,
         "state": label(STATE["running"] if page.busy else word),
         "facts": [*([more] if more else []), *facts, case.id],
-        "reasons": asks_for_a_person(run) if run else [],
-        "technical": what_failed(run) if run else "",
+        "reasons": review_messages(run) if run else [],
+        "technical": failure_message(run) if run else "",
         "past": page.decided is not None,
     }
     if view.machine_hidden:
@@ -664,7 +664,7 @@ def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> No
     if len(run.iterations) > 1:
         draw_chart(
             course_chart,
-            rows=course(run),
+            rows=score_rows(run),
             shown=[{"iteration": run.iterations[index].iteration_number}],
             description="Scores by iteration, as in the table below",
         )
@@ -673,7 +673,7 @@ def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> No
     origins = st.expander(title, key="score-origins", on_change="rerun")
     if origins.open:  # drawn only where it is looked at: most people never open it
         with origins:
-            found = scores.origins(run, index)
+            found = scores.score_origins(run, index)
             st.table(
                 scores.origin_frame(found), border="horizontal", alt="How the scores came about"
             )

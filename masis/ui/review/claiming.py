@@ -13,7 +13,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.ui.shell.reviewer import TAKEN, actor, reviewer
+from masis.ui.shell.reviewer import TAKEN_CASE_KEY, actor, reviewer
 from masis.ui.team.taking import extend, leave
 from masis.views.words import DECIDED, Tone
 
@@ -36,7 +36,7 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     decided here.
     """
     case_id, me = view.case.id, actor().name
-    if st.session_state.get(TAKEN) != case_id:
+    if st.session_state.get(TAKEN_CASE_KEY) != case_id:
         leave(workbench)
     if view.state == "redacted":
         return ClaimNotice("This case is redacted: there is nothing left to decide.", closed=True)
@@ -88,7 +88,7 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     except NotAllowed:  # who may only read takes nothing
         return shared
     except CaseHeld as held:
-        st.session_state.pop(TAKEN, None)
+        st.session_state.pop(TAKEN_CASE_KEY, None)
         return ClaimNotice(str(held), "warn", closed=True)
     if work.assignees and me not in work.assignees:
         return ClaimNotice(

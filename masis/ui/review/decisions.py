@@ -26,7 +26,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views import words
 from masis.views.diff import DiffChange, word_changes
-from masis.views.log_entries import whose_decision
+from masis.views.log_entries import adopted_decision_text
 from masis.views.words import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
@@ -115,7 +115,7 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
     case, took = _case_summary_or_none(workbench, decision.case_id), ""
     if case is not None and decision.extra.get("taken_from"):
         sides = [each.decision for each in workbench.reviews.individual(case.id)]
-        took = whose_decision(decision, [side for side in sides if side is not None])
+        took = adopted_decision_text(decision, [side for side in sides if side is not None])
     return EntryContext(case, undone, workbench.reviews.undone_by(entry), took)
 
 

@@ -16,7 +16,7 @@ from masis.services.arrivals.versions import LONGEST_TEXT, CaseVersions, fillabl
 from masis.services.drafts import evidence_subject
 from masis.ui.live import served_jobs
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.inputs import store_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 
@@ -156,7 +156,7 @@ def _open_case(case_id: str) -> None:
 
 def _audit_with_text(case_id: str, seen_version: int) -> None:
     """Store the new version and start its audit; what was pasted stays where either is refused."""
-    take_typed()
+    store_typed()
     workbench = served_workbench()
     values = workbench.drafts.get(actor(), evidence_subject(case_id)).values
     texts = {name: text for name, text in values.items() if isinstance(text, str)}

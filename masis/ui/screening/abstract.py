@@ -71,7 +71,7 @@ STATES: dict[str, Word] = {
 Value = float | bool | str | None
 
 
-def beside_buttons(ids: Sequence[str], opened: str) -> None:
+def draw_neighbour_buttons(ids: Sequence[str], opened: str) -> None:
     """Draw buttons for the previous and the next abstract of the list, and one to close."""
     place = ids.index(opened) if opened in ids else None
     before = ids[place - 1] if place else ""
@@ -104,20 +104,22 @@ def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
         grade, abstract, machine=opened.machine.grade(grade.abstract_id), overrides=overrides
     )
     _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
-    _agreement(opened, grade)
+    _draw_agreement(opened, grade)
     if abstract.text.strip():
-        _appraisal(opened, grade, abstract, overrides)
-    _override_panel(opened, grade, overrides)
+        _draw_appraisal(opened, grade, abstract, overrides)
+    _draw_override_panel(opened, grade, overrides)
 
 
-def _agreement(opened: OpenedScreening, grade: Grade) -> None:
+def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
     """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take
     it back.
     """
-    agreeing = [each for each in opened.agreements if each.abstract_id == grade.abstract_id]
+    agreeing = [
+        agreement for agreement in opened.agreements if agreement.abstract_id == grade.abstract_id
+    ]
     name = reviewer()
     with st.container(horizontal=True, vertical_alignment="center", key="agreement-bar"):
-        if name is not None and any(each.reviewer == name for each in agreeing):
+        if name is not None and any(agreement.reviewer == name for agreement in agreeing):
             undo = opened, grade.abstract_id, False
             action(
                 "Undo my agreement",
@@ -150,7 +152,9 @@ def _agreement(opened: OpenedScreening, grade: Grade) -> None:
             )
         if agreeing:
             st.text(
-                ", ".join(f"{each.reviewer} agrees ({day(each.at)})" for each in agreeing),
+                ", ".join(
+                    f"{agreement.reviewer} agrees ({day(agreement.at)})" for agreement in agreeing
+                ),
                 width="stretch",
             )
 
@@ -188,17 +192,17 @@ def _record_override(
 
     ``reasons`` are the keys of the fields that can hold a reason: the first that does is taken.
     """
-    what = slot.removesuffix("-problem")
+    kind = slot.removesuffix("-problem")
     value: Value = st.session_state.get(value_key)
     reason = next(
         (text for key in reasons if (text := str(st.session_state.get(key) or "").strip())), ""
     )
     if not has_reviewer_name(*_NAMES):
-        st.session_state[slot] = f"Type your name first: it is recorded with the {what}."
+        st.session_state[slot] = f"Type your name first: it is recorded with the {kind}."
     elif value is None:
         st.session_state[slot] = "Choose first what it is to be."
     elif not reason:
-        st.session_state[slot] = f"Give a reason first: it is recorded with the {what}."
+        st.session_state[slot] = f"Give a reason first: it is recorded with the {kind}."
     elif _save_override(opened, abstract_id, field, value, reason, slot):
         st.session_state["override-reason"] = st.session_state["correction-reason"] = ""
         st.session_state["override-criterion"] = None
@@ -241,7 +245,7 @@ def _save_override(
     return changed is not None
 
 
-def _override_panel(
+def _draw_override_panel(
     opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]
 ) -> None:
     """Draw the form, what is in force on this abstract, and what follows for the screening."""
@@ -262,12 +266,12 @@ def _override_panel(
             )
         key = f"override-{grade.abstract_id}-{field}"
         with value_at:
-            _value(grade, field, key)
+            _draw_value_widget(grade, field, key)
         placeholder = "Why this value is right"
         why_at.text_input(
             "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder=placeholder
         )
-        if criteria := [each.reason for each in criteria_of(opened.screening.settings)]:
+        if criteria := [criterion.reason for criterion in criteria_of(opened.screening.settings)]:
             st.pills("Criterion of the team, as the reason", criteria, key="override-criterion")
         with go_at:
             action(
@@ -291,20 +295,20 @@ def _override_panel(
         show_problem(_OVERRIDE)
         for name in FIELD:
             if name in overrides:
-                _in_force(opened, overrides[name])
-        now, machine = opened.screening, opened.machine
+                _draw_active_override(opened, overrides[name])
+        current, machine = opened.screening, opened.machine
         result = (
-            f"The result is now **{OUTCOME[now.outcome].text.lower()}**,"
-            f" {count_noun(len(now.kept), 'abstract')} kept"
+            f"The result is now **{OUTCOME[current.outcome].text.lower()}**,"
+            f" {count_noun(len(current.kept), 'abstract')} kept"
         )
-        if now.rounds:
-            result += f", last round: {SUFFICIENCY[now.rounds[-1].ruling.decision].text}"
-        if now.outcome != machine.outcome:
+        if current.rounds:
+            result += f", last round: {SUFFICIENCY[current.rounds[-1].ruling.decision].text}"
+        if current.outcome != machine.outcome:
             result += f"; the critic's result was {OUTCOME[machine.outcome].text.lower()}"
         st.markdown(f"{result}.")
 
 
-def _value(grade: Grade, field: GradeField, key: str) -> None:
+def _draw_value_widget(grade: Grade, field: GradeField, key: str) -> None:
     """Draw a widget for the field, set to its current value."""
     current = getattr(grade, field)
 
@@ -331,7 +335,7 @@ def _value(grade: Grade, field: GradeField, key: str) -> None:
         st.selectbox("Value", known, index=index, key=key, format_func=words)
 
 
-def _in_force(opened: OpenedScreening, override: Override) -> None:
+def _draw_active_override(opened: OpenedScreening, override: Override) -> None:
     field = override.field
     name = FIELD[field].text  # type: ignore[index]  # of the fields of a grade
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -367,7 +371,7 @@ def mark_sentence(sentence: str, start: int, words: str) -> str:
     return f"{escape_markdown(before)}{marked}{escape_markdown(after)}".strip()
 
 
-def _appraisal(
+def _draw_appraisal(
     opened: OpenedScreening,
     grade: Grade,
     abstract: Abstract,
@@ -387,24 +391,26 @@ def _appraisal(
         )
         show_problem(_CORRECTION)
         items = appraise(abstract, grade.design) if grade.design else ()
-        for each in sorted(items, key=lambda item: -item.points):
+        for appraised in sorted(items, key=lambda item: -item.points):
             _draw_item(
                 opened,
                 grade,
                 Item(
-                    each.item,
-                    LABELS[each.item][:1].upper() + LABELS[each.item][1:],
+                    appraised.item,
+                    LABELS[appraised.item][:1].upper() + LABELS[appraised.item][1:],
                     STATES,
-                    each.state,
+                    appraised.state,
                 ),
-                note=f"{each.points:g} {'point' if each.points == 1 else 'points'}",
-                now=grade.corrections.get(each.item, each.state),
+                note=f"{appraised.points:g} {'point' if appraised.points == 1 else 'points'}",
+                current=grade.corrections.get(appraised.item, appraised.state),
                 sentence=(
-                    mark_sentence(*sentence_of(each.words[0], abstract), each.words[0].text)
-                    if each.words
+                    mark_sentence(
+                        *sentence_of(appraised.words[0], abstract), appraised.words[0].text
+                    )
+                    if appraised.words
                     else ""
                 ),
-                by=overrides.get(each.item),
+                by=overrides.get(appraised.item),
             )
     if grade.recommendation == "keep":
         with st.container(border=True, key="finding", gap="small"):
@@ -413,14 +419,14 @@ def _appraisal(
                 "Its direction counts in the summary of findings, and in whether the kept studies"
                 " conflict."
             )
-            found = finding(opened.screening.question, abstract)
-            words = " ".join(found.words.text.split()) if found.words else ""
+            study_finding = finding(opened.screening.question, abstract)
+            words = " ".join(study_finding.words.text.split()) if study_finding.words else ""
             _draw_item(
                 opened,
                 grade,
-                Item("direction", "Direction of the finding", DIRECTION, found.direction),
+                Item("direction", "Direction of the finding", DIRECTION, study_finding.direction),
                 note="as an answer to the question",
-                now=grade.direction or found.direction,
+                current=grade.direction or study_finding.direction,
                 sentence=escape_markdown(shorten(words, LONGEST_SENTENCE)),
                 by=overrides.get("direction"),
             )
@@ -443,7 +449,7 @@ def _draw_item(
     item: Item,
     *,
     note: str,
-    now: str,
+    current: str,
     sentence: str,
     by: Override | None,
 ) -> None:
@@ -454,14 +460,14 @@ def _draw_item(
         with name, st.container(gap=None):
             st.markdown(f"**{item.name}**")
             st.caption(note)
-        state.markdown(badge(item.states[now]))
+        state.markdown(badge(item.states[current]))
         with read, st.container(gap="xxsmall"):
             st.markdown(sentence or ":gray[No sentence speaks of it.]")
             if by is not None:
-                said = f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason}"
-                st.caption(escape_markdown(f"{said} Read as {item.states[item.read].text}."))
+                correction = f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason}"
+                st.caption(escape_markdown(f"{correction} Read as {item.states[item.read].text}."))
         label, icon, do, why = (
-            ("Correct", "edit", _toggle, "set it to what the study says")
+            ("Correct", "edit", _toggle_correction, "set it to what the study says")
             if by is None
             else ("Undo", "undo", _undo_override, "undo the correction")
         )
@@ -470,20 +476,20 @@ def _draw_item(
         with button:
             action(label, key, icon, do, *arguments, takes="decide", why=why, type="tertiary")
         if st.session_state.get(_OPEN) == place:
-            _draw_item_correction(opened, grade, item, now)
+            _draw_item_correction(opened, grade, item, current)
 
 
-def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, now: str) -> None:
+def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, current: str) -> None:
     key = f"correction-{grade.abstract_id}-{item.field}"
     with st.container(border=True, key="correction", gap="small"):
         st.segmented_control(
             f"{item.name}: correct it to",
-            [state for state in item.states if state != now],
+            [state for state in item.states if state != current],
             key=key,
             format_func=lambda state: item.states[state].text,
         )
-        who, why, go, leave = st.columns([2.2, 5, 1.9, 1.5], vertical_alignment="bottom")
-        with who:
+        name_at, why, button_at, leave = st.columns([2.2, 5, 1.9, 1.5], vertical_alignment="bottom")
+        with name_at:
             name_field("correction-name")
             if name := reviewer():
                 st.text(f"by {name}")
@@ -491,7 +497,7 @@ def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, now
         why.text_input(
             "Reason", key="correction-reason", max_chars=LONGEST_REASON, placeholder=placeholder
         )
-        with go:
+        with button_at:
             action(
                 "Correct it",
                 "correction-record",
@@ -502,16 +508,16 @@ def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, now
                 type="primary",
                 width="stretch",
             )
-        leave.button("Cancel", key="correction-cancel", width="stretch", on_click=_close)
+        leave.button("Cancel", key="correction-cancel", width="stretch", on_click=_close_correction)
 
 
-def _toggle(abstract_id: str, field: OverrideField) -> None:
+def _toggle_correction(abstract_id: str, field: OverrideField) -> None:
     same = st.session_state.get(_OPEN) == (abstract_id, field)
-    _close()
+    _close_correction()
     if not same:
         st.session_state[_OPEN] = (abstract_id, field)
 
 
-def _close() -> None:
+def _close_correction() -> None:
     st.session_state.pop(_OPEN, None)
     st.session_state["correction-reason"] = ""

@@ -14,9 +14,9 @@ from masis.ui.shell.reviewer import name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 
 T = TypeVar("T")
-OF_ONE = ("abstract", "show", "order", "page")
+SCREENING_PARAMETERS = ("abstract", "show", "order", "page")
 """What the address says of one screening only."""
-PROBLEM = "screening-problem"
+PROBLEM_KEY = "screening-problem"
 """Where what went wrong with a screening as a whole waits to be shown."""
 
 
@@ -34,7 +34,7 @@ def has_reviewer_name(*keys: str) -> bool:
     return reviewer() is not None
 
 
-def attempt(do: Callable[[], T], slot: str = PROBLEM) -> T | None:
+def attempt(do: Callable[[], T], slot: str = PROBLEM_KEY) -> T | None:
     """Return what ``do`` gives; where it raises a MasisError, leave its words to be shown and
     return None.
     """
@@ -59,5 +59,5 @@ def open_screening(screening_id: str | None) -> None:
     be made, is none.
     """
     if screening_id is not None:
-        address.clear(OF_ONE)
+        address.clear(SCREENING_PARAMETERS)
         address.set_param("screening", screening_id)

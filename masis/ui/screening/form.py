@@ -47,7 +47,7 @@ from masis.ui.components import register_component
 from masis.ui.live import draw_task, served_jobs, show_live
 from masis.ui.new_audit.form import panel
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.inputs import store_typed, typing_area
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
@@ -60,7 +60,7 @@ LONGEST_CRITERIA = 10_000
 MOST_ERRORS = 8
 FIRST_SHOWN = 10
 LONGEST_NAME = 120
-SOON_S = 0.4
+WAIT_FOR_UPLOAD_S = 0.4
 """So long the click waits for an import: most are done by then, and nothing has to be drawn in
 between.
 """
@@ -135,7 +135,7 @@ class CorpusUpload(BackgroundTask):
         for at, (name, stream) in enumerate(self._files):
             self._at = at
             try:
-                found = itertools.takewhile(
+                abstracts = itertools.takewhile(
                     lambda _: not self.stopping, read_abstracts(stream, name=name)
                 )
                 listeners: dict[str, Any] = {
@@ -144,7 +144,7 @@ class CorpusUpload(BackgroundTask):
                     "on_error": self.errors.append,
                 }
                 self.done.append(
-                    self._workbench.corpora.add(self._actor, self.corpus, found, **listeners)
+                    self._workbench.corpora.add(self._actor, self.corpus, abstracts, **listeners)
                 )
             except MasisError as error:
                 self.refused.append(error)
@@ -199,8 +199,8 @@ def show_form(workbench: Workbench) -> None:
             ),
         )
         with st.container():
-            if any(each.name == CORPUS for each in corpora):
-                _demo_questions()
+            if any(corpus.name == CORPUS for corpus in corpora):
+                _draw_demo_questions()
         _draw_concept_fields(form)
         typing_area(
             "Criteria of the team",
@@ -217,7 +217,7 @@ def show_form(workbench: Workbench) -> None:
             placeholder="include: adults\nexclude: no control group",
             optional=True,
         )
-        _sources(form, corpora, sources)
+        _draw_source_choice(form, corpora, sources)
         _draw_screening_settings(form)
     st.html(with_selectors(_STYLE))
     with right, st.container(key="screening-rail"):
@@ -232,23 +232,23 @@ def show_form(workbench: Workbench) -> None:
             )
             try:
                 also = " The queries go to PubMed." if PUBMED in sources else ""
-                st.caption(f"{where_it_grades(form.effective)}{also}")
+                st.caption(f"{grading_place_text(form.effective)}{also}")
             except MasisError as error:
                 st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
                 st.text(str(error))
         else:
-            _no_corpus()
+            _draw_no_corpus()
         _UNDERSTOOD(data=_concept_panel(workbench, form, sources), key="screening-understood")
 
 
-def _take_concept(part: Part, typed: str) -> None:
+def _on_concept_typed(part: Part, typed: str) -> None:
     form = ScreeningForm.current()
     written = concept_lines(form.effective.screening_concepts)
     form.change(CONCEPTS, changed_lines(form.question.strip(), written | {part: typed}))
 
 
-def _demo_questions() -> None:
-    questions = {each.question: each for each in demo_questions()}
+def _draw_demo_questions() -> None:
+    questions = {demo.question: demo for demo in demo_questions()}
     st.selectbox(
         "A question of the demo",
         list(questions),
@@ -257,21 +257,21 @@ def _demo_questions() -> None:
         format_func=lambda text: f"{questions[text].kind}: {text}",
         placeholder="Fill in a question that the demo abstracts are about",
         label_visibility="collapsed",
-        on_change=_take_demo_question,
+        on_change=_on_demo_question,
     )
 
 
-def _take_demo_question() -> None:
-    take_typed()
+def _on_demo_question() -> None:
+    store_typed()
     chosen: Any = st.session_state["screening-demo-question"]
     st.session_state["screening-demo-question"] = None
-    found = next((each for each in demo_questions() if each.question == chosen), None)
-    if found is not None:
+    question = next((demo for demo in demo_questions() if demo.question == chosen), None)
+    if question is not None:
         form = ScreeningForm.current()
-        settings = {**form.settings, "screening_retrieve": found.retrieve, CONCEPTS: ""}
+        settings = {**form.settings, "screening_retrieve": question.retrieve, CONCEPTS: ""}
         form.save(
             replaced=True,
-            question=found.question,
+            question=question.question,
             sources=(_corpus_source(CORPUS),),
             settings=settings,
         )
@@ -304,7 +304,7 @@ def _draw_concept_fields(form: ScreeningForm) -> None:
                             f"{form.version}-{hashlib.sha256(read[part].encode()).hexdigest()[:12]}"
                         ),
                         most=LONGEST_CONCEPTS,
-                        on_text=partial(_take_concept, part),
+                        on_text=partial(_on_concept_typed, part),
                         rows=1,
                         placeholder="None was read of the question",
                         optional=True,
@@ -320,7 +320,7 @@ def _draw_concept_fields(form: ScreeningForm) -> None:
 
 
 def _reset_concepts() -> None:
-    take_typed()
+    store_typed()
     form = ScreeningForm.current()
     form.save(replaced=True, settings={**form.settings, CONCEPTS: ""})
 
@@ -334,20 +334,20 @@ def _corpus_source(corpus: str) -> str:
 
 def _chosen_sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> tuple[str, ...]:
     """Return the sources of the form that exist; the first corpus where none is chosen."""
-    existing = [_corpus_source(each.name) for each in corpora]
-    chosen = tuple(each for each in form.sources if each in existing or each == PUBMED)
+    existing = [_corpus_source(corpus.name) for corpus in corpora]
+    chosen = tuple(source for source in form.sources if source in existing or source == PUBMED)
     return chosen or tuple(existing[:1])
 
 
-def _sources(
+def _draw_source_choice(
     form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]
 ) -> None:
     known = {
-        _corpus_source(each.name): (
-            f"{'Demo abstracts' if each.name == CORPUS else each.name} "
-            f"({count_noun(each.abstracts, 'abstract')})"
+        _corpus_source(corpus.name): (
+            f"{'Demo abstracts' if corpus.name == CORPUS else corpus.name} "
+            f"({count_noun(corpus.abstracts, 'abstract')})"
         )
-        for each in corpora
+        for corpus in corpora
     } | {PUBMED: "PubMed (asks the network)"}
     where, add = st.columns([3, 1], vertical_alignment="bottom")
     where.multiselect(
@@ -357,7 +357,7 @@ def _sources(
         key=form.widget_key("sources"),
         format_func=known.__getitem__,
         placeholder="Choose one or more",
-        on_change=_take_sources,
+        on_change=_on_sources_chosen,
     )
     with add.popover("Import", icon=":material/upload_file:", width="stretch"):
         st.markdown("**Abstracts of your own**")
@@ -375,7 +375,7 @@ def _sources(
             "upload_file",
             _import_chosen,
             key,
-            disabled=_upload() is not None,
+            disabled=_current_upload() is not None,
         )
         if _corpus_source(CORPUS) not in known:
             action(
@@ -387,34 +387,36 @@ def _sources(
             )
     # always there: the settings below stay where they are when an import begins or ends
     with st.container():
-        if _upload() is not None:
+        if _current_upload() is not None:
             says = "You can go on with the form or leave the page: the import goes on."
-            show_live(partial(draw_task, _upload, "import", "screening-import-stop", says=says))
+            show_live(
+                partial(draw_task, _current_upload, "import", "screening-import-stop", says=says)
+            )
         if form.imported is not None:
             _show_imported(form.imported)
 
 
 def _show_imported(upload: CorpusUpload) -> None:
     """Say what the last files brought, and what of them could not be imported."""
-    for each in upload.done:
+    for imported in upload.done:
         counts = (
-            f"{count_noun(each.identified, 'record')}, {each.added:,} added,"
-            f" {count_noun(each.duplicates, 'duplicate')}"
+            f"{count_noun(imported.identified, 'record')}, {imported.added:,} added,"
+            f" {count_noun(imported.duplicates, 'duplicate')}"
         )
-        st.text(f"{each.source}: {counts}, {each.faulty:,} unreadable")
+        st.text(f"{imported.source}: {counts}, {imported.faulty:,} unreadable")
     if upload.stopping:
         st.text(
             "The import was stopped. What was read is stored; the same files again add the rest."
         )
-    for errors, what in ((upload.refused, "file"), (upload.errors, "record")):
+    for errors, noun in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:
             st.warning(
-                f"{count_noun(len(errors), what)} could not be imported.", icon=":material/error:"
+                f"{count_noun(len(errors), noun)} could not be imported.", icon=":material/error:"
             )
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
 
-def _take_sources() -> None:
+def _on_sources_chosen() -> None:
     form = ScreeningForm.current()
     chosen = tuple(st.session_state[form.widget_key("sources")])
     # Where nothing is left chosen the first corpus is searched, and the field is to show that.
@@ -437,27 +439,27 @@ def _import_chosen(key: str) -> None:
     )
     upload.start()
     st.session_state[UNDER_WAY] = upload
-    upload.wait(SOON_S)
+    upload.wait(WAIT_FOR_UPLOAD_S)
     _take_finished_import(form)
     form.uploads += 1
 
 
-def _upload() -> CorpusUpload | None:
+def _current_upload() -> CorpusUpload | None:
     """Return the import of this session that is under way, or has ended since the page
     was drawn.
     """
-    found: CorpusUpload | None = st.session_state.get(UNDER_WAY)
-    return found
+    upload: CorpusUpload | None = st.session_state.get(UNDER_WAY)
+    return upload
 
 
 def _take_finished_import(form: ScreeningForm) -> None:
     """Show what an import that is over has brought; the corpus becomes one of the
     form's sources.
     """
-    if (upload := _upload()) is not None and upload.over:
+    if (upload := _current_upload()) is not None and upload.over:
         del st.session_state[UNDER_WAY]
         form.imported = upload
-        if any(each.added or each.duplicates for each in upload.done):
+        if any(imported.added or imported.duplicates for imported in upload.done):
             form.save(
                 replaced=True,
                 sources=tuple(dict.fromkeys((*form.sources, _corpus_source(upload.corpus)))),
@@ -484,7 +486,7 @@ def _draw_screening_settings(form: ScreeningForm) -> None:
             key=form.widget_key("graders"),
             accept_new_options=True,
             placeholder="Choose, or type PROVIDER:MODEL",
-            on_change=_take_graders,
+            on_change=_on_graders_chosen,
         )
         st.caption(
             "Offline means rules and measurements on this machine; another model is typed as"
@@ -499,7 +501,7 @@ def _draw_screening_settings(form: ScreeningForm) -> None:
         )
 
 
-def _take_graders() -> None:
+def _on_graders_chosen() -> None:
     form = ScreeningForm.current()
     form.change(GRADERS, ", ".join(dict.fromkeys(st.session_state[form.widget_key("graders")])))
 
@@ -507,20 +509,20 @@ def _take_graders() -> None:
 # Beside the form: the start, what leaves the machine, what the first search would bring.
 
 
-def where_it_grades(settings: Settings) -> str:
+def grading_place_text(settings: Settings) -> str:
     """Return what leaves the machine, in a sentence. Raises SettingsError for a grader that can't
     be asked.
     """
     names = grader_names(settings)
     sent = dict.fromkeys(
-        endpoint_of(resolve(each, ROLE, settings), settings) for each in names if each != OFFLINE
+        endpoint_of(resolve(name, ROLE, settings), settings) for name in names if name != OFFLINE
     )
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
     return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."
 
 
-def _no_corpus() -> None:
+def _draw_no_corpus() -> None:
     with st.container(border=True):
         st.markdown("**There are no abstracts yet**")
         st.markdown(
@@ -543,7 +545,7 @@ def _concept_panel(
     """Return what the panel beside the form shows: what the question's own search brings from the
     first corpus.
     """
-    names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
+    names = [source.removeprefix(CORPUS_PREFIX) for source in sources if source != PUBMED]
     first: tuple[Abstract, ...] = ()
     if form.question.strip() and names:
         first = workbench.store.corpora.search(names[0], searched_text(form.asked), FIRST_SHOWN)
@@ -559,14 +561,14 @@ def _concept_panel(
         "What will be screened",
         form.question,
         [line],
-        [(each.id, each.title or each.text) for each in first],
+        [(abstract.id, abstract.title or abstract.text) for abstract in first],
         errors=[form.refused] if form.refused else [],
         chunks_label="Abstracts of the first search",
     )
 
 
 def _start_screening() -> None:
-    take_typed()
+    store_typed()
     form = ScreeningForm.current()
     sources = _chosen_sources(form, served_workbench().store.corpora.list_all())
     if not form.question.strip():
@@ -576,7 +578,7 @@ def _start_screening() -> None:
         return
     try:
         # raises for a model that can't be asked, while the form is in sight
-        where_it_grades(form.effective)
+        grading_place_text(form.effective)
         address.set_param(
             "screening",
             served_jobs().screen(actor(), form.question.strip(), sources, form.effective),

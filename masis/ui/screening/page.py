@@ -22,7 +22,7 @@ from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.services.screening import DriftSeries
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
-from masis.ui.live import served_jobs, show_live, show_stop, waits_for
+from masis.ui.live import served_jobs, show_live, show_stop, waiting_text
 from masis.ui.screening.actions import (
     attempt,
     has_reviewer_name,
@@ -31,7 +31,7 @@ from masis.ui.screening.actions import (
     show_problem,
 )
 from masis.ui.screening.form import show_form
-from masis.ui.screening.result import show_head, show_over, show_rounds
+from masis.ui.screening.result import show_finished_screening, show_head, show_rounds
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.permissions import action
@@ -49,7 +49,7 @@ _MEMORY_PROBLEM = "memory-problem"
 def show_screening(workbench: Workbench) -> None:
     """Draw the page of screenings, or of the one in the address."""
     if screening_id := address.value("screening"):
-        _one(workbench, screening_id)
+        _show_one_screening(workbench, screening_id)
         return
     st.title("Screening")
     st.markdown(
@@ -58,20 +58,20 @@ def show_screening(workbench: Workbench) -> None:
     )
     show_form(workbench)
     with st.container():
-        _earlier(workbench)
-    kept = address.bind_query_param(
+        _draw_earlier_screenings(workbench)
+    binding = address.bind_query_param(
         "memory", False, shows=address.value("memory") == "yes", key="screening-memory-open"
     )
-    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **kept)
+    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **binding)
     if panel.open:  # memory and drift are read from the store only where they are looked at
         memory, watch = panel.columns(2, gap="large")
         with memory:
-            _memory(workbench)
+            _draw_memory(workbench)
         with watch:
-            _drift(workbench.screenings.drifts())
+            _draw_drift(workbench.screenings.drifts())
 
 
-def _one(workbench: Workbench, screening_id: str) -> None:
+def _show_one_screening(workbench: Workbench, screening_id: str) -> None:
     icon = ":material/arrow_back:"
     st.button(
         "Screenings",
@@ -115,9 +115,9 @@ def _one(workbench: Workbench, screening_id: str) -> None:
             why=why,
             type="primary",
         )
-        _rounds(workbench.store.screenings.progress(screening_id), "")
+        _draw_rounds_so_far(workbench.store.screenings.progress(screening_id), "")
     else:
-        show_over(workbench, screening_id)
+        show_finished_screening(workbench, screening_id)
 
 
 def _draw_missing_screening(screening_id: str, why: str | None) -> None:
@@ -141,19 +141,19 @@ SUMMARY_COLUMNS = [
 ]
 
 
-def _earlier(workbench: Workbench) -> None:
-    found: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
+def _draw_earlier_screenings(workbench: Workbench) -> None:
+    screenings: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
     st.header("Earlier screenings")
-    if not found:
+    if not screenings:
         st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")
         return
-    rows = [_summary_row(each) for each in found]
+    rows = [_summary_row(summary) for summary in screenings]
     if opened := linked_table(
         SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"
     ):
         address.set_param("screening", opened)
         st.rerun()
-    if len(found) == LISTED:
+    if len(screenings) == LISTED:
         st.caption(f"The newest {count_noun(LISTED, 'screening')}.")
 
 
@@ -185,27 +185,27 @@ def _summary_row(summary: ScreeningSummary) -> LinkedRow:
 def draw_live(screening_id: str) -> bool:
     """Draw what has happened so far; returns whether the screening is under way."""
     workbench, jobs = served_workbench(), served_jobs()
-    here, summary = (
+    has_job, summary = (
         jobs.get(screening_id) is not None,
         address.find_by_id(workbench.store.screenings.summary, screening_id),
     )
     running = summary is not None and summary.state == "running"
-    if not here and (not running or screening_id in workbench.screenings.mark_lost()):
+    if not has_job and (not running or screening_id in workbench.screenings.mark_lost()):
         return False
     stopping, stop = (
         jobs.is_cancelling("screening", screening_id),
         acting(jobs.cancel, "screening", screening_id),
     )
     show_stop("screening", "rounds", stopping=stopping, on_click=stop, label="Stop the screening")
-    if waits := waits_for("screening", screening_id, summary is not None):
+    if waits := waiting_text("screening", screening_id, summary is not None):
         st.text(waits)
     else:
-        now = now_words(workbench.store.screenings.events(screening_id))
-        _rounds(workbench.store.screenings.progress(screening_id), now)
+        activity = activity_text(workbench.store.screenings.events(screening_id))
+        _draw_rounds_so_far(workbench.store.screenings.progress(screening_id), activity)
     return True
 
 
-def _rounds(done: ScreeningProgress, waiting: str) -> None:
+def _draw_rounds_so_far(done: ScreeningProgress, waiting: str) -> None:
     keep_share = (
         done.thresholds.keep_share
         if done.thresholds
@@ -214,7 +214,7 @@ def _rounds(done: ScreeningProgress, waiting: str) -> None:
     show_rounds([finished.round for finished in done.progress.finished], keep_share, waiting)
 
 
-def now_words(events: Sequence[ScreeningEvent]) -> str:
+def activity_text(events: Sequence[ScreeningEvent]) -> str:
     """Say what is being done, from the last event."""
     last = events[-1] if events else None
     if last is None or last.kind in ("screening_started", "round_finished"):
@@ -236,7 +236,7 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
 # What the critic has learned.
 
 
-def _memory(workbench: Workbench) -> None:
+def _draw_memory(workbench: Workbench) -> None:
     settings, memory = workbench.settings, workbench.screenings.memory()
     st.header("Acceptance memory")
     st.markdown(
@@ -249,31 +249,31 @@ def _memory(workbench: Workbench) -> None:
         st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
     entries = pd.DataFrame(
-        [each.model_dump(include={"design", "quality", "round"}) for each in memory.entries]
+        [entry.model_dump(include={"design", "quality", "round"}) for entry in memory.entries]
     )
-    held = entries.groupby(entries["design"].fillna("other").map(DESIGN).rename("Design")).agg(
+    by_design = entries.groupby(entries["design"].fillna("other").map(DESIGN).rename("Design")).agg(
         Accepted=("quality", "size"),
         mean=("quality", "mean"),
         first=("round", "min"),
         last=("round", "max"),
     )
-    held["Mean quality"] = held["mean"].map("{:.2f}".format)
-    held["In rounds"] = [
+    by_design["Mean quality"] = by_design["mean"].map("{:.2f}".format)
+    by_design["In rounds"] = [
         f"{a}" if a == b else f"{a} to {b}"
-        for a, b in zip(held["first"], held["last"], strict=True)
+        for a, b in zip(by_design["first"], by_design["last"], strict=True)
     ]
-    held = held.sort_values("Accepted", ascending=False, kind="stable")[
+    by_design = by_design.sort_values("Accepted", ascending=False, kind="stable")[
         ["Accepted", "Mean quality", "In rounds"]
     ]
-    st.table(held, border="horizontal", alt="Accepted abstracts by design")
+    st.table(by_design, border="horizontal", alt="Accepted abstracts by design")
     moved = adapt_thresholds(settings.model_copy(update={"screening_memory": True}), memory.entries)
-    own, then = (
-        ", ".join(f"{value:.2f}" for value in each.required_average)
-        for each in (thresholds_of(settings), moved)
+    default, then = (
+        ", ".join(f"{value:.2f}" for value in thresholds.required_average)
+        for thresholds in (thresholds_of(settings), moved)
     )
     st.caption(
         f"{memory.shift.why} Switched on, it would change what is required by"
-        f" {memory.shift.by:+.3f}: {own} would become {then}."
+        f" {memory.shift.by:+.3f}: {default} would become {then}."
     )
     with st.popover("Reset", icon=":material/restart_alt:"):
         st.markdown(
@@ -283,11 +283,11 @@ def _memory(workbench: Workbench) -> None:
         with st.container():
             name_field("memory-name")
         st.text_input("Reason", key="memory-reason", max_chars=500)
-        action("Reset the memory", "memory-reset", "restart_alt", _reset, takes="oversee")
+        action("Reset the memory", "memory-reset", "restart_alt", _reset_memory, takes="oversee")
     show_problem(_MEMORY_PROBLEM)
 
 
-def _reset() -> None:
+def _reset_memory() -> None:
     reason = str(st.session_state.get("memory-reason", "")).strip()
     if not has_reviewer_name("memory-name") or not reason:
         st.session_state[_MEMORY_PROBLEM] = (
@@ -300,7 +300,7 @@ def _reset() -> None:
         )
 
 
-def _drift(series: Sequence[DriftSeries]) -> None:
+def _draw_drift(series: Sequence[DriftSeries]) -> None:
     """Draw the rate of disagreement in the order of the judgements, what is usual, and where the
     sums noticed drift.
     """
@@ -309,23 +309,25 @@ def _drift(series: Sequence[DriftSeries]) -> None:
         "How often people change a grade that they judge, by grader and by reviewer. **Agree with"
         " the grade**, on an opened abstract, counts as well."
     )
-    watched = {f"{each.name}: {each.counts}": each.drift for each in series if each.drift.points}
+    watched = {
+        f"{drifts.name}: {drifts.counts}": drifts.drift for drifts in series if drifts.drift.points
+    }
     if not watched:
         st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
         return
-    found = watched[
+    drift = watched[
         st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     ]
-    if len(found.points) < 2:
-        st.caption(f"{found.why} There is no course to draw yet.")
+    if len(drift.points) < 2:
+        st.caption(f"{drift.why} There is no course to draw yet.")
         return
     st.caption(
-        f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
+        f"{drift.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
         " tested is a two-sided cumulative sum over all of them, in their order."
     )
-    usual = [] if found.usual is None else [{"value": found.usual}]
+    usual = [] if drift.usual is None else [{"value": drift.usual}]
     newest = (
-        pd.Series([point.value for point in found.points]).rolling(RATE_OVER, min_periods=1).mean()
+        pd.Series([point.value for point in drift.points]).rolling(RATE_OVER, min_periods=1).mean()
     )
     rows = [
         {
@@ -333,7 +335,7 @@ def _drift(series: Sequence[DriftSeries]) -> None:
             "value": value,
             "alarm": "drift noticed" if point.alarm else "judgement",
         }
-        for point, value in zip(found.points, newest, strict=True)
+        for point, value in zip(drift.points, newest, strict=True)
     ]
     draw_chart(
         drift_chart,

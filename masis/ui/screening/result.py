@@ -44,9 +44,9 @@ from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import LinkedRow, TableColumn, column, linked_table, row
 from masis.ui.live import served_jobs
-from masis.ui.screening.abstract import beside_buttons, show_abstract
+from masis.ui.screening.abstract import draw_neighbour_buttons, show_abstract
 from masis.ui.screening.actions import (
-    PROBLEM,
+    PROBLEM_KEY,
     attempt,
     has_reviewer_name,
     name_field,
@@ -106,7 +106,7 @@ ORDERS: dict[Order, str] = {
 }
 
 
-def show_over(workbench: Workbench, screening_id: str) -> None:
+def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
     """Draw the page of one finished screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
@@ -116,7 +116,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         workbench.store.screenings.summary(screening_id).version,
     )
     screening = opened.screening
-    found = [
+    head_facts = [
         count_noun(len(screening.rounds), "round"),
         f"{len(screening.kept)} of {count_noun(len(screening.grades), 'abstract')} kept",
         ", ".join(source.removeprefix("corpus:") for source in screening.retrievers),
@@ -127,20 +127,20 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         screening.question,
         label(OUTCOME[screening.outcome]),
         reasons=screening.reasons,
-        found=found,
+        head_facts=head_facts,
     )
     _draw_concepts(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
         _draw_hand_over(opened)
         with st.popover("Change the concepts", icon=":material/edit:"):
-            _change_concepts(screening)
+            _draw_concept_change(screening)
         with st.popover("Search further", icon=":material/travel_explore:"):
-            _further(screening)
+            _draw_search_further(screening)
         with st.popover("Export", icon=":material/download:"):
             _draw_screening_exports(workbench, opened)
         if words := agreement_words(screening.grades):
             st.text(words)
-    show_problem(PROBLEM, st.error)
+    show_problem(PROBLEM_KEY, st.error)
     # each part in one that is always there, so that those below stay where they are
     with st.container():
         for warning in screening.warnings[:5]:
@@ -150,13 +150,13 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             )
             st.text(warning)
     with st.container():
-        _findings(opened)
+        _draw_findings(opened)
     st.html(with_selectors(_STYLE))
     with st.container(key="screening-flow"):
-        _criteria(screening)
-        _flow(opened)
+        _draw_criteria(screening)
+        _draw_flow(opened)
     with st.container(key="screening-course"):
-        _course(screening)
+        _draw_course(screening)
     with st.container():
         _draw_abstracts(opened)
     if chosen := address.value("abstract"):
@@ -172,8 +172,11 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         ):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                beside_buttons(
-                    [each.abstract_id for each in select_grades(screening, *_shown_in_address())],
+                draw_neighbour_buttons(
+                    [
+                        grade_shown.abstract_id
+                        for grade_shown in select_grades(screening, *_shown_in_address())
+                    ],
                     chosen,
                 )
         show_abstract(opened, grade)
@@ -186,12 +189,14 @@ def _open_screening(database: str, screening_id: str, version: int) -> OpenedScr
 
 
 def show_head(
-    question: str, state: LabelData, *, reasons: Sequence[str] = (), found: Sequence[str] = ()
+    question: str, state: LabelData, *, reasons: Sequence[str] = (), head_facts: Sequence[str] = ()
 ) -> None:
     """Draw the question, what became of its screening, and why."""
     st.set_page_config(page_title=tab_title(state["text"], question))
-    case_head({"question": question, "state": state, "facts": list(found)}, key="screening-head")
-    st.markdown("\n".join(f"- {escape_markdown(each)}" for each in reasons))
+    case_head(
+        {"question": question, "state": state, "facts": list(head_facts)}, key="screening-head"
+    )
+    st.markdown("\n".join(f"- {escape_markdown(reason)}" for reason in reasons))
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
@@ -204,17 +209,17 @@ def agreement_words(grades: tuple[Grade, ...]) -> str:
     graders = max(len(grade.opinions) for grade in grades)
     rated = [
         [
-            RECOMMENDATIONS.index(each.recommendation)
-            for each in grade.opinions
-            if each.unscored is None
+            RECOMMENDATIONS.index(opinion.recommendation)
+            for opinion in grade.opinions
+            if opinion.unscored is None
         ]
         for grade in grades
     ]
     patterns = Patterns.of(
         np.array([row + [-1] * (graders - len(row)) for row in rated]), len(RECOMMENDATIONS)
     )
-    found = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
-    alpha = "" if math.isnan(found) else f", Krippendorff's alpha {found:.2f}"
+    value = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
+    alpha = "" if math.isnan(value) else f", Krippendorff's alpha {value:.2f}"
     agree = f"agree on {sum(shares) / len(shares):.0%} of {count_noun(len(shares), 'abstract')}"
     return f"{graders} graders {agree}{alpha}"
 
@@ -232,7 +237,7 @@ def _draw_concepts(screening: Screening) -> None:
                 st.markdown(escape_markdown(used[part]) if used[part] else "none")
 
 
-def _change_concepts(screening: Screening) -> None:
+def _draw_concept_change(screening: Screening) -> None:
     used = concepts_as_text(question_of(screening.question, screening.settings))
     for part in PARTS:
         st.text_input(
@@ -259,8 +264,8 @@ def _screen_again(screening_id: str) -> None:
 
 
 def _draw_hand_over(opened: OpenedScreening) -> None:
-    kept = len(opened.screening.kept)
-    if not kept:
+    kept_count = len(opened.screening.kept)
+    if not kept_count:
         st.button(
             "Audit with these abstracts",
             disabled=True,
@@ -270,7 +275,7 @@ def _draw_hand_over(opened: OpenedScreening) -> None:
         return
     name_field("hand-over-name", placeholder="Your name", label_visibility="collapsed", width=220)
     action(
-        f"Audit with {'this abstract' if kept == 1 else f'these {kept} abstracts'}",
+        f"Audit with {'this abstract' if kept_count == 1 else f'these {kept_count} abstracts'}",
         "hand-over",
         "fact_check",
         _hand_over_and_open,
@@ -285,7 +290,7 @@ def _draw_hand_over(opened: OpenedScreening) -> None:
 
 def _hand_over_and_open(screening_id: str) -> None:
     if not has_reviewer_name("hand-over-name"):
-        st.session_state[PROBLEM] = "Type your name first: it is recorded with the case."
+        st.session_state[PROBLEM_KEY] = "Type your name first: it is recorded with the case."
         return
     workbench = served_workbench()
 
@@ -297,14 +302,19 @@ def _hand_over_and_open(screening_id: str) -> None:
     st.session_state["screening-handed"] = attempt(handed)
 
 
-def _further(screening: Screening) -> None:
+def _draw_search_further(screening: Screening) -> None:
     """Ask for further rounds: a new screening that goes on from this one."""
     missing = screening.rounds[-1].missing if screening.rounds else ()
     if missing:
-        st.text("Still missing:\n" + "\n".join(f"• {each}" for each in missing))
+        st.text("Still missing:\n" + "\n".join(f"• {point}" for point in missing))
     st.number_input("Further rounds, at most", 1, MOST_FURTHER, 2, key="further-rounds")
     action(
-        "Search further", "search-further", "play_arrow", _go_further, screening.id, type="primary"
+        "Search further",
+        "search-further",
+        "play_arrow",
+        _search_further,
+        screening.id,
+        type="primary",
     )
     st.caption(
         "It asks for what is missing and becomes a screening of its own, with these rounds and"
@@ -313,7 +323,7 @@ def _further(screening: Screening) -> None:
     )
 
 
-def _go_further(screening_id: str) -> None:
+def _search_further(screening_id: str) -> None:
     rounds = int(st.session_state["further-rounds"])
     open_screening(attempt(lambda: served_jobs().search_further(actor(), screening_id, rounds)))
 
@@ -352,25 +362,25 @@ MIME = {"csv": "text/csv", "ris": "application/x-research-info-systems", "svg": 
 
 
 def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> None:
-    who, screening = actor(), opened.screening
-    if not workbench.access.allows(who, "export"):
+    user, screening = actor(), opened.screening
+    if not workbench.access.allows(user, "export"):
         st.caption("Exports take the role lead.")
         return
     number = {
         "csv": f" ({count_noun(len(screening.grades), 'abstract')})",
         "kept": f" ({len(screening.kept)})",
     }
-    for form, (name, ending, icon, what) in FILES.items():
+    for form, (name, ending, icon, purpose) in FILES.items():
         st.download_button(
             f"{name}{number.get(form, '')}",
-            partial(workbench.screenings.export, who, screening.id, form),
+            partial(workbench.screenings.export, user, screening.id, form),
             file_name=f"screening-{screening.id[:8]}{ending}",
             mime=MIME[ending.rpartition(".")[2]],
             icon=f":material/{icon}:",
             disabled=form == "kept" and not screening.kept,
             on_click="ignore",
             width="stretch",
-            help=what,
+            help=purpose,
         )
 
 
@@ -384,18 +394,18 @@ FINDING_COLUMNS = [
 ]
 
 
-def _findings(opened: OpenedScreening) -> None:
+def _draw_findings(opened: OpenedScreening) -> None:
     """Draw the summary of findings: a study a row with what it found, and how many point where."""
-    found = opened.synthesis
+    synthesis = opened.synthesis
     st.header("Summary of findings")
-    if not found.findings:
+    if not synthesis.findings:
         st.caption("Nothing is kept, so there is nothing to summarise.")
         return
     verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[
-        found.agree
+        synthesis.agree
     ]
-    st.markdown(f"{f'**{verdict}** ' if verdict else ''}{escape_markdown(found.summary)}")
-    rows = [finding_row(opened, each) for each in found.findings]
+    st.markdown(f"{f'**{verdict}** ' if verdict else ''}{escape_markdown(synthesis.summary)}")
+    rows = [finding_row(opened, finding) for finding in synthesis.findings]
     _draw_abstract_table(
         FINDING_COLUMNS, rows, "Findings of the kept studies", "screening-findings"
     )
@@ -417,29 +427,29 @@ def _draw_abstract_table(
         st.rerun()
 
 
-def finding_row(opened: OpenedScreening, found: Finding) -> LinkedRow:
+def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
     """Return one study as a row of the table, with the sentence that says what it found."""
-    abstract = opened.abstracts.get(found.abstract_id) or Abstract(id=found.abstract_id)
-    grade = opened.screening.grade(found.abstract_id)
-    sentence = found.words.text if found.words else "There is no text to read."
-    word = DIRECTION[found.direction]
-    directions = [label(word._replace(text=f"{SIGN[found.direction]} {word.text}"))]
+    abstract = opened.abstracts.get(finding.abstract_id) or Abstract(id=finding.abstract_id)
+    grade = opened.screening.grade(finding.abstract_id)
+    sentence = finding.words.text if finding.words else "There is no text to read."
+    word = DIRECTION[finding.direction]
+    directions = [label(word._replace(text=f"{SIGN[finding.direction]} {word.text}"))]
     if grade is not None and grade.direction is not None:
         directions.append(label(OVERRIDDEN))
     return row(
         {
             "text": study_name(abstract),
-            "href": link("screening", screening=opened.screening.id, abstract=found.abstract_id),
-            "open": found.abstract_id,
+            "href": link("screening", screening=opened.screening.id, abstract=finding.abstract_id),
+            "open": finding.abstract_id,
             "quote": " ".join(sentence.split()),
         },
         {"pills": directions},
         {
-            "text": _design(grade),
+            "text": _design_text(grade),
             "below": [size_text(grade) or "size not reported"] if grade else [],
         },
         {"score": None if grade is None else grade.quality},
-        open=found.abstract_id,
+        open=finding.abstract_id,
     )
 
 
@@ -453,31 +463,33 @@ def study_name(abstract: Abstract) -> str:
     return f"{lead}: {title}" if lead else title
 
 
-def _design(grade: Grade | None) -> str:
+def _design_text(grade: Grade | None) -> str:
     return DESIGN[grade.design] if grade and grade.design else "not recognised"
 
 
 def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
     """Return how many studies of each design point where, as rows of the plot."""
     grades = {grade.abstract_id: grade for grade in opened.screening.grades}
-    found = Counter(
-        (DIRECTION[each.direction].text, _design(grades.get(each.abstract_id)))
-        for each in opened.synthesis.findings
+    counts = Counter(
+        (DIRECTION[finding.direction].text, _design_text(grades.get(finding.abstract_id)))
+        for finding in opened.synthesis.findings
     )
     return [
         {"direction": where, "design": design, "studies": count}
-        for (where, design), count in found.items()
+        for (where, design), count in counts.items()
     ]
 
 
-def _criteria(screening: Screening) -> None:
+def _draw_criteria(screening: Screening) -> None:
     """Draw the criteria that the team wrote before screening; nothing where there are none."""
     criteria = criteria_of(screening.settings)
     if not criteria:
         return
     with st.expander(f"Criteria of the team ({len(criteria)})", icon=":material/checklist:"):
         for kind in ("include", "exclude"):
-            if chosen := [f"• {each.text}" for each in criteria if each.kind == kind]:
+            if chosen := [
+                f"• {criterion.text}" for criterion in criteria if criterion.kind == kind
+            ]:
                 st.markdown(f"**{kind.capitalize()}**")
                 st.text("\n".join(chosen))
         st.caption(
@@ -486,7 +498,7 @@ def _criteria(screening: Screening) -> None:
         )
 
 
-def _flow(opened: OpenedScreening) -> None:
+def _draw_flow(opened: OpenedScreening) -> None:
     """Draw the PRISMA 2020 flow as a picture beside how many kept studies point where."""
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
@@ -513,7 +525,7 @@ def _flow(opened: OpenedScreening) -> None:
 # The rounds.
 
 
-def _course(screening: Screening) -> None:
+def _draw_course(screening: Screening) -> None:
     """Draw the rounds beside the chart of how they converged."""
     left, right = st.columns([58, 42], gap="large")
     thresholds = screening.thresholds
@@ -534,21 +546,21 @@ def _course(screening: Screening) -> None:
                 " beside it."
             )
         else:
-            rows = convergence(screening.rounds, thresholds)
+            rows = convergence_rows(screening.rounds, thresholds)
             draw_chart(convergence_chart, rows=rows, description="How the rounds converge")
 
 
-def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
+def convergence_rows(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
     """Return the average against the required one and the share of keeps against that needed, as
     rows of the chart.
     """
     return [
-        {"round": each.number, "what": name, "value": value}
-        for each in rounds
+        {"round": round_.number, "what": name, "value": value}
+        for round_ in rounds
         for name, value in (
-            (AVERAGE, each.ruling.average),
-            (REQUIRED, each.ruling.required_average),
-            (KEEP, each.ruling.tally.keep_share),
+            (AVERAGE, round_.ruling.average),
+            (REQUIRED, round_.ruling.required_average),
+            (KEEP, round_.ruling.tally.keep_share),
             (NEEDED, thresholds.keep_share),
         )
         if value is not None
@@ -559,19 +571,19 @@ def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -
     """Draw the rounds: what was searched and why, how the grades voted, whether both rules are
     satisfied.
     """
-    for each in rounds:
-        with st.container(border=True, gap="xsmall", key=f"screening-round-{each.number}"):
+    for round_ in rounds:
+        with st.container(border=True, gap="xsmall", key=f"screening-round-{round_.number}"):
             st.markdown(
-                f"**Round {each.number}** {badge(SUFFICIENCY[each.ruling.decision])} "
-                f"{len(each.retrieved):,} found, {len(each.new):,} graded for the first time"
+                f"**Round {round_.number}** {badge(SUFFICIENCY[round_.ruling.decision])} "
+                f"{len(round_.retrieved):,} found, {len(round_.new):,} graded for the first time"
             )
-            for query in each.queries:
+            for query in round_.queries:
                 st.text(f"{query.text}\n{query.why}")
-            st.markdown(f"{votes_text(each)}; consensus needs {keep_share:.0%} keep")
-            st.markdown(rules_text(each))
-            if each.missing:
-                st.text(f"Missing: {' '.join(each.missing)}")
-            for warning in each.warnings:
+            st.markdown(f"{votes_text(round_)}; consensus needs {keep_share:.0%} keep")
+            st.markdown(rules_text(round_))
+            if round_.missing:
+                st.text(f"Missing: {' '.join(round_.missing)}")
+            for warning in round_.warnings:
                 st.text(f"⚠ {warning}")
     if waiting:
         st.caption(escape_markdown(waiting))
@@ -595,14 +607,14 @@ def select_grades(
     """Return the grades with these recommendations (all where none is named), in this order,
     unscored ones last.
     """
-    found = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
+    grades = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
 
     def rank(grade: Grade) -> tuple[bool, float, str]:
         size = float(grade.study_size.value) if grade.study_size else None
         value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
         return (value is None, -(value or 0.0), grade.abstract_id)
 
-    return found if order == "found" else sorted(found, key=rank)
+    return grades if order == "found" else sorted(grades, key=rank)
 
 
 def count_recommendations(screening: Screening) -> Counter[Recommendation]:
@@ -616,7 +628,9 @@ def abstract_row(
     """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed,
     its grade was not.
     """
-    number = next((each.number for each in screening.rounds if grade.abstract_id in each.new), None)
+    number = next(
+        (round_.number for round_ in screening.rounds if grade.abstract_id in round_.new), None
+    )
     below = [
         *(facts(abstract) if abstract else ()),
         *([] if number is None else [f"round {number}"]),
@@ -660,17 +674,17 @@ def _draw_abstracts(opened: OpenedScreening) -> None:
         return
     shown, order = _shown_in_address()
     _draw_abstract_filters(screening, shown, order)
-    found = select_grades(screening, shown, order)
+    grades = select_grades(screening, shown, order)
     start = (address.number("page") - 1) * PAGE_SIZE
     chosen = address.value("abstract")
     rows = [
-        abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen)
-        for each in found[start : start + PAGE_SIZE]
+        abstract_row(screening, grade, opened.abstracts.get(grade.abstract_id), opened=chosen)
+        for grade in grades[start : start + PAGE_SIZE]
     ]
     _draw_abstract_table(ABSTRACT_COLUMNS, rows, "Graded abstracts", "screening-table")
     if not rows:
         st.markdown("**No abstract has this recommendation.** Choose another one.")
-    address.show_pages(len(found), PAGE_SIZE, key="screening-page")
+    address.show_pages(len(grades), PAGE_SIZE, key="screening-page")
 
 
 def _draw_abstract_filters(screening: Screening, shown: list[Recommendation], order: Order) -> None:
@@ -680,10 +694,12 @@ def _draw_abstract_filters(screening: Screening, shown: list[Recommendation], or
     ):
         st.pills(
             "Recommendation",
-            [each for each in RECOMMENDATIONS if numbers[each]],
+            [recommendation for recommendation in RECOMMENDATIONS if numbers[recommendation]],
             selection_mode="multi",
-            format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
+            format_func=lambda recommendation: (
+                f"{RECOMMENDATION[recommendation].text} {numbers[recommendation]}"
+            ),
             **address.bind_query_param("show", shows=shown, key="screening-show"),
         )
-        kept = address.bind_query_param("order", "quality", shows=order, key="screening-order")
-        st.selectbox("Order", list(ORDERS), format_func=ORDERS.__getitem__, width=240, **kept)
+        binding = address.bind_query_param("order", "quality", shows=order, key="screening-order")
+        st.selectbox("Order", list(ORDERS), format_func=ORDERS.__getitem__, width=240, **binding)

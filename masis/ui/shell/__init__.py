@@ -1,3 +1,3 @@
-"""What all pages share: frame, address, keys, wording, the served database, the
-reviewer, drafts.
+"""Everything that all pages share: frame, address, keys, the served database, the reviewer and
+forms.
 """

@@ -1,7 +1,7 @@
-"""Read and write the address of the page, in one place.
+"""Read and write the parameters of the page's address.
 
-Addresses come from outside: what makes no sense in one is ignored. What a widget chooses is written
-there by one callback (``kept``), so that Back, reload and a copied link show the same.
+Addresses are untrusted: invalid values are ignored. ``bind_query_param`` connects a widget with a
+parameter, so that Back, reload and a copied link show the same state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AS_IT_IS = object()
 Known = TypeVar("Known", bound=str)
 Record = TypeVar("Record")
 ORDER: QueueOrder = "risk"
-"""The order of a list whose address names none."""
+"""The default order of a list."""
 ORDERS: dict[QueueOrder, str] = {
     "risk": "Most serious first",
     "disagreement": "Most disagreement first",
@@ -43,11 +43,12 @@ ORDERS: dict[QueueOrder, str] = {
 
 
 class Filter(NamedTuple):
-    """A filter of the queue: address, widget, chips and query all come from this declaration.
+    """A filter of the queue. Address, widget, chips and query are all derived from this
+    declaration.
 
-    ``name`` is its parameter in the address, ``field`` that of ``CaseFilter``. A ``known`` one
-    takes the values that ``options`` words, ``words`` any value, a ``range`` two bounds from 0 to
-    1. ``machine`` ones go by what audits found.
+    ``name`` is its parameter in the address and ``field`` its field of ``CaseFilter``. A ``known``
+    filter accepts the keys of ``options``, ``words`` accepts any value, and ``range`` two bounds
+    from 0 to 1. ``machine`` filters depend on audit results.
     """
 
     name: str
@@ -92,24 +93,25 @@ DRAWER: tuple[Filter, ...] = (
     Filter("quality", "Quality", "range", "quality", machine=True),
     Filter("confidence", "Confidence", "range", "confidence", machine=True),
 )
-"""The filters that a list shows on demand; ``STANDINGS`` is always in view."""
+"""Filters that a list shows on demand; ``STANDINGS`` is always visible."""
 
-FILTERS = ("q", *(each.name for each in (STANDINGS, *DRAWER)))
-"""The parameters that leave cases out."""
+FILTERS = ("q", *(filter_.name for filter_ in (STANDINGS, *DRAWER)))
+"""The parameters that exclude cases."""
 
 LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
-"""What describes the list a case was opened from; links carry it on, so that back and next follow
-the same list.
+"""The parameters of the list from which a case was opened.
+
+Links pass them on, so that back and next follow the same list.
 """
 
 
 def value(name: str) -> str:
-    """Return the value of a parameter, empty where it is absent."""
+    """Return the value of a parameter, or "" if it is absent."""
     return st.query_params.get(name, "")
 
 
 def set_param(name: str, text: str) -> None:
-    """Set a parameter, or drop it where ``text`` is empty."""
+    """Set a parameter, or remove it if ``text`` is empty."""
     if text:
         st.query_params[name] = text
     elif name in st.query_params:
@@ -117,7 +119,7 @@ def set_param(name: str, text: str) -> None:
 
 
 def clear(names: Iterable[str]) -> None:
-    """Drop these parameters."""
+    """Remove these parameters."""
     for name in names:
         set_param(name, "")
 
@@ -131,17 +133,17 @@ def bind_query_param(
     drops: Collection[str] = ("page",),
     drawer: bool = False,
 ) -> dict[str, Any]:
-    """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(...,
-    **kept("order"))``.
+    """Return the arguments of a widget whose value is stored in the address.
+
+    Example: ``st.selectbox(..., **bind_query_param("order"))``
 
     Args:
         name: The parameter.
-        default: The value that the address does not mention.
-        shows: What the widget shows, as the address says it; where none is given, the caller sets
-            it.
-        key: Key of the widget; the parameter's name where none is given.
-        drops: Parameters that make no sense any more once this one has changed.
-        drawer: Whether the widget stands in a drawer, which may be closed.
+        default: The value for which the parameter is omitted.
+        shows: The value that the widget shows. If omitted, the caller sets it.
+        key: Key of the widget, by default the parameter's name.
+        drops: Parameters to remove when this one changes.
+        drawer: Whether the widget is in a popover or expander that may be closed.
 
     """
     key = key or name
@@ -153,16 +155,16 @@ def bind_query_param(
 
 
 def _drawer_key(key: str, shows: object) -> str:
-    """Return the key of a widget in a drawer: another one once the address says what was not chosen
-    in the widget.
+    """Return the key of a widget in a drawer; it changes if the address no longer matches the
+    widget.
 
-    A browser keeps the value of a widget whose drawer is closed, and would post it again with the
-    next act.
+    A browser keeps the value of a widget whose drawer is closed, and would send it again with the
+    next action.
     """
-    drawn: int = st.session_state.get(f"drawn-{key}", 0)
-    drawn += st.session_state.get(f"{key}-{drawn}", shows) != shows
-    st.session_state[f"drawn-{key}"] = drawn
-    return f"{key}-{drawn}"
+    generation: int = st.session_state.get(f"drawn-{key}", 0)
+    generation += st.session_state.get(f"{key}-{generation}", shows) != shows
+    st.session_state[f"drawn-{key}"] = generation
+    return f"{key}-{generation}"
 
 
 def _store_choice(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:
@@ -172,7 +174,7 @@ def _store_choice(key: str, name: str, default: object, drops: tuple[str, ...]) 
 
 
 def to_query(chosen: object) -> str:
-    """Return a widget's value as the address has it."""
+    """Return a widget's value as it is written in the address."""
     match chosen:
         case bool():
             return "yes" if chosen else "no"
@@ -186,32 +188,32 @@ def to_query(chosen: object) -> str:
 
 
 def order() -> QueueOrder:
-    """The order asked for, else what is most serious first."""
+    """Return the order in the address, or else most serious first."""
     return one_of("order", get_args(QueueOrder), ORDER)
 
 
 def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
-    """The value of a parameter where it is a known one."""
-    return next((each for each in known if each == value(name)), default)
+    """Return the value of a parameter if it is one of the known values, or else the default."""
+    return next((name_ for name_ in known if name_ == value(name)), default)
 
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
-    """The known values of a parameter that holds several, separated by commas."""
+    """Return the known values of a parameter that holds several, separated by commas."""
     chosen = set(words(name))
-    return [each for each in known if each in chosen]
+    return [option for option in known if option in chosen]
 
 
 def words(name: str) -> list[str]:
-    """The values of a parameter that holds several, whatever they are; a comma inside one is
-    written ``%2C``.
+    """Return all values of a parameter that holds several. A comma inside a value is written
+    ``%2C``.
     """
-    found = (unquote(each).strip()[:LONGEST_WORD] for each in value(name).split(",")[:MOST_WORDS])
-    return list(dict.fromkeys(each for each in found if each))
+    parts = (unquote(word).strip()[:LONGEST_WORD] for word in value(name).split(",")[:MOST_WORDS])
+    return list(dict.fromkeys(word for word in parts if word))
 
 
 def in_words(chosen: Iterable[str]) -> str:
-    """Return several values as one parameter holds them."""
-    return ",".join(quote(each, safe=" /:@+&=") for each in chosen)
+    """Return several values as one parameter."""
+    return ",".join(quote(text, safe=" /:@+&=") for text in chosen)
 
 
 def number(name: str, default: int = 1) -> int:
@@ -221,23 +223,24 @@ def number(name: str, default: int = 1) -> int:
 
 
 def bounds(name: str) -> tuple[float | None, float | None]:
-    """Return a parameter as a range of scores, ``0.2-0.8``, ``0.5-`` or ``-0.5``; None leaves a
-    side open.
+    """Return a parameter as a range of scores, for example ``0.2-0.8``, ``0.5-`` or ``-0.5``.
+
+    None means that a side is open.
     """
-    low, high = (_share_in_address(each) for each in value(name).partition("-")[::2])
+    low, high = (_share_in_address(text) for text in value(name).partition("-")[::2])
     return (None, None) if low is not None and high is not None and low > high else (low, high)
 
 
 def _share_in_address(text: str) -> float | None:
     try:
-        found = float(text) if len(text) < 10 else math.nan
+        share = float(text) if len(text) < 10 else math.nan
     except ValueError:
         return None
-    return found if 0 <= found <= 1 else None
+    return share if 0 <= share <= 1 else None
 
 
 def day(name: str) -> date | None:
-    """Return a parameter as a day."""
+    """Return a parameter as a date."""
     try:
         return date.fromisoformat(value(name))
     except ValueError:
@@ -245,34 +248,37 @@ def day(name: str) -> date | None:
 
 
 def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
-    """Where the listed cases stand: as the address says, else all that are not decided.
+    """Return the statuses of the listed cases: those in the address, or else all that aren't
+    decided.
 
-    A search and a filter by verdict look through all of them; ``with_state``: as if the address had
+    A search or a filter by state includes all statuses. ``with_state`` acts as if the address had
     such a filter.
     """
     chosen = several("standing", get_args(Standing))
-    if "to_review" in chosen:  # what a reviewer sees who may not see what the audit found
-        chosen = [each for each in get_args(Standing) if each in chosen or each in AUDIT_STANDINGS]
-    return tuple(each for each in chosen if each != "to_review") or (
+    if "to_review" in chosen:  # replaces the audit's statuses for reviewers who decide blind
+        chosen = [
+            standing for standing in get_args(Standing) if standing in chosen or standing in FOUND
+        ]
+    return tuple(standing for standing in chosen if standing != "to_review") or (
         () if with_state or value("state") or value("q") else NOT_DECIDED
     )
 
 
 def case_filter() -> CaseFilter:
-    """Return the filter that the address describes; a value that no case has matches none."""
-    given: dict[str, Any] = {}
-    for each in DRAWER:
-        if each.kind == "range":
-            given[f"{each.field}_from"], given[f"{each.field}_to"] = bounds(each.name)
+    """Return the filter that the address describes. A value that no case has matches no case."""
+    fields: dict[str, Any] = {}
+    for filter_ in DRAWER:
+        if filter_.kind == "range":
+            fields[f"{filter_.field}_from"], fields[f"{filter_.field}_to"] = bounds(filter_.name)
         else:
-            given[each.field] = tuple(
-                several(each.name, each.options) if each.options else words(each.name)
+            fields[filter_.field] = tuple(
+                several(filter_.name, filter_.options) if filter_.options else words(filter_.name)
             )
     size = number("size", PAGE_SIZE)
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
         standings=standings(),
-        **given,
+        **fields,
         order=order(),
         seed=number("seed", 0),
         page=number("page"),
@@ -287,15 +293,16 @@ def choose_several(
     worded: Callable[[str], str] = str,
     **keeps: Any,
 ) -> None:
-    """Draw in a drawer which values of a parameter are chosen, each with its count; ``keeps`` are
-    those of ``kept``.
+    """Draw the choice of a parameter's values with their counts.
+
+    ``keeps`` are further arguments of ``bind_query_param``.
     """
     chosen = words(name)
     options = list(dict.fromkeys((*counts, *chosen)))
     st.multiselect(
         title,
         options,
-        format_func=lambda each: f"{worded(each)} ({counts.get(each, 0):,})",
+        format_func=lambda option: f"{worded(option)} ({counts.get(option, 0):,})",
         placeholder="Any" if options else "None",
         disabled=not options,
         **bind_query_param(name, [], shows=chosen, drawer=True, **keeps),
@@ -303,15 +310,15 @@ def choose_several(
 
 
 def show_pages(total: int, size: int, *, key: str) -> None:
-    """Draw the pages of a list where it has several; an address behind the last one leads to the
-    last.
+    """Draw the page numbers of a list that has several. An address after the last page shows the
+    last one.
     """
     pages = max(1, -(-total // size))
     if number("page") > pages:
         set_param("page", str(pages) if pages > 1 else "")
         st.rerun()
     if pages > 1:
-        # in a row the widget is as narrow as it may be, and then leaves numbers out
+        # In a row, Streamlit makes the widget as narrow as possible, so it omits page numbers.
         width = PAGE_BUTTON_PX * (min(pages, 7) + 2)
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             st.pagination(
@@ -323,9 +330,7 @@ def show_pages(total: int, size: int, *, key: str) -> None:
 
 
 def find_by_id(read: Callable[[str], Record], record_id: str) -> Record | None:
-    """Return what ``read`` finds under an id from the address; None where there is none, or nothing
-    under it.
-    """
+    """Return the record with an id from the address, or None if the id is empty or unknown."""
     try:
         return read(record_id) if record_id else None
     except UnknownRecord:
@@ -333,21 +338,21 @@ def find_by_id(read: Callable[[str], Record], record_id: str) -> Record | None:
 
 
 def open_case(case_id: str) -> NoReturn:
-    """Go to the page of a case."""
+    """Open the page of a case."""
     st.switch_page("pages/review.py", query_params={**list_parameters(), "case": case_id})
 
 
 def leave_case() -> NoReturn:
-    """Go back to the list the case was opened from."""
+    """Return to the list from which the case was opened."""
     st.switch_page("pages/queue.py", query_params=list_parameters())
 
 
 def list_parameters() -> dict[str, str]:
-    """Return the list parameters that the address has."""
+    """Return the list parameters in the address."""
     return {name: value(name) for name in LIST_PARAMETERS if value(name)}
 
 
 def link(page: str, /, **parameters: str) -> str:
-    """Return the address of a page within the workbench; empty parameters are left out."""
+    """Return the address of a page within the workbench, without empty parameters."""
     filled = {name: text for name, text in parameters.items() if text}
     return f"{page}?{urlencode(filled)}" if filled else page or "."

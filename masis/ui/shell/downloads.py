@@ -1,6 +1,4 @@
-"""A file that is made when it is asked for, and then downloaded; where it can't be made, the page
-says why.
-"""
+"""A download whose file is created on demand; if that fails, the page says why."""
 
 from __future__ import annotations
 
@@ -24,34 +22,35 @@ def prepared_download(
     disabled: bool = False,
     width: Literal["stretch", "content"] = "stretch",
 ) -> None:
-    """Draw a button that makes a file and then offers it; an error stands in its place.
+    """Draw a button that creates a file and then offers it for download; an error is shown in its
+    place.
 
-    Streamlit's download button would make it as well, but says of an error no more than that there
-    was one. The file is held until the page is drawn again, which downloading it does not do.
+    Streamlit's download button can create a file on demand too, but it doesn't show the reason for
+    an error. The file is held until the page is drawn again, which downloading it doesn't do.
 
     Args:
-        what: What the file holds, after "Prepare" and "Download".
-        make: Makes it; a MasisError is shown with its hint.
-        file_name: What the browser calls it.
-        key: Of the first button.
-        help_: What more there is to know.
+        what: The contents of the file, used after "Prepare" and "Download".
+        make: Creates the file. A MasisError is shown with its hint.
+        file_name: The file name for the browser.
+        key: Key of the first button.
+        help_: Tooltip of the first button.
         mime: The type of the file.
-        disabled: Whether there is nothing to make.
-        width: Of both buttons.
+        disabled: Whether there is nothing to create.
+        width: Width of both buttons.
 
     """
     if not st.button(f"Prepare {what}", key=key, help=help_, disabled=disabled, width=width):
         return
     try:
         with st.spinner("Writing the file"):
-            made = make()
+            file = make()
     except MasisError as error:
         st.error("Nothing was written.", icon=":material/error:")
         st.text(str(error))
         return
     st.download_button(
         f"Download {what}",
-        made,
+        file,
         file_name=file_name,
         mime=mime,
         on_click="ignore",

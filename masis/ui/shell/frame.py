@@ -1,5 +1,5 @@
-"""What every page shares: its icon, its styles, and what is shown when a page, the database or the
-settings fail.
+"""What all pages share: icon, styles, and the messages shown if a page, the database or a setting
+fails.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 
 PAGE_ICON = str(HERE / "icon.svg")
-"""The path of the browser tab's icon; a named icon would be fetched from another host."""
+"""Path of the browser tab's icon. A named icon would be fetched from another host."""
 
 LONGEST_TITLE = 80
-"""Characters of each part of a tab's title; browsers never show more."""
+"""Longest part of a tab's title in characters; browsers never show more."""
 
 
 def tab_title(*parts: str) -> str:
-    """Return the title of a browser tab: what is on the page comes first, since tabs are narrow."""
+    """Return the title of a browser tab, with the page's content first because tabs are narrow."""
     return " · ".join(part[:LONGEST_TITLE] for part in (*parts, "MASIS Workbench") if part)
 
 
@@ -40,56 +40,55 @@ _STYLES = """<style>
 @st-caption, @st-caption p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
 .st-key-search:has(input:placeholder-shown) @st-hint { display: none }
 @st-main:focus-visible, @st-main:focus-visible::before { outline: none; box-shadow: none }
-@st-toasts { top: auto !important; right: auto; bottom: 0; left: 0; } /* at the top it would lie over buttons */
+/* At the top, toasts would cover buttons. */
+@st-toasts { top: auto !important; right: auto; bottom: 0; left: 0; }
 @media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
 @media (max-width: 960px) { @st-navigation_link { padding-inline: 0.3rem !important; } }
 </style>"""
-# On narrow screens the names of all pages fit beside the reviewer's name only without their icons.
+# On narrow screens the page names fit beside the reviewer's name only without their icons.
 
 
-def styles() -> None:
-    """Add the styles that the theme has no option for: contrast of buttons, of their keys and of
+def add_styles() -> None:
+    """Add styles that the theme has no option for: the contrast of buttons, their keys and
     captions.
 
-    The page itself, which browsers focus where it is clicked, shows no outline when a key is
-    pressed then.
-
     In the dark theme, white on the bright primary colour has a contrast of 2 to 1, and captions,
-    drawn at six tenths of the text's colour, 4.2 to 1; 4.5 to 1 is needed.
+    which are drawn at 60% of the text's colour, 4.2 to 1. WCAG 2.1 (AA) requires 4.5 to 1.
+
+    The styles also remove the outline around the whole page, which browsers focus when it is
+    clicked.
     """
     st.html(with_selectors(_STYLES))
 
 
-FAILED = "This page could not be drawn"
+FAILED = "This page couldn't be drawn"
 
 
 def demo_notice(workbench: Workbench) -> None:
-    """Say above a page that cases are invented and reviewers simulated, where the demo simulated
-    decisions.
-    """
+    """Say above a page of the demo that cases are invented and reviewers simulated."""
     if simulated := workbench.store.decisions.count_simulated():
         with st.container(key="demo-notice"):
             st.markdown(
                 ":violet-background[:material/science: **Demo**] Invented cases, recorded replies"
-                f" of a model, and {count_noun(simulated, 'decision')} by simulated reviewers, not by"
-                " people."
+                f" of a model, and {count_noun(simulated, 'decision')} by simulated reviewers, not"
+                " by people."
             )
 
 
 @contextmanager
 def crash_page() -> Iterator[None]:
-    """Show what to do where a page fails in an unforeseen way; the details go to the log."""
+    """Show a message if a page fails unexpectedly; the details go to the log."""
     try:
         yield
     except NotAllowed as error:
-        say_refusal(error)
+        show_refusal(error)
     except Exception as error:
         log.exception("A page could not be drawn")
         with st.container(key="page-failed"):
             st.title(FAILED)
             st.markdown(
-                "An unexpected error occurred. Nothing that is stored was changed by drawing this"
-                " page. Load it again; if it fails again, the server's log has the details."
+                "An unexpected error occurred. Drawing this page didn't change any stored data."
+                " Load it again. If it fails again, the details are in the server's log."
             )
             st.text(f"{type(error).__name__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
             with st.container(horizontal=True):
@@ -99,10 +98,8 @@ def crash_page() -> Iterator[None]:
                 st.page_link("pages/health.py", label="Health", icon=":material/health_and_safety:")
 
 
-def say_refusal(error: Exception) -> bool:
-    """Say what the person's role does not grant, where that is the error; returns
-    whether it was.
-    """
+def show_refusal(error: Exception) -> bool:
+    """Show a message if the error is a missing permission, and return whether it is."""
     if not isinstance(error, NotAllowed):
         return False
     st.error("Nothing was done.", icon=":material/block:")
@@ -113,9 +110,7 @@ def say_refusal(error: Exception) -> bool:
 
 @contextmanager
 def database_errors() -> Iterator[Workbench]:
-    """Yield the workbench; where the database or a setting can't be used, say why and
-    end the page.
-    """
+    """Yield the workbench; if the database or a setting can't be used, say why and stop."""
     try:
         with explained_errors(served_database()):
             yield served_workbench()

@@ -1,6 +1,4 @@
-"""Refuses what is not addressed to this server, or comes from another site's page, before anything
-of it is read.
-"""
+"""Refuse requests for another host, or from another site's page, before reading any of them."""
 
 from __future__ import annotations
 
@@ -16,16 +14,14 @@ log = logging.getLogger(__name__)
 
 
 class HostGuard:
-    """ASGI middleware around everything: pages, websocket, health, uploads, media and whatever else
-    is routed.
-    """
+    """ASGI middleware around all routes, including pages, websocket, health, uploads and media."""
 
     def __init__(self, app: ASGIApp, hosts: AllowedHosts) -> None:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 421 (another host's name) or 403 (another site's page)."""
-        if scope["type"] in ("http", "websocket"):  # else the server's own start and end
+        if scope["type"] in ("http", "websocket"):  # not the server's own lifespan events
             headers = Headers(scope=scope)
             if (
                 refusal := self._hosts.refusal(headers.getlist("host"), headers.getlist("origin"))
@@ -40,13 +36,14 @@ class HostGuard:
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
-    """Answer a request or the opening of a websocket with a status and one sentence; nothing of it
-    is read.
+    """Answer a request or a websocket handshake with a status and one sentence, without reading its
+    body.
     """
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get(
         "extensions", {}
     ):
-        await send({"type": "websocket.close", "code": 1008, "reason": reason})  # answered with 403
+        # The server answers a handshake that is closed before it was accepted with 403 (ASGI).
+        await send({"type": "websocket.close", "code": 1008, "reason": reason})
         return
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
     await JSONResponse({"error": reason}, status, headers)(scope, receive, send)

@@ -1,18 +1,15 @@
-"""Inputs whose contents belong to the person: what is typed or chosen is stored, and no rerun of
-the page undoes it.
+"""Inputs that never lose text or choices, whatever the page does in the meantime.
 
-Three things can lose an input in Streamlit, and each is answered here:
+Three things can lose an input in Streamlit, and this module handles each of them:
 
-- A rerun replaces what is in a field with what the server has. ``typing_area`` replaces text only
-  when its ``version`` changes, and never text that is not stored yet; ``show_value`` sets a widget
-  only when the value to show has changed.
-- What the browser posts is lost on its way, or the run that takes it is cut short. The fields post
-  their text again until the server says that it is stored, and the server says so only after
-  ``on_text`` has returned. A callback that was begun runs to its end:
-  ``streamlit_internals.let_callbacks_finish``.
-- The page rebuilds an element, because another one above it came or went. The browser remembers
-  text that is not stored yet and puts it back; pages draw what comes and goes inside a container
-  that is always there.
+- A rerun replaces the content of a field with the server's value. ``typing_area`` replaces text
+only if its ``version`` changes, and never text that isn't stored yet. ``show_value`` sets a widget
+only if the value to show has changed. - A message from the browser is lost, or the run that handles
+it is interrupted. The fields send their text again until the server confirms it, which it does only
+after ``on_text`` has returned. A callback that has started runs to its end
+(``streamlit_internals.let_callbacks_finish``). - The page rebuilds an element because an element
+above it appeared or disappeared. The browser remembers text that isn't stored yet and restores it.
+Pages draw optional elements inside a container that always exists.
 """
 
 from __future__ import annotations
@@ -48,18 +45,18 @@ def typing_area(
     placeholder: str = "",
     optional: bool = False,
 ) -> None:
-    """Draw a text area that posts what is typed when typing pauses and when the field is left.
+    """Draw a text area that sends its text when typing pauses and when the field loses focus.
 
     Args:
         label: Name of the field.
-        key: Key of the element; the browser remembers text that is not stored yet under it.
+        key: Key of the element; the browser stores unsaved text under it.
         text: The text as the server has it.
-        version: Changes when the field is to show ``text`` instead of what was typed.
-        most: Longest text in characters; what is longer is cut.
-        rows: Height in lines; 1 draws a field of a single line.
-        on_text: Stores the text. It may be called again with the same text. A MasisError means that
-            it is not stored.
-        hint: A sentence under the label.
+        version: Changes when the field should show ``text`` instead of what was typed.
+        most: Longest text in characters; longer texts are cut.
+        rows: Height in lines; 1 draws a single-line field.
+        on_text: Stores the text. It may be called again with the same text. A MasisError means
+            that the text isn't stored.
+        hint: A sentence below the label.
         placeholder: Shown in the empty field.
         optional: Whether the label says that the field may stay empty.
 
@@ -78,11 +75,11 @@ def typing_area(
                 on_text(posted["text"][:most])
         except MasisError as error:
             log.warning("what was typed into %s could not be stored: %s", key, error)
-            return  # the browser still has it and posts it again
+            return  # the browser still has the text and sends it again
         st.session_state[stored] = receipt
 
     st.session_state.setdefault(_FIELDS, {})[key] = take
-    take()  # a run that is cut short by the next one can lose its callback
+    take()  # a run that the next one interrupts can lose its callback
     data = {
         "key": key,
         "label": label,
@@ -98,33 +95,35 @@ def typing_area(
     _TYPING(data=data, key=key, on_typed_change=take)
 
 
-def take_typed() -> None:
-    """Store what the fields of this page have posted, before a button's callback uses it.
+def store_typed() -> None:
+    """Store the texts that the fields of this page have sent, before a button's callback uses them.
 
-    The callbacks of one run are called in no particular order: that of a button can come before
-    that of the field that was left by clicking it.
+    Streamlit calls the callbacks of one run in no particular order, so a button's callback may run
+    before the callback of the field that lost focus by the click.
     """
     for take in st.session_state.get(_FIELDS, {}).values():
         take()
 
 
 def show_value(key: str, value: Any, take: Callable[[], None] | None = None) -> None:
-    """Let the widget ``key``, drawn next, show ``value``, unless a person has just chosen another
-    one.
+    """Make the widget ``key``, which is drawn next, show ``value``, unless the user just chose
+    another one.
 
-    Assigning to the session state on every run would put the widget back to ``value`` even while a
+    Assigning to the session state on every run would reset the widget to ``value`` even while a
     newer choice is on its way to the server.
 
     Args:
         key: Key of the widget.
         value: The value to show.
-        take: The widget's ``on_change``, called here where its own call was lost.
+        take: The widget's ``on_change``. It is called here if its own call was lost.
 
     """
     shown = f"{key}-shown"
-    held = st.session_state.get(key, _NOT_SHOWN)
-    if held is _NOT_SHOWN or (held != value and st.session_state.get(shown, _NOT_SHOWN) != value):
+    current = st.session_state.get(key, _NOT_SHOWN)
+    if current is _NOT_SHOWN or (
+        current != value and st.session_state.get(shown, _NOT_SHOWN) != value
+    ):
         st.session_state[key] = value
-    elif held != value and take is not None:
+    elif current != value and take is not None:
         take()
     st.session_state[shown] = value

@@ -1,7 +1,6 @@
-"""The keys of the workbench, named once: buttons and pages take them from here, and the key map
-shows them.
+"""All keyboard shortcuts of the workbench. Buttons, pages and the key map use these definitions.
 
-``C`` and ``R`` belong to Streamlit. Plain keys do nothing while a person types.
+``C`` and ``R`` belong to Streamlit. Plain keys do nothing while the user is typing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _FOCUS, _BORROWED, _OPEN_AT = "page-focus", "page-borrowed", "page-open-at"
 
 
 class Key(NamedTuple):
-    """One key as buttons name it (``shortcut=``), as people read it, and what it does."""
+    """One key: its name for buttons (``shortcut=``), its name for people, and its effect."""
 
     shortcut: str
     shown: str
@@ -28,7 +27,7 @@ class Key(NamedTuple):
 
 
 class KeyGroup(TypedDict):
-    """Keys that belong together, as the key map draws them."""
+    """Keys that belong together in the key map."""
 
     title: str
     keys: list[tuple[str, str]]
@@ -54,46 +53,45 @@ FORWARD = Key("J", "J", "Next case of the list")
 BACK = Key("K", "K", "Previous case of the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
-NEXT_ISSUE = Key("F", "F", "Next issue by its number, 1 the gravest")
+NEXT_ISSUE = Key("F", "F", "Next issue by number; 1 is the most serious")
 PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
 TURN = Key("G", "G", "From the answer to the evidence and back")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the original and its correction, else the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
-NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
-PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
+NEXT_ROW = Key("J", "J", "Next row of a list; then ↓ works as well")
+PREVIOUS_ROW = Key("K", "K", "Previous row of a list; then ↑ works as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key(
     "Enter",
     "Enter",
-    "Open the row, with Ctrl in another tab; in the queue without a row the first case",
+    "Open the row, with Ctrl in a new tab; in the queue without a focused row, the first case",
 )
 ADJUDICATE = Key(
     "Enter",
     "Enter",
-    "On a case whose reviewers differ: its adjudication, whose own keys H shows there",
+    "On a case whose reviewers disagree, open its adjudication; H shows its keys there",
 )
 TAKE_SIDE = Key(
     "1",
     "1 2 …",
-    "Take a reviewer's decision, or by the next number yours as you typed it last; press another to"
-    " compare",
+    "Adopt a reviewer's decision; the next number restores your own; press another to compare",
 )
 TYPE_REASON = Key(
-    "T", "T", "Type the reason, or take a usual one by its number while the field is empty"
+    "T", "T", "Type the reason, or choose a usual one by its number while the field is empty"
 )
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
-BEGIN_AGAIN = Key("B", "B", "Begin the correction again with the answer, or another correction")
+BEGIN_AGAIN = Key("B", "B", "Restart the correction from the answer or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
-CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
-CHANGE = Key("M", "M", "Change the verdict that stands on a settled case, or keep it after all")
+CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
+CHANGE = Key("M", "M", "Change the verdict of a settled case, or keep it after all")
 UNDO_FINAL = Key("U", "U", "Undo your final verdict shown, else the one you recorded last")
 RECORD = Key(
     "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
 )
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
-SEARCH = Key("/", "/", "Search the queue; Enter leads to the first row found")
+SEARCH = Key("/", "/", "Search the queue; Enter focuses the first row found")
 
 _DECIDE = (
     APPROVE,
@@ -125,28 +123,29 @@ _TO_FIELDS = (
     | {"o": "final-corrected", "Shift+t": "final-note"}
     | dict.fromkeys("123456789", "")
 )
-"""Where each key puts the focus that changes the form; "" for nowhere: whoever takes a side may
-take the other next.
+"""The container that each key focuses when it changes the form.
+
+"" means none: after choosing a reviewer's decision, the user may press the next number to compare.
 """
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
-"""Pages without a table whose rows lead somewhere."""
+"""Pages without a table whose rows can be opened."""
 
 
 def key_map() -> list[KeyGroup]:
-    """All keys of the case page, in groups."""
+    """Return all keys of the case page in groups."""
     return [_key_group(title, keys) for title, keys in GROUPS]
 
 
 def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
-    """Return the keys of a page without a decision form, for its component.
+    """Return the keys of a page without a decision form as data for its component.
 
-    These are the sheet, whether rows are walked, the name of its search field, and the container of
-    the text field that a key leads to.
+    The data holds the key sheet, whether rows can be walked, the name of the search field, and the
+    container of the text field that each key focuses.
 
     Args:
-        page: the last part of its address, empty for the overview.
-        case_id: the case that is adjudicated on it, if one is.
+        page: The last part of its address, empty for the overview.
+        case_id: The case that is adjudicated on the page, if any.
 
     """
     adjudicates = page == "team" and bool(case_id)
@@ -179,41 +178,39 @@ def _key_group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
 
 
 def focus_on(container: str) -> None:
-    """Put the focus into the text field of a container once the page is drawn again, as where an
-    act was refused.
+    """Focus the text field of a container once the page is drawn again, for example after a
+    refusal.
     """
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
 def open_at(container: str) -> None:
-    """Let the page open at one of its containers, where a link from another page named what stands
-    there.
-    """
+    """Scroll the page to one of its containers, which a link from another page named."""
     st.session_state[_OPEN_AT] = container
 
 
-def typed_over(borrowed: Iterable[str]) -> None:
-    """Let these texts be selected where a key leads into a field that holds one: what is typed
-    takes their place.
+def select_when_focused(borrowed: Iterable[str]) -> None:
+    """Select these texts when a key focuses a field that contains one, so that typing replaces
+    them.
     """
     st.session_state[_BORROWED] = sorted(filter(None, borrowed))
 
 
 def page_keys(page: str) -> None:
-    """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
+    """Listen for the keys of a page and show them on H or ?. Call it after the page is drawn."""
     case_id = address.value("case")
     about = {
         "focus": st.session_state.pop(_FOCUS, None),
         "case": case_id,
         "page": address.value("page"),
     }
-    about["run"] = uuid.uuid4().hex  # what waits for the page sees that it was drawn again
+    about["run"] = uuid.uuid4().hex  # tells the browser that the page was drawn again
     about |= {
         "borrowed": st.session_state.pop(_BORROWED, []),
         "name": page,
         "at": st.session_state.pop(_OPEN_AT, ""),
     }
-    # the menu's link to the page that is open: it is shown as at first
+    # Clicking the menu's link to the open page clears its address, so that it starts over.
     _KEYS(
         data={**page_key_map(page, case_id), **about},
         key="page-keys",

@@ -1,7 +1,6 @@
-"""Acts: what a role doesn't allow is shown disabled, with the role that it takes; what is refused
-says why.
+"""Actions that need a permission. Without it a button is disabled, and its tooltip names the role.
 
-The services ask for the role all the same: a page is no protection.
+The services check permissions on every call; hiding or disabling a button protects nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from masis.views.markdown import escape_markdown
 
 
 class ButtonState(TypedDict):
-    """The arguments of a button that say whether it can be pressed, and what its tooltip says."""
+    """The arguments of a button that control whether it is enabled and its tooltip."""
 
     disabled: bool
     help: str | None
@@ -32,21 +31,22 @@ def button_state(
     disabled: bool = False,
     help: str | None = None,  # noqa: A002
 ) -> ButtonState:
-    """Return the state of a button that does what takes a permission.
+    """Return the state of a button for an action that needs a permission.
 
     Args:
-        permission: What the button does.
-        disabled: Whether it can't be pressed for another reason.
-        help: Its tooltip where it can.
+        permission: The permission that the action needs.
+        disabled: Whether the button is disabled for another reason.
+        help: The tooltip for people with the permission.
 
     """
-    who = actor()
-    if served_workbench().access.allows(who, permission):
+    user = actor()
+    if served_workbench().access.allows(user, permission):
         return ButtonState(disabled=disabled, help=help)
     return ButtonState(
         disabled=True,
         help=(
-            f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(who.roles) or 'none'}."
+            f"You need the {PERMISSIONS[permission]} role. Your roles:"
+            f" {', '.join(user.roles) or 'none'}."
         ),
     )
 
@@ -62,18 +62,17 @@ def action(
     why: str | None = None,
     **shown: Any,
 ) -> None:
-    """Draw a button that does what takes a permission; ``why`` is its tooltip where a person has
-    that.
+    """Draw a button for an action that needs a permission.
+
+    ``takes`` is the permission and ``why`` the tooltip for people who have it.
     """
     state = button_state(takes, disabled=disabled, help=why)
     sign = f":material/{icon}:" if icon else None
     st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)
 
 
-def carried_out(act: Callable[[], object]) -> bool:
-    """Do what a form asks for, and return whether it was done; what is wrong with it is said where
-    it is not.
-    """
+def run_action(act: Callable[[], object]) -> bool:
+    """Run the action of a form and return whether it succeeded; errors are shown as a warning."""
     try:
         act()
     except ValidationError as error:

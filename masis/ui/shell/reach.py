@@ -1,6 +1,4 @@
-"""Who can reach this server: where it listens, which host names it answers to, and what every page
-says about it.
-"""
+"""Who can reach this server: its address, its host names, and the notice on every page."""
 
 from __future__ import annotations
 
@@ -13,14 +11,15 @@ from masis.settings.hosts import AllowedHosts, is_every_address, is_loopback
 from masis.settings.sign_in import SignIn
 
 EXPOSED = (
-    "Anyone who reaches this server can read and decide under any name: it is open to the network"
-    " without sign-in (--insecure)."
+    "This server is open to the network without sign-in (--insecure). Anyone who reaches it can"
+    " read and decide under any name."
 )
 
 
 class Reach(NamedTuple):
-    """Where the server listens and for whom; ``insecure`` says that others are let in without
-    sign-in.
+    """Where the server listens, and for whom.
+
+    ``insecure`` means that others may use it without sign-in.
     """
 
     address: str = "127.0.0.1"
@@ -30,24 +29,24 @@ class Reach(NamedTuple):
 
     @property
     def is_exposed(self) -> bool:
-        """Whether others than this machine's users reach the server without signing in."""
+        """Whether anyone besides this machine's users can reach the server without signing in."""
         return self.is_open and self.sign_in is None
 
     @property
     def is_open(self) -> bool:
-        """Whether others than this machine's users reach the server."""
+        """Whether anyone besides this machine's users can reach the server."""
         return not is_loopback(self.address) or bool(self.allow_hosts)
 
     def hosts(self) -> AllowedHosts:
-        """Return the names the server answers to: loopback names, those allowed, and an address it
-        listens on.
+        """Return the host names the server answers to: loopback names, allowed names and its own
+        address.
         """
         own = () if is_loopback(self.address) or is_every_address(self.address) else (self.address,)
         return AllowedHosts((*self.allow_hosts, *own))
 
     def check(self) -> None:
-        """Raise SettingsError where others could reach the server and nobody decided
-        that they may.
+        """Raise SettingsError if others could reach the server without an explicit decision to
+        allow it.
         """
         self.hosts()
         if self.is_exposed and not self.insecure:
@@ -57,27 +56,27 @@ class Reach(NamedTuple):
                 else f"--address {self.address}"
             )
             raise SettingsError(
-                f"{by}: others could read every case and decide under any name, since there is no"
-                " sign-in. Name a sign-in file (--sign-in FILE, docs/security.md), or say"
-                " --insecure if that is meant; every page then says so."
+                f"{by}: without sign-in, others could read every case and decide under any name."
+                " Name a sign-in file (--sign-in FILE, docs/security.md), or use --insecure if"
+                " that's intended. Every page then shows a warning."
             )
         if self.insecure and self.sign_in is not None:
-            raise SettingsError("--insecure and --sign-in exclude each other.")
+            raise SettingsError("--insecure and --sign-in can't be combined.")
         if is_every_address(self.address) and not self.allow_hosts:
             raise SettingsError(
-                f"--address {self.address}: name the host names that others will use, or they are"
-                " refused: --allow-host audits.example.org"
+                f"--address {self.address}: requests are refused unless you name the host names"
+                " that others will use, for example --allow-host audits.example.org"
             )
 
 
 ONLY_HERE = Reach()
-"""This machine only."""
+"""Reachable from this machine only."""
 
 _served: list[Reach] = [ONLY_HERE]
 
 
 def serve_under(reach: Reach) -> None:
-    """Set how this process is reached; call it before the first page runs."""
+    """Set how this process is reached. Call it before the first page runs."""
     _served[:] = [reach]
 
 
@@ -87,7 +86,7 @@ def served_reach() -> Reach:
 
 
 def reach_notice() -> None:
-    """Say on every page that the server is open to the network without sign-in, where it is."""
+    """Show a notice on every page if the server is open to the network without sign-in."""
     if _served[0].is_exposed:
         with st.container(key="exposed-notice"):
             st.error(EXPOSED, icon=":material/lock_open:")

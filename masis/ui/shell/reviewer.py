@@ -1,8 +1,9 @@
-"""The reviewer's name: asked for once, shown in the frame, recorded with every decision.
+"""The reviewer's name, which is asked for once, shown in the frame and recorded with every
+decision.
 
-The browser it was typed in stores it (local storage), so that it is not asked for again after a
-reload or a restart of the server, and never follows anyone to another browser. It is a signature,
-not a proof: there are no accounts.
+The browser stores the name in its local storage, so that a reload or a restart of the server
+doesn't ask again and the name never reaches another browser. It is a signature, not a proof of
+identity, because there are no accounts.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.markdown import escape_markdown
 
 _KEY = "reviewer-name"
-TAKEN = "taken-case"
-"""The case that this session has taken for decision, in the session state."""
+TAKEN_CASE_KEY = "taken-case"
+"""Session state key of the case that this session has reserved for a decision."""
 _OPEN_FORMS = "open-forms"
 _MEMORY = register_component("reviewer", "way_back")
 
 _STYLE = """<style>
-.st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991; width: auto; }
+.st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991;
+  width: auto; }
 .st-key-reviewer-badge button { border: 0; background: transparent; min-height: 2rem; }
 @st-wrapper:has(> .st-key-reviewer-badge),
 @st-wrapper:has(> .st-key-reviewer-memory) { position: absolute; }
@@ -38,18 +40,17 @@ _STYLE = """<style>
 
 
 def reviewer() -> str | None:
-    """Return the name of the person in this session, None until it is known."""
+    """Return the name of the person in this session, or None until it is known."""
     if served_reach().sign_in is not None:
         return actor().name or None
     return st.session_state.get(_KEY)
 
 
 def actor() -> Actor:
-    """Return who the pages of this session act for: who has signed in, else the reviewer, once
-    their name is known.
+    """Return the person that the pages of this session act for.
 
-    The one place where pages learn who is at work. With sign-in it is asked on every use: a session
-    that is over, or a person who was removed, is nobody.
+    This is the only place where pages learn who the user is. With sign-in it is checked on every
+    use: if the session has ended or the person was removed, the result is ``ANONYMOUS``.
     """
     if (sign_in := served_reach().sign_in) is not None:
         return sign_in.actor(st.user.to_dict()) or ANONYMOUS
@@ -58,8 +59,8 @@ def actor() -> Actor:
 
 
 def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:
-    """Return a callback that does this for whoever is at work when it is called, not when the page
-    was drawn.
+    """Return a callback that runs ``do`` for the user at the time of the call, not at the time of
+    drawing.
     """
 
     def act() -> None:
@@ -69,22 +70,25 @@ def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:
 
 
 def signed_in_or_stop() -> None:
-    """End the page where sign-in is needed and the session is over."""
+    """Stop the page if sign-in is required and the session has ended."""
     if served_reach().sign_in is None or actor().may("read"):
         return
-    st.title("Your session is over")
-    st.markdown("Sign in again; what you had entered is still there.")
+    st.title("Your session has ended")
+    st.markdown("Sign in again. What you entered is still there.")
     st.link_button("Sign in", "/auth/logout", type="primary")
     st.stop()
 
 
 def name_reviewer(workbench: Workbench, typed: object) -> str | None:
-    """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if
-    it is no name.
+    """Set the name of this session and transfer earlier drafts to it.
 
-    Where the session had another name, the case that is open and what is typed go with it. The name
-    that the acceptance policy signs with is refused. Who has signed in has that name, whatever is
-    typed.
+    If the session had another name, its open case and its drafts move to the new name. The name
+    that the acceptance policy signs with is refused. With sign-in the name is fixed and ``typed``
+    is ignored.
+
+    Returns:
+        The name as set, or None if ``typed`` isn't a valid name.
+
     """
     if served_reach().sign_in is not None:
         return reviewer()
@@ -105,20 +109,23 @@ def note_open_form(subject: str) -> None:
 
 
 def _rename_session(workbench: Workbench, earlier: Actor, name: str) -> None:
-    """Let what this session has open follow its new name: else the person would be refused by
-    themselves.
+    """Transfer what this session has open to its new name.
+
+    Otherwise the lease of the old name would block the same person.
     """
-    taken = st.session_state.get(TAKEN)
-    cases = {each for each in (taken, address.value("case")) if isinstance(each, str) and each}
+    taken = st.session_state.get(TAKEN_CASE_KEY)
+    cases = {
+        case_id
+        for case_id in (taken, address.value("case"))
+        if isinstance(case_id, str) and case_id
+    }
     about_cases = (subject for case_id in cases for subject in subjects_of_case(case_id))
     subjects = [*about_cases, *st.session_state.get(_OPEN_FORMS, ())]
     workbench.team.rename(earlier, name, cases=[taken] if taken else [], subjects=subjects)
 
 
 def suggested_name() -> str:
-    """Return the name of the account that serves this machine alone, to be confirmed; "" where
-    others can reach it.
-    """
+    """Return this machine's account name as a suggestion, or "" if others can reach the server."""
     if served_reach().is_open or served_reach().sign_in is not None:
         return ""
     account = account_name()
@@ -126,39 +133,39 @@ def suggested_name() -> str:
 
 
 def reviewer_badge(workbench: Workbench) -> None:
-    """Show the reviewer's name at the right of the frame, with a way to change it; once a page,
-    before the page.
+    """Show the reviewer's name at the right of the frame, with a way to change it.
+
+    Call it once per page, before the page.
     """
-    who, signed_in = actor(), served_reach().sign_in is not None
-    # all of it out of the flow: the page begins where it would without
+    user, signed_in = actor(), served_reach().sign_in is not None
+    # Positioned outside the page flow, so that the page starts at the same height without it.
     with st.container(key="reviewer-badge"):
         st.html(with_selectors(_STYLE))
         if not signed_in:
             _sync_stored_name(workbench)
         popover = st.popover(
-            escape_markdown(who.name) or "Your name", icon=":material/person:", type="tertiary"
+            escape_markdown(user.name) or "Your name", icon=":material/person:", type="tertiary"
         )
     with popover:
         if signed_in:
-            st.markdown(f"Signed in as **{escape_markdown(who.name)}**, {', '.join(who.roles)}.")
+            st.markdown(f"Signed in as **{escape_markdown(user.name)}**, {', '.join(user.roles)}.")
             st.markdown("Decisions are recorded under this name.")
             st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
             return
         st.markdown(
-            "**Who decides?** The name is recorded with every decision and remembered by this"
-            " browser."
+            "**Who decides?** Your name is recorded with every decision and stored in this browser."
         )
 
         def rename() -> None:
             if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
-                st.toast(f"Stored: decisions are recorded as {escape_markdown(name)}.")
+                st.toast(f"Saved. Your decisions are recorded as {escape_markdown(name)}.")
 
-        show_value("reviewer-field", who.name)
+        show_value("reviewer-field", user.name)
         st.text_input("Your name", key="reviewer-field", max_chars=LONGEST_NAME, on_change=rename)
 
 
 def _sync_stored_name(workbench: Workbench) -> None:
-    """Let the browser store the name, or take the one it has stored."""
+    """Let the browser store the name, or adopt the name it has stored."""
     with st.container(key="reviewer-memory"):
         stored = _MEMORY(
             data={"name": reviewer() or ""},

@@ -1,9 +1,7 @@
-"""Start the workbench: a local server for ``app.py``, on this machine only unless another address
-is named.
+"""Start the workbench: a local server for ``app.py``, reachable from this machine only by default.
 
-Streamlit's settings come from the ``.streamlit/config.toml`` beside ``app.py``, wherever the
-command is run; headers that keep a page from reaching anything but its own server are added to
-every response.
+Streamlit's settings come from ``.streamlit/config.toml`` beside ``app.py``, whatever the working
+directory is. Every response gets headers that restrict a page to its own server.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from masis.services.maintenance import ended_sessions
 from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database
-from masis.ui.shell.frame import say_refusal
+from masis.ui.shell.frame import show_refusal
 from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
@@ -46,21 +44,21 @@ from masis.ui.shell.streamlit_internals import (
 )
 from masis.ui.shell.worker import show_log
 
-# Health over HTTP, for whoever watches the server: is it there, and is all in order?
+# Health over HTTP, for monitoring:
 #
-# GET /healthz        200 as long as the process answers; nothing is looked at
-# GET /health.json    200 {"ok": true} or 503 {"ok": false}: no path, no text but for who has signed in
+# GET /healthz      200 as long as the process answers; it runs no checks
+# GET /health.json  200 {"ok": true} or 503 {"ok": false}; paths and texts only for signed-in people
 
 _FRESH = {"cache-control": "no-store"}
 
 
 def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
-    """The routes, to be served beside the pages; who has signed in gets the whole report."""
+    """Return the health routes to serve beside the pages; signed-in people get the full report."""
 
     async def alive(request: Request) -> PlainTextResponse:
         return PlainTextResponse("ok", headers=_FRESH)
 
-    # not async: Starlette then gives it a thread of its own
+    # Not async: Starlette runs a plain function in a thread, where checks don't block others.
     def report(request: Request) -> JSONResponse:
         checked = reports.current()
         actor: Actor | None = request.scope.get(ACTOR)
@@ -76,18 +74,18 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
     return [Route("/healthz", alive), Route("/health.json", report)]
 
 
-HEAVY = ("altair", "scipy.special")
-"""What the pages of figures need and others don't: some 0.8 s of imports."""
+SLOW_MODULES = ("altair", "scipy.special")
+"""Modules that only the pages with charts need. Importing them takes about 0.8 s."""
 SECONDS_UNTIL_IMPORTS = 2.0
-"""The first page is drawn by then."""
+"""The first page is drawn after this time."""
 
 LARGEST_UPLOAD = "STREAMLIT_SERVER_MAX_UPLOAD_SIZE"
 FIRST_PORT = 8501
 PORTS_TRIED = 100
 
 # Streamlit's own scripts need 'unsafe-inline' and 'unsafe-eval' (charts are compiled in the page).
-# What matters is that nothing a model wrote can load from or send to another host: no remote image,
-# frame, form target or connection.
+# The policy ensures that nothing a model wrote can load from or send to another host: it allows no
+# remote image, frame, form target or connection.
 SECURITY_HEADERS = {
     "content-security-policy": "; ".join(
         (
@@ -113,7 +111,7 @@ SECURITY_HEADERS = {
 
 
 class PortTaken(MasisError):
-    """The port asked for serves something else already."""
+    """The requested port is already in use."""
 
 
 class SecurityHeaders:
@@ -123,7 +121,7 @@ class SecurityHeaders:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, its response dressed with the headers."""
+        """Serve one request and add the headers to its response."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -140,10 +138,17 @@ class SecurityHeaders:
 def launch(
     db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False
 ) -> int:
-    """Serve the workbench on the database ``db`` until interrupted; returns the exit status.
+    """Serve the workbench on the database ``db`` until interrupted, and return the exit status.
 
-    Without ``port`` the first free one from 8501 on is taken. Raises PortTaken where ``port`` is
-    not free.
+    Args:
+        db: The database to serve.
+        port: The port, by default the first free one from 8501.
+        reach: The address and host names to serve, and the sign-in.
+        open_browser: Whether to open the workbench in the browser.
+
+    Raises:
+        PortTaken: If ``port`` isn't free.
+
     """
     import streamlit
     from starlette.middleware import Middleware
@@ -151,7 +156,7 @@ def launch(
     from masis.services import app_root
 
     root = app_root()
-    port = chosen_port(reach.address, port)
+    port = choose_port(reach.address, port)
     is_no_pages_folder_app()
     let_callbacks_finish()
     break_long_marks()
@@ -171,27 +176,26 @@ def launch(
         print(EXPOSED, file=sys.stderr, flush=True)
     if open_browser:
         threading.Thread(target=_open_when_up, args=(url,), daemon=True).start()
-    # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its
-    # settings.
+    # Streamlit takes sys.argv[0] as its script, and looks for its settings in the script's folder.
     sys.argv = [str(root / "app.py")]
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
-    routes, kept = health_routes(), {}
+    routes, secrets = health_routes(), {}
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)
         sign_in.load_ended_sessions(
             ended_sessions.read_sessions(db), functools.partial(ended_sessions.add, db)
         )
-        kept = sign_in.streamlit_secrets()
+        secrets = sign_in.streamlit_secrets()
     app = streamlit.App(
         root / "app.py",
         middleware=guards,
         routes=routes,
-        secrets=kept or None,
-        on_script_error=say_refusal,
+        secrets=secrets or None,
+        on_script_error=show_refusal,
     )
     REPORTS.watch()
-    later = threading.Timer(SECONDS_UNTIL_IMPORTS, import_heavy)
+    later = threading.Timer(SECONDS_UNTIL_IMPORTS, import_slow_modules)
     later.daemon = True
     later.start()
     try:
@@ -208,18 +212,23 @@ def launch(
     return 0
 
 
-def import_heavy() -> None:
-    """Import what the pages of figures need, before somebody opens one of them."""
-    for name in HEAVY:
+def import_slow_modules() -> None:
+    """Import the slow modules in the background, before someone opens a page that needs them."""
+    for name in SLOW_MODULES:
         importlib.import_module(name)
 
 
-def chosen_port(address: str, port: int | None) -> int:
-    """``port`` if it is free, else PortTaken; without one the first free port from 8501 on."""
+def choose_port(address: str, port: int | None) -> int:
+    """Return ``port`` if it is free, or the first free port from 8501 if it is None.
+
+    Raises:
+        PortTaken: If the port, or every port of the range, is in use.
+
+    """
     if port is not None:
         if not _is_port_free(address, port):
             raise PortTaken(
-                f"port {port} on {address} is taken. Name another with --port, or leave it out."
+                f"port {port} on {address} is in use. Choose another with --port, or omit it."
             )
         return port
     for candidate in range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
@@ -227,22 +236,21 @@ def chosen_port(address: str, port: int | None) -> int:
             return candidate
     last = FIRST_PORT + PORTS_TRIED - 1
     raise PortTaken(
-        f"no port from {FIRST_PORT} to {last} on {address} is free. Name one with --port."
+        f"no port from {FIRST_PORT} to {last} on {address} is free. Choose one with --port."
     )
 
 
 def streamlit_settings(root: Path) -> dict[str, Any]:
-    """What ``.streamlit/config.toml`` under ``root`` sets, keyed ``section.option`` as Streamlit
-    names it.
+    """Return the options of ``.streamlit/config.toml`` under ``root``, keyed ``section.option``.
 
-    How large an upload may be (32 MB) is for who runs the server to say, in Streamlit's own
+    The operator can change the maximum upload size (32 MB) with Streamlit's own environment
     variable.
     """
     parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    found = dict(_flatten_table(parsed))
+    options = dict(_flatten_table(parsed))
     if variable(LARGEST_UPLOAD):
-        del found["server.maxUploadSize"]
-    return found
+        del options["server.maxUploadSize"]
+    return options
 
 
 def _flatten_table(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -263,7 +271,7 @@ def _is_port_free(address: str, port: int) -> bool:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 return False
             raise MasisError(
-                f"{address} can't be served on ({error.strerror}). Use --address 127.0.0.1."
+                f"can't listen on {address} ({error.strerror}). Use --address 127.0.0.1."
             ) from error
     return True
 
@@ -280,6 +288,6 @@ def _open_when_up(url: str, patience_s: float = 20.0) -> None:
         return
     with contextlib.suppress(webbrowser.Error):
         browser = webbrowser.get()
-        # A plain GenericBrowser is one of the text kind, which would take over the terminal.
+        # A plain GenericBrowser is a text browser, which would take over the terminal.
         if type(browser) is not webbrowser.GenericBrowser:
             browser.open(url)

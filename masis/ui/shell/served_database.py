@@ -1,6 +1,4 @@
-"""Which database the pages show, and the one workbench on it that all sessions of this process
-share.
-"""
+"""The database that the pages show, and the workbench that all sessions of this process share."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ _found: set[Path] = set()
 
 
 def serve_database(path: Path) -> None:
-    """Set which database this process serves; call it before the first page runs."""
+    """Set the database that this process serves. Call it before the first page runs."""
     _served[:] = [path]
-    was_moved(path)
+    has_disappeared(path)
 
 
-def was_moved(path: Path) -> bool:
-    """Return whether a database that this process has seen before is not where it was."""
+def has_disappeared(path: Path) -> bool:
+    """Return whether a database that this process has seen is no longer at its path."""
     if path.exists():
         _found.add(path)
         return False
@@ -33,16 +31,15 @@ def was_moved(path: Path) -> bool:
 
 
 def served_database() -> Path:
-    """Return the database named at the start, else that of the settings (``MASIS_DB``, the user's
-    data folder).
+    """Return the served database, or the one in the settings if none was set.
+
+    The settings name it by ``MASIS_DB`` or the user's data folder.
     """
     return _served[0] if _served else database_path()
 
 
 def command(words: str) -> str:
-    """Return a command as typed in a shell, with ``--db`` where it would otherwise use another
-    database.
-    """
+    """Return a shell command, with ``--db`` if it would otherwise use a different database."""
     served = served_database().resolve()
     return (
         words if served == database_path().resolve() else f"{words} --db {shlex.quote(str(served))}"
@@ -50,7 +47,7 @@ def command(words: str) -> str:
 
 
 def command_markdown(words: str) -> str:
-    """Return the same as code in Markdown, whatever characters the name of the database has."""
+    """Return the same command as Markdown code, whatever characters the database path contains."""
     text = command(words)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"
@@ -63,5 +60,5 @@ def _open_served(path: str) -> Workbench:
 
 
 def served_workbench() -> Workbench:
-    """Return the workbench on the served database, opened (and migrated) on first use."""
+    """Return the workbench on the served database, which is opened and migrated on first use."""
     return _open_served(str(served_database()))

@@ -1,9 +1,8 @@
-"""Signing in: the page for it, and the gate that lets nobody else through to pages, websocket,
-uploads and media.
+"""Sign-in: its page, and the gate that protects pages, websocket, uploads and media.
 
-Both ways end in the session cookie of ``st.login``: with a provider Streamlit (Authlib) sets it
-after the code flow, with a secret this page does. What a person may do is decided by the services,
-on every call, from the claims in it.
+Both ways of signing in end with the session cookie of ``st.login``. With a provider, Streamlit
+(Authlib) sets it after the code flow; with a secret, this page sets it. The services decide on
+every call what a person may do, based on the claims in the cookie.
 """
 
 from __future__ import annotations
@@ -37,35 +36,42 @@ log = logging.getLogger(__name__)
 
 PAGE = "/sign-in"
 SIGN_OUT = "/auth/logout"
-"""Where ``st.logout()`` sends the browser."""
+"""The address to which ``st.logout()`` sends the browser."""
 
 OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", HEALTH_PATH})
 OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
 ACTOR = "masis.actor"
-"""Where the scope of a request says who has signed in."""
+"""The key of a request's scope that holds the signed-in person."""
 
 MOST_UPLOADED = 256 * 2**20
-"""Bytes that the files of one session may hold together."""
+"""Bytes that the files of one session may have together."""
 
 _SESSIONS = 10_000
 
 WRONG_SECRET_S, MOST_WRONG = 1.0, 20
-"""Who gives a wrong secret waits so long for the answer, and so many may wait at once: more are
-refused. Whoever gives the right one is let in at once, so that nobody can lock others out."""
+"""A wrong secret is answered after this delay, and at most ``MOST_WRONG`` such requests may wait.
+
+Further wrong attempts are refused. A right secret is never delayed, so that nobody can lock others
+out.
+"""
 
 LONGEST_FORM = 8192
-"""Bytes of a name, a secret and an address."""
+"""Most bytes of a posted form with name, secret and address."""
 
 
 class SignInGate:
-    """ASGI middleware: who has not signed in gets the page for it, and nothing else."""
+    """ASGI middleware that only lets signed-in people through and shows everyone else the sign-in
+    page.
+    """
 
     def __init__(self, app: ASGIApp, sign_in: SignIn) -> None:
         self._app, self._sign_in = app, sign_in
         self._uploaded: dict[str, dict[str, int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with who has signed in, or send the browser to the page for it."""
+        """Pass the request on with the signed-in person, or redirect the browser to the sign-in
+        page.
+        """
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -85,7 +91,7 @@ class SignInGate:
             actor is None
             and scope["type"] == "http"
             and scope["method"] == "GET"
-            and _wants_page(scope)
+            and _accepts_html(scope)
         ):
             query = scope.get("query_string", b"").decode("latin-1")
             target = (
@@ -94,8 +100,8 @@ class SignInGate:
             await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
         elif actor is None:
             await refuse(scope, receive, send, 401, "Sign in first.")
-        elif not actor.may("read") and _wants_page(scope) and scope["type"] == "http":
-            await _page(_no_role(actor), status=403)(scope, receive, send)
+        elif not actor.may("read") and _accepts_html(scope) and scope["type"] == "http":
+            await _page(_no_role_html(actor), status=403)(scope, receive, send)
         elif not actor.may("read"):
             await refuse(scope, receive, send, 403, "You have no role here.")
         elif path.startswith(UPLOADS) and not actor.may("audit"):
@@ -104,7 +110,7 @@ class SignInGate:
                 receive,
                 send,
                 403,
-                "Files are taken from who may add cases: that takes the role reviewer.",
+                "You need the reviewer role to upload files.",
             )
         elif path.startswith(UPLOADS) and not self._has_room(scope):
             await refuse(
@@ -112,14 +118,15 @@ class SignInGate:
                 receive,
                 send,
                 413,
-                f"A session may hold {MOST_UPLOADED // 2**20} MiB of files; remove some.",
+                f"A session can have {MOST_UPLOADED // 2**20} MiB of files. Remove some of them.",
             )
         else:
             await self._app(scope, receive, send)
 
     def _has_room(self, scope: Scope) -> bool:
-        """Count what a session has uploaded; one that is over is forgotten when many others have
-        come since.
+        """Count the uploads of a session and return whether the next one fits.
+
+        The oldest sessions are forgotten once there are more than ``_SESSIONS``.
         """
         session, _, file = scope["path"].removeprefix(UPLOADS).strip("/").partition("/")
         files = self._uploaded.setdefault(session, {})
@@ -138,7 +145,7 @@ class SignInGate:
 
 
 def sign_in_routes(sign_in: SignIn) -> list[Route]:
-    """Return the routes of the page to sign in on."""
+    """Return the routes of the sign-in page."""
     waiting = asyncio.Semaphore(MOST_WRONG)
 
     async def show(request: Request) -> Response:
@@ -157,12 +164,14 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
         if not await run_in_threadpool(
             sign_in.is_secret_of, name, fields.get("secret", "").strip()
         ):
-            who = repr(name) if sign_in.has_person(name) else "a name that is not in the file"
+            shown_name = (
+                repr(name) if sign_in.has_person(name) else "a name that is not in the file"
+            )
             host = request.client.host if request.client else "an unknown address"
-            log.warning("%s: sign-in of %s from %s failed", utc_now(), who, host)
+            log.warning("%s: sign-in of %s from %s failed", utc_now(), shown_name, host)
             if waiting.locked():
                 return _page(
-                    _sign_in_form(sign_in, target, "Too many wrong secrets at once. Try again."),
+                    _sign_in_form(sign_in, target, "Too many wrong secrets. Try again later."),
                     status=429,
                 )
             async with waiting:
@@ -194,21 +203,24 @@ _FRESH = {"cache-control": "no-store"}
 
 
 def _cookies(scope: Scope) -> dict[str, str]:
-    found: SimpleCookie = SimpleCookie()
+    cookies: SimpleCookie = SimpleCookie()
     for line in Headers(scope=scope).getlist("cookie"):
         try:
-            found.load(line)
+            cookies.load(line)
         except CookieError:
             return {}
-    return {name: morsel.value for name, morsel in found.items()}
+    return {name: morsel.value for name, morsel in cookies.items()}
 
 
-def _wants_page(scope: Scope) -> bool:
+def _accepts_html(scope: Scope) -> bool:
     return any("text/html" in value for value in Headers(scope=scope).getlist("accept"))
 
 
 def _local_path(address: str) -> str:
-    """Return an address if it is a path of this server, else its start."""
+    """Return an address if it is a path on this server, or else "/".
+
+    This prevents open redirects: a browser takes ``//evil.example`` for another host.
+    """
     safe = (
         address.startswith("/")
         and not address.startswith("//")
@@ -219,7 +231,7 @@ def _local_path(address: str) -> str:
 
 
 async def _form_fields(request: Request) -> dict[str, str] | None:
-    """Return the fields of a posted form; None where there is more than a form can hold."""
+    """Return the fields of a posted form, or None if it is too long."""
     body = b""
     try:
         async for chunk in request.stream():
@@ -239,29 +251,30 @@ def _page(content: str, status: int = 200) -> HTMLResponse:
 
 
 def _sign_in_form(sign_in: SignIn, target: str, problem: str) -> str:
-    said = f'<p role="alert" class="problem">{html.escape(problem)}</p>' if problem else ""
+    alert = f'<p role="alert" class="problem">{html.escape(problem)}</p>' if problem else ""
     if (oidc := sign_in.oidc) is not None:
         button = f"Sign in with {html.escape(oidc.label)}"
         return (
-            f'<h1>MASIS Workbench</h1>{said}<p><a class="button"'
+            f'<h1>MASIS Workbench</h1>{alert}<p><a class="button"'
             f' href="{html.escape(login_address())}">{button}</a></p>'
         )
-    return f"""<h1>MASIS Workbench</h1>{said}
+    return f"""<h1>MASIS Workbench</h1>{alert}
 <form method="post" action="{PAGE}">
 <input type="hidden" name="next" value="{html.escape(_local_path(target))}">
 <label for="name">Your name</label>
 <input id="name" name="name" required autofocus autocomplete="username" maxlength="80">
 <label for="secret">Your secret</label>
-<input id="secret" name="secret" type="password" required autocomplete="current-password" maxlength="200">
+<input id="secret" name="secret" type="password" required autocomplete="current-password"
+  maxlength="200">
 <button class="button">Sign in</button>
 </form>"""
 
 
-def _no_role(actor: Actor) -> str:
+def _no_role_html(actor: Actor) -> str:
     return (
-        f"<h1>No role</h1><p>You are signed in as {html.escape(actor.name)}, and have no role here."
-        " Ask whoever runs "
-        f'this workbench.</p><p><a class="button" href="{SIGN_OUT}">Sign out</a></p>'
+        f"<h1>No role</h1><p>You're signed in as {html.escape(actor.name)} but have no role here."
+        " Ask the operator of this workbench for one.</p>"
+        f'<p><a class="button" href="{SIGN_OUT}">Sign out</a></p>'
     )
 
 
@@ -270,15 +283,18 @@ _HTML = """<!doctype html>
 <title>Sign in · MASIS Workbench</title>
 <style>
 :root { color-scheme: light dark }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 16px/1.5 system-ui, sans-serif;
-  background: light-dark(#fbfaf7, #14181c); color: light-dark(#1d2329, #e6e4de) }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center;
+  font: 16px/1.5 system-ui, sans-serif; background: light-dark(#fbfaf7, #14181c);
+  color: light-dark(#1d2329, #e6e4de) }
 main { width: min(22rem, 90vw) }
 h1 { font-size: 1.5rem }
 label { display: block; margin: 1rem 0 .25rem }
 input { box-sizing: border-box; width: 100%; padding: .5rem; font: inherit; border-radius: 6px;
-  border: 1px solid light-dark(#6f757b, #8b949c); background: light-dark(#fff, #1e242a); color: inherit }
-.button { display: inline-block; margin-top: 1.25rem; padding: .5rem 1rem; border: 0; border-radius: 6px; font: inherit;
-  cursor: pointer; text-decoration: none; background: light-dark(#0b5c6b, #5cc2d4); color: light-dark(#fff, #101417) }
+  border: 1px solid light-dark(#6f757b, #8b949c); background: light-dark(#fff, #1e242a);
+  color: inherit }
+.button { display: inline-block; margin-top: 1.25rem; padding: .5rem 1rem; border: 0;
+  border-radius: 6px; font: inherit; cursor: pointer; text-decoration: none;
+  background: light-dark(#0b5c6b, #5cc2d4); color: light-dark(#fff, #101417) }
 .problem { color: light-dark(#b3261e, #ff8a80) }
 :focus-visible { outline: 3px solid light-dark(#1f5fa8, #8cbcf5); outline-offset: 2px }
 </style></head><body><main>@content</main></body></html>"""

@@ -1,6 +1,4 @@
-"""A form of one session, stored as it is filled in, so that it survives the page, the browser and
-the server.
-"""
+"""A form that is stored while it is filled in, so that it survives reloads and restarts."""
 
 from __future__ import annotations
 
@@ -23,19 +21,14 @@ from masis.ui.shell.served_database import served_workbench
 
 
 class StoredForm(BaseModel):
-    """What a person has filled in: a form declares its fields, and ``save`` stores those that have
-    changed.
+    """A form whose fields are declared as attributes. ``save`` stores the fields that have changed.
 
-    Attributes:
-        SUBJECT: What its draft is stored under, with the name of its owner.
-        version: Changes when the fields are to show other text than was typed. It is stored with
-            the draft, so that a restarted server does not mistake its own text for newer than what
-            is typed in the browser.
-        owner: Whose draft it is.
-        uploads: Rises when an uploader is to be empty again.
-        saved_at: When the draft that was found was saved; None once it has been changed.
-        refused: Why the last start or upload was refused.
-
+    Attributes: SUBJECT: The draft is stored under this subject and its owner's name. version:
+    Changes when the fields should show other text than was typed. It is stored with the draft, so
+    that a restarted server doesn't treat its own text as newer than the browser's. owner: The owner
+    of the draft. uploads: Increases when an uploader should be empty again. saved_at: When the
+    restored draft was saved; None once it has been changed. refused: Why the last start or upload
+    was refused.
     """
 
     SUBJECT: ClassVar[str]
@@ -47,9 +40,7 @@ class StoredForm(BaseModel):
 
     @classmethod
     def current(cls) -> Self:
-        """Return the session's form; after a reload, and when a person's name becomes known, as it
-        was stored.
-        """
+        """Return the session's form, restored from its draft after a reload or a change of name."""
         note_open_form(cls.SUBJECT)
         owner, held = actor(), st.session_state.get(cls.SUBJECT)
         if isinstance(held, cls) and held.owner == owner:
@@ -62,10 +53,10 @@ class StoredForm(BaseModel):
         return form
 
     def save(self, *, replaced: bool = False, **values: Any) -> None:
-        """Store values, then take them into the form; ``replaced`` shows them in place of what was
-        typed.
+        """Store values and put them into the form.
 
-        Of who may only read nothing is stored: the form holds it until the session ends.
+        ``replaced`` makes the fields show the values instead of what was typed. For users who may
+        only read, nothing is stored; the form keeps the values until the session ends.
         """
         if replaced:
             values["version"] = uuid4().hex
@@ -77,8 +68,8 @@ class StoredForm(BaseModel):
             setattr(self, name, value)
 
     def text_field(self, name: str, label: str, *, most: int, rows: int, **shown: Any) -> None:
-        """Draw the text area of a field, which stores what is typed into it; ``shown`` as
-        ``typing_area`` takes it.
+        """Draw the text area of a field, which stores what is typed; ``shown`` is passed to
+        ``typing_area``.
         """
 
         def take(text: str) -> None:
@@ -98,17 +89,17 @@ class StoredForm(BaseModel):
         )
 
     def widget_key(self, name: str) -> str:
-        """Return the key of a widget, another one for each version of the form.
+        """Return the key of a widget, which changes with each version of the form.
 
-        A widget starts with its default under each key. Assigning to the session state instead
-        reaches the browser with one run only; where that is cut short the widget goes on with its
-        old value, which then counts as chosen.
+        A widget starts with its default under a new key. Assigning to the session state instead
+        would reach the browser with one run only. If that run is interrupted, the widget keeps its
+        old value, which then counts as chosen by the user.
         """
         return f"{self.SUBJECT}-{name}-{self.version}-{self.owner}"
 
 
 def show_file(title: str, name: str, remove: Callable[[], None]) -> None:
-    """Draw the name of an uploaded file in place of its field, with the button that removes it."""
+    """Draw the name of an uploaded file in place of its field, with a button to remove it."""
     st.markdown(f"**{title}**")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(name)
@@ -116,26 +107,25 @@ def show_file(title: str, name: str, remove: Callable[[], None]) -> None:
 
 
 class SettingsForm(StoredForm):
-    """A form whose start takes settings of its own: ``settings`` are those that were
-    changed in it.
+    """A form that starts something with its own settings; ``settings`` are those changed in the
+    form.
     """
 
     settings: dict[str, Any] = {}
 
     def applied_to(self, base: Settings) -> Settings:
-        """Return the settings with what was changed; a stored change that makes no sense is left
-        out.
-        """
+        """Return the settings with the form's changes; invalid stored changes are ignored."""
         raise NotImplementedError
 
     @property
     def effective(self) -> Settings:
-        """The workbench's settings with what was changed in the form."""
+        """The workbench's settings with the form's changes."""
         return self.applied_to(served_workbench().settings)
 
     def change(self, name: str, value: Any) -> None:
-        """Store a setting, unless it is what applies: a page that comes back posts its defaults as
-        if chosen.
+        """Store a setting unless it already applies.
+
+        A restored page sends its default values as if the user had chosen them.
         """
         if value != getattr(self.effective, name):
             self.save(settings={**self.settings, name: value})
@@ -155,20 +145,20 @@ class SettingsForm(StoredForm):
         )
 
     def settings_panel(self) -> Any:
-        """Draw how many settings are changed, and return the expander that they stand in."""
+        """Draw the number of changed settings and return the expander for them."""
         differ = self.count_changed(served_workbench().settings)
         st.caption(
             f"{count_noun(differ, 'setting')} changed"
             if differ
             else "The workbench's own settings apply."
         )
-        # another label would be another expander, closed again
+        # A label with the count would make it a new expander each time, which starts closed.
         return st.expander("Settings", icon=":material/tune:")
 
     def draw_setting(
         self, name: str, draw: Callable[..., object], *arguments: Any, **shown: Any
     ) -> None:
-        """Draw a setting with what it does: ``draw(*arguments)`` is the widget, whose choice is
+        """Draw a setting with its description; ``draw(*arguments)`` is the widget whose choice is
         stored.
         """
         key = self.widget_key(f"setting-{name}")

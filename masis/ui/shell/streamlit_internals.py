@@ -1,8 +1,8 @@
-"""All that the workbench uses of Streamlit beyond its documented API, in one place.
+"""Everything that the workbench uses of Streamlit beyond its documented API.
 
-None of it is promised to stay, so pyproject.toml allows no minor version of Streamlit later than
-``TESTED``, and tests/browser/test_demo.py names what a new version no longer has. To move to one:
-raise ``TESTED`` and the bound in pyproject.toml, run that test, and change what it names here.
+These internals may change, so pyproject.toml allows no minor version later than ``TESTED``, and
+tests/browser/test_demo.py lists what a new version no longer has. To upgrade, raise ``TESTED`` and
+the bound in pyproject.toml, run that test, and fix what it lists here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from masis.views.markdown import drawable
 
 TESTED = "1.67"
-"""The last minor version of Streamlit that everything here was tested with."""
+"""The latest minor version of Streamlit with which this module was tested."""
 
 ELEMENTS: dict[str, str] = {
     "app": "stApp",
@@ -37,9 +37,7 @@ ELEMENTS: dict[str, str] = {
     "toasts": "stToastContainer",
     "wrapper": "stLayoutWrapper",
 }
-"""The elements that styles and scripts refer to: our name, and the ``data-testid`` that Streamlit
-gives them.
-"""
+"""Elements used in styles and scripts, by our name, with Streamlit's ``data-testid``."""
 
 PAGE_STATE = {
     "connection": "testConnectionState",
@@ -47,18 +45,15 @@ PAGE_STATE = {
     "script": "testScriptState",
     "idle": "notRunning",
 }
-"""Names in the ``app`` element's data set, and the values they have when the page is connected and
-drawn.
+"""Names in the ``app`` element's data set, and their values once the page is connected and drawn.
 """
 
 
 HEALTH_PATH = "/_stcore/health"
-"""Where Streamlit's own server says that it is alive; it tells nothing else."""
+"""Address of the health check of Streamlit's own server, which reveals nothing else."""
 
 UPLOADS = "/_stcore/upload_file/"
-"""Where Streamlit takes files into memory, whatever page is open; it drops those of a session that
-is over.
-"""
+"""Address to which Streamlit uploads files. It keeps them in memory until the session ends."""
 
 
 def selector(name: str) -> str:
@@ -67,22 +62,22 @@ def selector(name: str) -> str:
 
 
 def with_selectors(styles: str) -> str:
-    """Replace ``@st-NAME`` in a style sheet by the selector of that element."""
+    """Replace ``@st-NAME`` in a style sheet with the selector of that element."""
     for name in sorted(ELEMENTS, key=len, reverse=True):
         styles = styles.replace(f"@st-{name}", selector(name))
     return styles
 
 
 def script() -> str:
-    """Return the JavaScript that gives the page's own elements the same names: ``STREAMLIT``."""
+    """Return JavaScript that defines ``STREAMLIT`` with the same names for the page's scripts."""
     names = {"elements": {name: selector(name) for name in ELEMENTS}, "state": PAGE_STATE}
     return f"const STREAMLIT = {json.dumps(names)}"
 
 
 def is_no_pages_folder_app() -> None:
-    """Tell Streamlit that the folder ``pages/`` is not its own kind of multipage application.
+    """Tell Streamlit that the folder ``pages/`` isn't its own kind of multipage app.
 
-    It takes it for one until app.py has run once, and a deep link would then show its page without
+    It assumes so until app.py has run once, and until then a deep link would show its page without
     the frame.
     """
     from streamlit.runtime.pages_manager import PagesManager
@@ -91,18 +86,19 @@ def is_no_pages_folder_app() -> None:
 
 
 _APPLYING = threading.local()
-"""``now`` where this thread, that of one session's script, is taking over what the browser sent."""
+"""``now`` is true while this thread, which runs one session's script, applies values from the
+browser.
+"""
 
 
 @cache
 def let_callbacks_finish() -> None:
-    """Let every callback run to its end, once what the browser sent has arrived. Called again, it
-    changes nothing.
+    """Let every callback run to its end after the values from the browser have arrived.
 
-    A run gives way to a newer request at each use of the session state. In a callback that loses
-    what was chosen or pressed: the value counts as taken over, so that the newer run calls nothing
-    for it. With this a newer request waits until the callbacks have returned; it still cuts short
-    the drawing that follows.
+    A run yields to a newer request at each use of the session state. In a callback, that loses the
+    user's choice or click: the value counts as applied, so the newer run doesn't call the callback
+    for it. With this patch, a newer request waits until the callbacks have returned; it still
+    interrupts the drawing that follows. Calling this function again has no effect.
     """
     from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
     from streamlit.runtime.state.safe_session_state import SafeSessionState
@@ -129,9 +125,7 @@ def let_callbacks_finish() -> None:
 
 @cache
 def break_long_marks() -> None:
-    """Let no text reach a browser that it can't draw in linear time. Called again, it changes
-    nothing.
-    """
+    """Make all texts sent to a browser drawable in linear time. Calling it again has no effect."""
     from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
     context: Any = ScriptRunContext
@@ -145,23 +139,21 @@ def break_long_marks() -> None:
 
 
 def _make_drawable(message: Any) -> None:
-    """Break the long runs of combining marks in every text of a message, in place."""
+    """Break long runs of combining marks in every text of a protobuf message, in place."""
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE and not field.is_repeated:
             _make_drawable(value)
         elif field.type == field.TYPE_MESSAGE and not field.message_type.GetOptions().map_entry:
-            for each in value:
-                _make_drawable(each)
+            for item in value:
+                _make_drawable(item)
         elif field.type == field.TYPE_STRING and field.is_repeated:
-            value[:] = [drawable(each) for each in value]
+            value[:] = [drawable(item) for item in value]
         elif field.type == field.TYPE_STRING and (broken := drawable(value)) is not value:
             setattr(message, field.name, broken)
 
 
 def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
-    """Return the claims in the session cookie that ``st.login`` sets; empty where there is none, or
-    it is not ours.
-    """
+    """Return the claims in the session cookie of ``st.login``; empty if missing or not ours."""
     from streamlit.auth_util import get_cookie_with_chunks
     from streamlit.web.server.server_util import get_cookie_secret
     from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
@@ -183,14 +175,14 @@ def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
 
 
 class SessionCookie(NamedTuple):
-    """A cookie by its name and its signed value."""
+    """The name and the signed value of a cookie."""
 
     name: str
     value: str
 
 
 def session_cookie(claims: Mapping[str, Any], origin: str) -> SessionCookie:
-    """Return the cookie by which ``st.user`` knows who has signed in; it counts for pages of this
+    """Return the cookie that signs a person in for ``st.user``; it is valid for pages of this
     origin.
     """
     from streamlit.web.server.server_util import get_cookie_secret
@@ -205,7 +197,7 @@ def session_cookie(claims: Mapping[str, Any], origin: str) -> SessionCookie:
 
 
 def login_address() -> str:
-    """Return the address that ``st.login()`` sends the browser to; it is good for two minutes."""
+    """Return the address to which ``st.login()`` sends the browser, valid for two minutes."""
     from streamlit.user_info import generate_login_redirect_url
 
     return generate_login_redirect_url("default")

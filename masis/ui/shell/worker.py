@@ -1,5 +1,5 @@
-"""The process that runs a server's jobs (``masis.services.jobs``), with its log and telemetry as
-the settings say.
+"""The process that runs a server's jobs (``masis.services.jobs``), with log and telemetry
+configured.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from masis.settings import Settings, load
 
 
 def main(database: str) -> None:
-    """Run jobs on this database until the server is gone."""
+    """Run jobs on this database until the server exits."""
     show_log()
     jobs.main(database, prepare=_start_worker_telemetry)
 
 
 def show_log() -> None:
-    """Write the package's log to the server's output, in the form that the settings name."""
+    """Write the package's log to the server's output, in the format of the settings."""
     lines = logging.StreamHandler()
-    with contextlib.suppress(MasisError):  # settings that can't be used are shown by the page
+    with contextlib.suppress(MasisError):  # the page shows errors in the settings
         if (form := load().settings.log_format) == "json":
             lines.setFormatter(formatter(form))
     logging.getLogger("masis").addHandler(lines)
 
 
 def _start_worker_telemetry(settings: Settings) -> None:
-    """Start telemetry if the settings ask for it; what is left is sent as the process ends."""
+    """Start telemetry if the settings enable it, and flush it when the process exits."""
     if settings.telemetry == "off":
         return
     from masis.integrations import telemetry

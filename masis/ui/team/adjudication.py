@@ -43,7 +43,7 @@ from masis.ui.shell.keys import (
     UNDO,
     Key,
     focus_on,
-    typed_over,
+    select_when_focused,
 )
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import served_workbench
@@ -51,7 +51,7 @@ from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
 from masis.views.headline import headline
-from masis.views.log_entries import whose_decision
+from masis.views.log_entries import adopted_decision_text
 from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import DECIDE, DECIDED, Word
 
@@ -660,7 +660,7 @@ def _draw_standing_verdict(
         ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
     )
     agreed = final.kind != "adjudication"
-    took = "" if agreed else whose_decision(final, decisions)
+    took = "" if agreed else adopted_decision_text(final, decisions)
     st.markdown(
         f"{_verdict_text(final)} by"
         f" {escape_markdown(' and '.join(whose))}{f' ({escape_markdown(took)})' if took else ''}{waits}."
@@ -706,7 +706,7 @@ def _draw_final_form(workbench: Workbench, view: CaseView, decisions: Sequence[D
         )
         about = next(each for each in alike if decided_about(each) == answer)
     optional = not workbench.reviews.explain_needed_reason(case_id, verdict)
-    typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
+    select_when_focused({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
         if verdict is None:
             st.caption(

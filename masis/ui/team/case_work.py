@@ -15,8 +15,8 @@ from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.drafts import comment_subject, rubric_subject
 from masis.services.team import LONGEST_COMMENT
-from masis.ui.shell.inputs import take_typed, typing_area
-from masis.ui.shell.permissions import button_state, carried_out
+from masis.ui.shell.inputs import store_typed, typing_area
+from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
@@ -142,7 +142,7 @@ def _comment_field(workbench: Workbench, case_id: str) -> None:
     failed = f"comment-failed-{subject}"
 
     def add() -> None:
-        take_typed()
+        store_typed()
         try:
             workbench.team.comment(actor(), case_id, _drafted_comment(workbench, case_id))
             workbench.drafts.clear(actor(), subject)
@@ -199,7 +199,7 @@ def _draw_add_choice(
             label, list(known), accept_new_options=True, placeholder="Choose or type a name"
         )
         sent = st.form_submit_button(button, **button_state("decide"))
-    if sent and carried_out(lambda: do(names)):
+    if sent and run_action(lambda: do(names)):
         st.session_state[added] = f"{label} {', '.join(names)}: done"
         st.rerun()
     if says := st.session_state.pop(added, None):
@@ -218,5 +218,5 @@ def _draw_remove_choice(
         key=f"case-{key}",
         format_func=lambda name: f"{escape_markdown(name)} ✕",
     )
-    if chosen is not None and carried_out(lambda: do((chosen,))):
+    if chosen is not None and run_action(lambda: do((chosen,))):
         st.rerun()

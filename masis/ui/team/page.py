@@ -39,13 +39,13 @@ from masis.ui.queue.case_list import severity_cell, who_decided
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.inputs import typing_area
-from masis.ui.shell.permissions import button_state, carried_out
+from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import duration, moment
-from masis.views.words import DECIDED, FOR_YOU
+from masis.views.words import DECIDED, WAITS_FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
 Choice = TypeVar("Choice", bound=str)
@@ -172,7 +172,7 @@ def _progress(workbench: Workbench) -> None:
                 type="primary",
                 on_click=address.set_param,
                 args=("case", mine.rows[0].id),
-                help=FOR_YOU.meaning,
+                help=WAITS_FOR_YOU.meaning,
             )
         label = f"Review {count_noun(count, 'case')} that you can decide now"
         pressed = count and st.button(label, icon=":material/rate_review:", key="team-review")
@@ -533,7 +533,7 @@ def _give_out(workbench: Workbench) -> None:
     sent = st.button(
         label, key="give-out", type="primary", **button_state("decide", disabled=not ready)
     )
-    if sent and carried_out(lambda: action.do(actor(), chosen, names)):
+    if sent and run_action(lambda: action.do(actor(), chosen, names)):
         words = (
             _plus(shares.given)
             if does == "assign"
@@ -547,7 +547,7 @@ def _give_out(workbench: Workbench) -> None:
     undo = given and st.button(
         "Undo", key="give-back", icon=":material/undo:", help="Takes just these back"
     )
-    if undo and carried_out(lambda: team.give(actor(), given, back=True)):
+    if undo and run_action(lambda: team.give(actor(), given, back=True)):
         st.session_state[_GIVEN] = (f"Undone: {_plus(given, '−')}", {})
         st.rerun()
     if not given:  # what can be undone stays
@@ -793,7 +793,7 @@ def _put_in_force(
     """
     done = f"team-set-{kind.__name__}"
     version = workbench.store.team.in_force(kind).version
-    if sent and carried_out(lambda: workbench.team.put_in_force(actor(), record())):
+    if sent and run_action(lambda: workbench.team.put_in_force(actor(), record())):
         st.session_state[done] = version, what
         st.rerun()
     before, what = st.session_state.pop(done, (None, ""))

@@ -13,7 +13,7 @@ from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.team import EmptyQueue
 from masis.ui.shell import address
-from masis.ui.shell.reviewer import TAKEN, actor, name_reviewer, reviewer, suggested_name
+from masis.ui.shell.reviewer import TAKEN_CASE_KEY, actor, name_reviewer, reviewer, suggested_name
 
 _CLAIMED_AT = "taken-at"
 _AGAIN = 30.0
@@ -54,21 +54,21 @@ def extend(workbench: Workbench, case_id: str) -> None:
     """Take the case, or keep it for longer; at most twice a minute. Raises CaseHeld."""
     now = time.monotonic()
     recent = now - st.session_state.get(_CLAIMED_AT, 0.0) < _AGAIN
-    if st.session_state.get(TAKEN) == case_id and recent:
+    if st.session_state.get(TAKEN_CASE_KEY) == case_id and recent:
         return
     workbench.team.claim(actor(), case_id)
-    st.session_state[TAKEN], st.session_state[_CLAIMED_AT] = case_id, now
+    st.session_state[TAKEN_CASE_KEY], st.session_state[_CLAIMED_AT] = case_id, now
 
 
 def keep_typing(workbench: Workbench, case_id: str) -> None:
     """Extend the lease of somebody who types; where they have none, nothing happens."""
-    if reviewer() is not None and st.session_state.get(TAKEN) == case_id:
+    if reviewer() is not None and st.session_state.get(TAKEN_CASE_KEY) == case_id:
         extend(workbench, case_id)
 
 
 def leave(workbench: Workbench) -> None:
     """Give back the case that this session has taken."""
-    taken = st.session_state.pop(TAKEN, None)
+    taken = st.session_state.pop(TAKEN_CASE_KEY, None)
     if isinstance(taken, str) and reviewer() is not None:
         try:
             workbench.team.release(actor(), taken)
@@ -80,7 +80,7 @@ def give_back_button(workbench: Workbench, case_id: str) -> None:
     """Draw the button that gives a taken case back, so that others can take it at once; nothing for
     other cases.
     """
-    if st.session_state.get(TAKEN) != case_id:
+    if st.session_state.get(TAKEN_CASE_KEY) != case_id:
         return
     if st.button("Give this case back", icon=":material/undo:", key="give-back", width="stretch"):
         leave(workbench)

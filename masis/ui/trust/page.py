@@ -61,7 +61,7 @@ from masis.ui.shell.served_database import served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.ui.trust.planted import show_planted
 from masis.views.markdown import escape_markdown
-from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
+from masis.views.words import FLAG, REASON, RUN_FLAGS, Word, model_words
 
 VIEWS = {
     "machine": "Machine and people",
@@ -78,7 +78,7 @@ LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
 MOST_TOLERATED = 50.0
 """Percent of faulty answers that a new sample can tolerate at most."""
-COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
+SOURCE_HINTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         (
             "Only decisions made before the audit's verdict was shown count: the queue's policy"
@@ -107,7 +107,7 @@ def show_trust(workbench: Workbench) -> None:
     report, missed = _machine_report(*key, filters.model_dump_json()), _miss_report(*key)
     watch = workbench.trust.watch()
     blind = filters.model_copy(update={"blind_only": True})
-    _headline(
+    _draw_short_answers(
         report if filters.blind_only else _machine_report(*key, blind.model_dump_json()),
         missed,
         watch,
@@ -131,11 +131,11 @@ def show_trust(workbench: Workbench) -> None:
     elif shown == "guarantee":
         _show_guarantee(workbench, watch)
     elif shown == "next":
-        _show_next(workbench, _yields(*key))
+        _show_next(workbench, _yield_report(*key))
     elif shown == "planted":
         show_planted(workbench)
     else:
-        _show_own(key)
+        _show_reviewers(key)
     prints = "masis planted recall" if shown == "planted" else "masis trust"
     st.caption(
         f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed."
@@ -158,16 +158,16 @@ def trust_filter() -> TrustFilter:
 # ------------------------------------------------------------------------
 
 
-class _Key(NamedTuple):
+class _CacheKey(NamedTuple):
     path: str
     position: str
     person: str
     hidden: bool
 
 
-def _cache_key(workbench: Workbench) -> _Key:
+def _cache_key(workbench: Workbench) -> _CacheKey:
     me = actor()
-    return _Key(
+    return _CacheKey(
         str(served_database()),
         workbench.trust.position(),
         me.name,
@@ -179,13 +179,13 @@ def _cache_key(workbench: Workbench) -> _Key:
 def _machine_report(
     path: str, position: str, person: str, hidden: bool, filters: str
 ) -> MachineReport:
-    found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
-    kept = [
+    report = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
+    columns = [
         name
         for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer")
-        if name in found.rows
+        if name in report.rows
     ]
-    return found._replace(rows=found.rows[kept])
+    return report._replace(rows=report.rows[columns])
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -201,12 +201,14 @@ def _people_report(
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _yields(path: str, position: str, person: str, hidden: bool) -> YieldReport:
+def _yield_report(path: str, position: str, person: str, hidden: bool) -> YieldReport:
     return served_workbench().trust.yield_report(actor())
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> list[ReviewerStats]:
+def _cached_reviewer_stats(
+    path: str, position: str, person: str, hidden: bool, others: bool
+) -> list[ReviewerStats]:
     return served_workbench().trust.reviewers(actor(), others=others)
 
 
@@ -221,7 +223,9 @@ def _part_report(
 # -----------------------------------------------------------------------------------------------------
 
 
-def _headline(report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None) -> None:
+def _draw_short_answers(
+    report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None
+) -> None:
     if report.simulated:
         st.warning(
             SIMULATED.format(count_noun(report.simulated, "decision")), icon=":material/science:"
@@ -240,11 +244,11 @@ def _headline(report: MachineReport, missed: MissReport, watch: GuaranteeWatch |
 
 
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
-    _machine_controls(workbench, filters)
-    if part := next((each for each in PARTS if each == address.value("level")), None):
+    _draw_comparison_controls(workbench, filters)
+    if part := next((level for level in PARTS if level == address.value("level")), None):
         parts = _part_report(*_cache_key(workbench), part, filters.source)
         _draw_comparison(parts.comparison, part, filters.source)
-        _case_list(parts.rows)
+        _draw_chosen_cases(parts.rows)
         return
     filtered = [
         name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)
@@ -272,9 +276,9 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             f" {left.unaudited:,} without an audit."
         )
     _draw_comparison(report.answers, "answer", filters.source)
-    _case_list(report.rows)
+    _draw_chosen_cases(report.rows)
     if len(report.answers.curve) > 1:
-        _calibration(report.answers)
+        _draw_calibration(report.answers)
     for by, title in (
         ("auditor", "model"),
         ("dataset", "data set"),
@@ -282,7 +286,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         ("month", "month"),
     ):
         if len(report.breakdowns[by]) > (by != "auditor"):
-            _breakdown(workbench, report.breakdowns[by], by, title)
+            _draw_breakdown(workbench, report.breakdowns[by], by, title)
     if report.seen is not None:
         with st.expander(
             f"Decided with the verdict in view ({count_noun(report.seen.n, 'answer')}), shown apart"
@@ -291,7 +295,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _draw_agreement_figures(report.seen, "seen")
 
 
-def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
+def _draw_comparison_controls(workbench: Workbench, filters: TrustFilter) -> None:
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     names = {"": "All models", **models}
     shown = filters.auditor if filters.auditor in names else ""
@@ -334,16 +338,18 @@ def _bind_trust_param(name: str, shows: str) -> dict[str, Any]:
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
-    return f"{', '.join(dict.fromkeys(model_words(each) for each in models.values()))} ({name[:6]})"
+    return (
+        f"{', '.join(dict.fromkeys(model_words(model) for model in models.values()))} ({name[:6]})"
+    )
 
 
-def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
-    if not found.n:
-        counts, page, label, icon, to = COUNTS[source]
+def _draw_comparison(comparison: MachineComparison, level: str, source: str) -> None:
+    if not comparison.n:
+        counts, page, label, icon, to = SOURCE_HINTS[source]
         st.markdown(f"**No {level} to compare yet.** {counts}")
         st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=to)
         return
-    _draw_agreement_figures(found, level)
+    _draw_agreement_figures(comparison, level)
     left, right = st.columns([1, 1.4], gap="medium")
     leads = "Choose a row to list its cases."
     with left:
@@ -351,12 +357,12 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
         st.caption(f"Escalated answers are left out. {leads}" if level == "answer" else leads)
         rows = [
             row(
-                {"text": _found_words(name) if level == "answer" else name},
+                {"text": _audit_result_text(name) if level == "answer" else name},
                 faulty,
                 right_,
                 open=name,
             )
-            for name, (faulty, right_) in found.confusion.items()
+            for name, (faulty, right_) in comparison.confusion.items()
         ]
         titles = [
             column("The audit", "main"),
@@ -373,10 +379,10 @@ def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
         # same figures
         same = {
             (_flag_text(flag.name), flag.flagged, flag.precision): flag
-            for flag in reversed(found.flags)
+            for flag in reversed(comparison.flags)
         }
         flags = sorted(
-            (flag for flag in same.values() if flag.name not in HOW_IT_RAN),
+            (flag for flag in same.values() if flag.name not in RUN_FLAGS),
             key=lambda flag: -flag.flagged,
         )
         titles = [
@@ -407,51 +413,56 @@ def _draw_choice_table(
         st.rerun()
 
 
-def _draw_agreement_figures(found: MachineComparison, key: str) -> None:
+def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
     """Draw how far audit and people agree, each figure with how to read it; those of the accused
     list their cases.
     """
     constant = (
         ""
-        if found.constant is None
-        else f" One verdict for all would agree in {found.constant:.0%}."
+        if comparison.constant is None
+        else f" One verdict for all would agree in {comparison.constant:.0%}."
     )
     flagged = f"Faulty {key if key in PARTS else 'answer'}s flagged"
     shares = {
         "Found faulty by people": (
-            found.faulty,
+            comparison.faulty,
             "Of what is compared here, the share that people found faulty.",
         ),
         "Flags that were right": (
-            found.precision,
+            comparison.precision,
             "Of what the audit accuses, the share that people found faulty.",
         ),
-        flagged: (found.recall, "Of what people found faulty, the share that the audit accuses."),
+        flagged: (
+            comparison.recall,
+            "Of what people found faulty, the share that the audit accuses.",
+        ),
         "Agrees with people": (
-            found.accuracy,
+            comparison.accuracy,
             f"Accused and faulty, or not accused and right.{constant}",
         ),
     }
     figures = [
-        LinkedFigure(title, figure_text(each), f"{reads} {interval_text(each)}".rstrip())
-        for title, (each, reads) in shares.items()
+        LinkedFigure(title, figure_text(share), f"{reads} {interval_text(share)}".rstrip())
+        for title, (share, reads) in shares.items()
     ]
     figures.append(
-        _beyond_chance("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. ")
+        _agreement_figure(
+            "Cohen's kappa", comparison.kappa, "Always giving the same verdict has 0. "
+        )
     )
     figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
 
 
-def _beyond_chance(title: str, found: AgreementEstimate, more: str = "") -> LinkedFigure:
+def _agreement_figure(title: str, estimate: AgreementEstimate, more: str = "") -> LinkedFigure:
     """Return a coefficient of agreement with its reading in words."""
     return LinkedFigure(
         title,
-        figure_text(found, share=False),
-        f"{more}{agreement_text(found).capitalize()}; 1 is full agreement.",
+        figure_text(estimate, share=False),
+        f"{more}{agreement_text(estimate).capitalize()}; 1 is full agreement.",
     )
 
 
-FOUND_WORDS = {
+AUDIT_RESULTS = {
     "must_look": "Something is wrong",
     "not_certified": "Not confirmed: goes to a person",
     "nothing found": "Nothing found: may pass",
@@ -464,8 +475,8 @@ BRACKETS = "In brackets: of how many, and the range that holds the true share 95
 _WORDS: tuple[Mapping[str, Word], ...] = (cast("Mapping[str, Word]", REASON), FLAG)
 
 
-def _found_words(name: str) -> str:
-    return FOUND_WORDS.get(name, name.capitalize())
+def _audit_result_text(name: str) -> str:
+    return AUDIT_RESULTS.get(name, name.capitalize())
 
 
 def _flag_text(name: str) -> str:
@@ -473,7 +484,7 @@ def _flag_text(name: str) -> str:
     return known[0] if known else name
 
 
-def _case_list(rows: pd.DataFrame) -> None:
+def _draw_chosen_cases(rows: pd.DataFrame) -> None:
     """List the cases behind the row that was chosen: answers, or the claims or references of one
     verdict.
 
@@ -495,7 +506,7 @@ def _case_list(rows: pd.DataFrame) -> None:
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
     by_audit = chosen == "faulty"
     notes = (
-        listed["found"].map(_found_words)
+        listed["found"].map(_audit_result_text)
         if by_audit
         else listed["faulty"].map({True: "faulty", False: "right"})
     )
@@ -503,7 +514,7 @@ def _case_list(rows: pd.DataFrame) -> None:
     with st.container(key="trust-cases"):
         _draw_case_list(
             [str(case) for case in listed["case_id"]],
-            f"{_flag_text(flag) if chosen != flag else _found_words(chosen)}: the cases",
+            f"{_flag_text(flag) if chosen != flag else _audit_result_text(chosen)}: the cases",
             notes=list(notes),
             noted="The audit" if by_audit else "People",
         )
@@ -537,14 +548,16 @@ def _draw_case_list(
     )
 
 
-def _calibration(found: MachineComparison) -> None:
+def _draw_calibration(comparison: MachineComparison) -> None:
     st.markdown("**Does the probability of fault mean what it says?**")
     rows = [
         {
-            **each._asdict(),
-            **dict(zip(("low", "high"), exact_bounds(each.observed * each.n, each.n), strict=True)),
+            **point._asdict(),
+            **dict(
+                zip(("low", "high"), exact_bounds(point.observed * point.n, point.n), strict=True)
+            ),
         }
-        for each in found.curve
+        for point in comparison.curve
     ]
     even = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
     draw_chart(
@@ -555,15 +568,15 @@ def _calibration(found: MachineComparison) -> None:
     )
     st.caption(
         "On the line, of the answers given 70% people find 70% faulty. Average distance from it"
-        f" (expected calibration error): {found.calibration or 0:.3f} over {found.n:,} answers; a"
-        f" perfect score reaches up to {found.error_floor or 0:.3f} by chance. Bars are 95%"
+        f" (expected calibration error): {comparison.calibration or 0:.3f} over {comparison.n:,} answers; a"
+        f" perfect score reaches up to {comparison.error_floor or 0:.3f} by chance. Bars are 95%"
         " intervals."
     )
     _draw_data_download(pd.DataFrame(rows), "reliability")
 
 
-def _breakdown(
-    workbench: Workbench, found: Mapping[str, MachineComparison], by: str, title: str
+def _draw_breakdown(
+    workbench: Workbench, comparisons: Mapping[str, MachineComparison], by: str, title: str
 ) -> None:
     st.markdown(f"**By {title}**")
     st.caption(f"{BRACKETS} Choose a row to see only its answers.")
@@ -578,13 +591,13 @@ def _breakdown(
     rows = [
         row(
             {"text": models.get(name, name)},
-            figure_text(each.faulty, brief=True),
-            figure_text(each.precision, brief=True),
-            figure_text(each.recall, brief=True),
-            figure_text(each.kappa, share=False, brief=True),
+            figure_text(comparison.faulty, brief=True),
+            figure_text(comparison.precision, brief=True),
+            figure_text(comparison.recall, brief=True),
+            figure_text(comparison.kappa, share=False, brief=True),
             open=None if name == "(none)" else name,
         )
-        for name, each in found.items()
+        for name, comparison in comparisons.items()
     ]
     if opened := linked_table(
         titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"
@@ -598,7 +611,7 @@ def _breakdown(
         st.rerun()
 
 
-def _show_people(key: _Key) -> None:
+def _show_people(key: _CacheKey) -> None:
     names = served_workbench().trust.shows_names()
     if not names:
         st.caption(
@@ -606,8 +619,8 @@ def _show_people(key: _Key) -> None:
             " found, their names are hidden too until they are asked for."
         )
         names = st.toggle("Show the names of others", key="trust-names", **button_state("oversee"))
-    found = _people_report(*key, names)
-    overall = found.agreement
+    report = _people_report(*key, names)
+    overall = report.agreement
     if not overall.units:
         st.markdown(
             "**No case was decided by two reviewers yet.** The policy says how many decide a case."
@@ -629,7 +642,7 @@ def _show_people(key: _Key) -> None:
         "Figures compare verdicts. Of the same verdict, corrections or the answers approved may"
         " still differ."
     )
-    for name, verdict, n in found.constant:
+    for name, verdict, n in report.constant:
         st.text(
             f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say"
             " little then, and may contradict each other."
@@ -640,18 +653,20 @@ def _show_people(key: _Key) -> None:
             figure_text(overall.raw),
             f"Of the pairs of verdicts on a case. {interval_text(overall.raw)}",
         ),
-        _beyond_chance(
+        _agreement_figure(
             "Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "
         ),
-        _beyond_chance(
+        _agreement_figure(
             "Ordinal alpha",
             overall.ordinal_alpha,
             "Approve and reject differ most; without escalations. ",
         ),
-        _beyond_chance("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "),
+        _agreement_figure(
+            "Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "
+        ),
         LinkedFigure(
             "Marked words (F1)",
-            figure_text(found.spans, share=False),
+            figure_text(report.spans, share=False),
             "How far reviewers mark the same words: 1 is the same, 0 none in common.",
         ),
     ]
@@ -675,27 +690,27 @@ def _show_people(key: _Key) -> None:
             len(pair.differ) + len(pair.apart),
             open=str(number),
         )
-        for number, pair in enumerate(found.pairs, start=1)
+        for number, pair in enumerate(report.pairs, start=1)
     ]
     _draw_choice_table("pair", titles, rows, "Agreement of reviewers in pairs", "trust-pairs")
     number = address.number("pair", 0)
-    if 1 <= number <= len(found.pairs):
-        pair = found.pairs[number - 1]
+    if 1 <= number <= len(report.pairs):
+        pair = report.pairs[number - 1]
         _draw_case_list(
-            [found.cases[unit] for unit in (*pair.differ, *pair.apart)],
+            [report.cases[unit] for unit in (*pair.differ, *pair.apart)],
             f"Cases on which {pair.first} and {pair.second} differ",
             notes=[*["verdict"] * len(pair.differ), *["correction or answer"] * len(pair.apart)],
             noted="Differ in",
         )
 
 
-def _show_missed(found: MissReport) -> None:
+def _show_missed(report: MissReport) -> None:
     st.markdown(
         "A random share of what passes goes to a person all the same. What they find estimates what"
         " is missed."
     )
-    if found.total.value is None and not found.open:
-        passed = count_noun(sum(each.passed for each in found.strata), "answer")
+    if report.total.value is None and not report.open:
+        passed = count_noun(sum(stratum.passed for stratum in report.strata), "answer")
         st.markdown(
             f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to"
             " estimate from. The draw is made as an audit ends, by the share `spot_check_share` of"
@@ -709,43 +724,43 @@ def _show_missed(found: MissReport) -> None:
         return
     reads = (
         "Of the answers that passed without a person, the share that is faulty."
-        f" {interval_text(found.total)}"
+        f" {interval_text(report.total)}"
     )
     figure_table(
-        [LinkedFigure("Miss rate", figure_text(found.total), reads)],
+        [LinkedFigure("Miss rate", figure_text(report.total), reads)],
         key="trust-missed",
         description="Spot checks",
     )
-    if found.total.why and found.total.value is not None:
-        st.caption(found.total.why)
-    if found.total.value is not None:
+    if report.total.why and report.total.value is not None:
+        st.caption(report.total.why)
+    if report.total.value is not None:
         width = (
             st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width")
             / 100
         )
-        more = draws_for_width(found.total, width) or 0
+        more = draws_for_width(report.total, width) or 0
         st.caption(
             f"{count_noun(more, 'more decided spot check')} would bring the interval to {width:.0%},"
             " at this rate."
         )
     rows = [
-        {"month": month, "rate": each.value, "low": each.low, "high": each.high, "n": each.n}
-        for month, each in found.months.items()
+        {"month": month, "rate": rate.value, "low": rate.low, "high": rate.high, "n": rate.n}
+        for month, rate in report.months.items()
     ]
     if rows:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _draw_data_download(pd.DataFrame(rows), "miss rate by month")
     table = [
-        row({"text": name or "(no field)"}, figure_text(each, brief=True))
-        for name, each in found.fields.items()
+        row({"text": name or "(no field)"}, figure_text(rate, brief=True))
+        for name, rate in report.fields.items()
     ]
     if table:
         titles = [column("Field", "main"), column("Miss rate")]
         linked_table(titles, table, description="Miss rate by field", key="trust-fields")
-    if found.faulty:
-        _draw_case_list(found.faulty, "Faulty answers that passed")
-    if found.open:
-        _draw_case_list(found.open, "Spot checks that wait for a decision")
+    if report.faulty:
+        _draw_case_list(report.faulty, "Faulty answers that passed")
+    if report.open:
+        _draw_case_list(report.open, "Spot checks that wait for a decision")
 
 
 def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
@@ -770,20 +785,20 @@ def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
         reason = st.text_input("Why it ends", key="guarantee-reason")
         st.button(
             "End the guarantee",
-            on_click=_do,
+            on_click=_run_trust_action,
             args=(workbench.trust.end, reason),
             **button_state("oversee", disabled=not reason.strip()),
         )
     state = workbench.trust.plan()
     if state is not None:
-        _plan(workbench, state, watch)
-    _new_sample(workbench)
+        _show_sample_plan(workbench, state, watch)
+    _draw_sample_form(workbench)
     if message := st.session_state.pop("trust-error", ""):
         st.error("Nothing was done.")
         st.text(message)
 
 
-def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) -> None:
+def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) -> None:
     plan, outcomes = state.plan, list(state.outcomes.values())
     st.markdown(f"**Sample {plan.version}**, drawn by {escape_markdown(plan.by)} on {plan.at[:10]}")
     st.text(
@@ -812,14 +827,14 @@ def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) 
     ]
     rows = [
         row(
-            f"{each.threshold:.3f}",
-            each.n,
-            each.faulty,
-            f"{each.upper:.2%}",
+            f"{test.threshold:.3f}",
+            test.n,
+            test.faulty,
+            f"{test.upper:.2%}",
             plan.waiting[n],
-            "holds" if each.holds else "not shown",
+            "holds" if test.holds else "not shown",
         )
-        for n, each in enumerate(state.tested)
+        for n, test in enumerate(state.tested)
     ]
     linked_table(titles, rows, description="Thresholds tested, strictest first", key="trust-tested")
     try:
@@ -833,7 +848,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) 
             label,
             type="primary",
             key="guarantee-apply",
-            on_click=_do,
+            on_click=_run_trust_action,
             args=(workbench.trust.apply,),
             **button_state("oversee"),
         )
@@ -843,7 +858,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) 
         )
 
 
-def _new_sample(workbench: Workbench) -> None:
+def _draw_sample_form(workbench: Workbench) -> None:
     auditors = {
         name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()
     }
@@ -856,9 +871,9 @@ def _new_sample(workbench: Workbench) -> None:
         )
         if line := workbench.exams.line_for_auditor(auditor):
             st.text(f"It {line}. No threshold waives the exam.")
-        one, two, three = st.columns(3)
+        tolerance_at, two, three = st.columns(3)
         tolerance = (
-            one.number_input(
+            tolerance_at.number_input(
                 "Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance"
             )
             / 100
@@ -938,17 +953,17 @@ def _draw_sample(
             person, auditor, draws=draws, loosest=loosest, tolerance=tolerance, certainty=certainty
         )
 
-    _do(drawn)
+    _run_trust_action(drawn)
 
 
-def _do(action: Callable[..., object], *arguments: object) -> None:
+def _run_trust_action(action: Callable[..., object], *arguments: object) -> None:
     try:
         action(actor(), *arguments)
     except MasisError as error:
         st.session_state["trust-error"] = str(error)
 
 
-def _show_next(workbench: Workbench, found: YieldReport) -> None:
+def _show_next(workbench: Workbench, report: YieldReport) -> None:
     score = workbench.trust.score()
     if score.version:
         st.text(
@@ -960,32 +975,32 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         )
     else:
         st.markdown("No score was fitted: the queue follows the built-in order.")
-    few = found.n < LEAST_DECISIONS or min(found.faulty, found.n - found.faulty) < LEAST_OF_EACH
+    few = report.n < LEAST_DECISIONS or min(report.faulty, report.n - report.faulty) < LEAST_OF_EACH
     st.button(
         "Fit the score on the decisions so far",
         key="score-fit",
-        on_click=_do,
+        on_click=_run_trust_action,
         args=(workbench.trust.fit,),
         **button_state("oversee", disabled=few),
     )
     if few:
         st.caption(
             f"A score takes {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and"
-            f" as many right; there are {found.n:,}, {found.faulty:,} faulty and"
-            f" {found.n - found.faulty:,} right."
+            f" as many right; there are {report.n:,}, {report.faulty:,} faulty and"
+            f" {report.n - report.faulty:,} right."
         )
     if message := st.session_state.pop("trust-error", ""):
         st.text(message)
-    if not found.curves:
+    if not report.curves:
         st.markdown(
             "**Too few to tell which order finds faults sooner.** "
-            f"{count_noun(found.n, 'answer is', 'answers are')} decided, {found.faulty:,} faulty and "
-            f"{found.n - found.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
+            f"{count_noun(report.n, 'answer is', 'answers are')} decided, {report.faulty:,} faulty and "
+            f"{report.n - report.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
         )
         return
     rows = [
         {"order": name, "read": read, "found": share}
-        for name, curve in found.curves.items()
+        for name, curve in report.curves.items()
         for read, share in curve
     ]
     draw_chart(
@@ -994,14 +1009,14 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         description="Faults found by cases read, for each order of the queue",
     )
     st.caption(
-        f"{count_noun(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured"
+        f"{count_noun(report.n, 'decided answer')}, {report.faulty} faulty. The fitted order is measured"
         " on questions that it has not seen. Decided answers were not chosen at random: an order"
         " that chose them looks better than it is."
     )
     _draw_data_download(pd.DataFrame(rows), "yield")
 
 
-def _show_own(key: _Key) -> None:
+def _show_reviewers(key: _CacheKey) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **button_state("oversee"))
     titles = [
         column("Reviewer", "main"),
@@ -1010,20 +1025,20 @@ def _show_own(key: _Key) -> None:
         ),
         *map(column, ("Adjudications", "Time an adjudication")),
     ]
-    found = _own(*key, others)
+    reviewers = _cached_reviewer_stats(*key, others)
     rows = [
         row(
-            {"text": each.reviewer or "(no name yet)"},
-            each.decisions,
-            each.median_time,
-            figure_text(each.overrides, brief=True),
-            figure_text(each.agreed, brief=True),
-            f"{each.whole:,} of {each.with_answer:,}" if each.with_answer else None,
-            each.adjudications,
-            each.median_adjudication_time if each.adjudications else None,
-            open=str(number) if each.differing else None,
+            {"text": stats.reviewer or "(no name yet)"},
+            stats.decisions,
+            stats.median_time,
+            figure_text(stats.overrides, brief=True),
+            figure_text(stats.agreed, brief=True),
+            f"{stats.whole:,} of {stats.with_answer:,}" if stats.with_answer else None,
+            stats.adjudications,
+            stats.median_adjudication_time if stats.adjudications else None,
+            open=str(number) if stats.differing else None,
         )
-        for number, each in enumerate(found, start=1)
+        for number, stats in enumerate(reviewers, start=1)
     ]
     st.caption(
         f"Times: the median, of what was recorded on the pages. {UPHELD} "
@@ -1031,8 +1046,8 @@ def _show_own(key: _Key) -> None:
     )
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
-    if 1 <= number <= len(found) and (each := found[number - 1]).differing:
-        _draw_case_list(each.differing, f"Settled otherwise than {each.reviewer} decided")
+    if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differing:
+        _draw_case_list(chosen.differing, f"Settled otherwise than {chosen.reviewer} decided")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:

@@ -21,9 +21,9 @@ from masis.ui.shell.reviewer import actor
 from masis.views.faults import AUDIT_MADE, FAULT, FAULT_MEANS, fault_words
 from masis.views.markdown import escape_markdown
 
-_SAID = "planted-said"
+_RESULT_MESSAGE_KEY = "planted-said"
 """What the last act did, in words, in the session state."""
-_FAILED = "planted-failed"
+_FAILURE_MESSAGE_KEY = "planted-failed"
 """Why it couldn't be done."""
 _MOST_LISTED = 100
 
@@ -45,27 +45,27 @@ def show_planted(workbench: Workbench) -> None:
 
 
 def _draw_planting_form(workbench: Workbench) -> None:
-    found = workbench.planted.count_copies(actor())
+    copies = workbench.planted.count_copies(actor())
     st.caption(
-        f"{count_noun(found.open, 'copy', 'copies')} waiting that nobody has decided,"
-        f" {found.started:,} waiting for another reviewer or verdict, {found.decided:,} decided,"
-        f" {found.withdrawn:,} withdrawn."
+        f"{count_noun(copies.open, 'copy', 'copies')} waiting that nobody has decided,"
+        f" {copies.started:,} waiting for another reviewer or verdict, {copies.decided:,} decided,"
+        f" {copies.withdrawn:,} withdrawn."
     )
     with st.expander(
         "Plant faults",
-        expanded=not (found.open or found.started or found.decided),
+        expanded=not (copies.open or copies.started or copies.decided),
         icon=":material/science:",
     ):
-        if not found.sound:
+        if not copies.sound:
             st.markdown(
                 "**There is no sound answer to copy.** Approve some cases first: a copy is made of"
                 " an answer that a person approved unchanged, and each answer gives one."
             )
         else:
-            _plant_form(workbench, found.sound)
-    if found.open:
+            _draw_plant_fields(workbench, copies.sound)
+    if copies.open:
         st.button(
-            f"Withdraw {count_noun(found.open, 'undecided copy', 'undecided copies')}",
+            f"Withdraw {count_noun(copies.open, 'undecided copy', 'undecided copies')}",
             key="planted-withdraw",
             icon=":material/undo:",
             on_click=_withdraw,
@@ -75,13 +75,13 @@ def _draw_planting_form(workbench: Workbench) -> None:
                 help="Takes back every copy that nobody has decided. The log records it.",
             ),
         )
-    if said := st.session_state.pop(_SAID, ""):
-        st.success(escape_markdown(said))
-    if failed := st.session_state.pop(_FAILED, ""):
+    if message := st.session_state.pop(_RESULT_MESSAGE_KEY, ""):
+        st.success(escape_markdown(message))
+    if failed := st.session_state.pop(_FAILURE_MESSAGE_KEY, ""):
         st.error(escape_markdown(failed), icon=":material/error:")
 
 
-def _plant_form(workbench: Workbench, sound: int) -> None:
+def _draw_plant_fields(workbench: Workbench, sound: int) -> None:
     with st.form("planted-form"):
         kinds = st.pills(
             "What may be changed",
@@ -92,9 +92,9 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
             key="planted-kinds",
             help=" ".join(f"{FAULT[kind]}: {FAULT_MEANS[kind]}" for kind in FAULT_KINDS),
         )
-        one, two = st.columns(2)
+        count_at, two = st.columns(2)
         most = min(sound, MOST_PLANTED)
-        count = one.number_input(
+        count = count_at.number_input(
             f"Copies, of {count_noun(sound, 'sound answer')}",
             1,
             most,
@@ -109,11 +109,11 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         return
     bar = st.progress(0.0, "Making copies")
 
-    def on_case(made: int, _: int) -> None:
-        bar.progress(made / int(count), f"{made:,} of {int(count):,} copies made")
+    def on_case(copied: int, _: int) -> None:
+        bar.progress(copied / int(count), f"{copied:,} of {int(count):,} copies made")
 
     try:
-        made = workbench.planted.plant(
+        planting = workbench.planted.plant(
             actor(),
             int(count),
             tuple(kinds),
@@ -124,23 +124,23 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         bar.empty()
         st.error(escape_markdown(str(error)), icon=":material/error:")
         return
-    st.session_state[_SAID] = _planted_words(made)
+    st.session_state[_RESULT_MESSAGE_KEY] = _planting_text(planting)
     st.rerun()
 
 
-def _planted_words(made: Planting) -> str:
+def _planting_text(planting: Planting) -> str:
     kinds = ", ".join(
-        f"{FAULT[kind].lower()} {made.planted[kind]:,}"
+        f"{FAULT[kind].lower()} {planting.planted[kind]:,}"
         for kind in FAULT_KINDS
-        if kind in made.planted
+        if kind in planting.planted
     )
-    refused = sum(made.refused.values())
-    why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(made.refused.items()))
+    refused = sum(planting.refused.values())
+    why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(planting.refused.items()))
     left = f" {count_noun(refused, 'answer')} left alone: {why}." if refused else ""
-    if not made.total:
+    if not planting.total:
         return f"Nothing was planted.{left}"
     return (
-        f"{count_noun(made.total, 'copy', 'copies')} planted ({kinds}), seed {made.seed}.{left} They"
+        f"{count_noun(planting.total, 'copy', 'copies')} planted ({kinds}), seed {planting.seed}.{left} They"
         " wait to be audited, as other new cases do."
     )
 
@@ -148,24 +148,26 @@ def _planted_words(made: Planting) -> str:
 def _withdraw(workbench: Workbench) -> None:
     try:
         done = workbench.planted.withdraw(actor())
-        st.session_state[_SAID] = f"{count_noun(done, 'copy', 'copies')} withdrawn."
+        st.session_state[_RESULT_MESSAGE_KEY] = f"{count_noun(done, 'copy', 'copies')} withdrawn."
     except MasisError as error:
-        st.session_state[_FAILED] = str(error)
+        st.session_state[_FAILURE_MESSAGE_KEY] = str(error)
 
 
-def _show_recall(found: RecallReport, *, lead: bool) -> None:
+def _show_recall(report: RecallReport, *, lead: bool) -> None:
     rows: list[LinkedRow] = []
-    if found.audit is not None and found.audit.recall.total.n:
-        audit = found.audit
+    if report.audit is not None and report.audit.recall.total.n:
+        audit = report.audit
         rest = f"accepted {audit.accepted:,}, left to people {audit.left_to_people:,}"
         rows.append(_recall_row("The audit", audit.recall, rest))
-    for each in found.reviewers:
+    for reviewer in report.reviewers:
         beside = []
-        if each.knew_source:
-            beside.append(f"had decided the original of {each.knew_source:,}")
-        if each.escalated:
-            beside.append(f"escalated {each.escalated:,}, left out")
-        rows.append(_recall_row(each.reviewer or "All reviewers", each.recall, ", ".join(beside)))
+        if reviewer.knew_source:
+            beside.append(f"had decided the original of {reviewer.knew_source:,}")
+        if reviewer.escalated:
+            beside.append(f"escalated {reviewer.escalated:,}, left out")
+        rows.append(
+            _recall_row(reviewer.reviewer or "All reviewers", reviewer.recall, ", ".join(beside))
+        )
     st.subheader("Recall", anchor=False)
     if not rows:
         st.caption(
@@ -185,8 +187,8 @@ def _show_recall(found: RecallReport, *, lead: bool) -> None:
             " audit found one where it flagged the planted words; a reviewer where they rejected"
             " the answer, corrected the sentence or reported an issue in the words."
         )
-    if found.decided:
-        _show_decided(found.decided, lead=lead)
+    if report.decided:
+        _show_decided(report.decided, lead=lead)
 
 
 def _recall_row(name: str, recall: Recall, beside: str) -> LinkedRow:
@@ -195,28 +197,31 @@ def _recall_row(name: str, recall: Recall, beside: str) -> LinkedRow:
     return row(
         cell,
         figure_text(recall.total, brief=True),
-        *(figure_text(each, brief=True) if each else None for each in kinds),
+        *(
+            figure(recall_of_kind, brief=True) if recall_of_kind else None
+            for recall_of_kind in kinds
+        ),
     )
 
 
 def _show_decided(decided: tuple[DecidedCopy, ...], *, lead: bool) -> None:
     st.subheader("Decided copies", anchor=False)
     rows = []
-    for each in decided[-_MOST_LISTED:][::-1]:
-        case_id = each.copy.case_id
+    for decided_copy in decided[-_MOST_LISTED:][::-1]:
+        case_id = decided_copy.copy.case_id
         cell: TableCell = {
             "text": case_id,
             "href": address.link("review", case=case_id),
             "open": case_id,
-            "below": [fault_words(each.copy.fault)],
+            "below": [fault_words(decided_copy.copy.fault)],
         }
-        made = AUDIT_MADE[each.audit] if each.audit else None
+        audit_result = AUDIT_MADE[decided_copy.audit] if decided_copy.audit else None
         rows.append(
             row(
                 cell,
-                made,
-                ", ".join(each.found_by) or None,
-                ", ".join(each.missed_by) or None,
+                audit_result,
+                ", ".join(decided_copy.found_by) or None,
+                ", ".join(decided_copy.missed_by) or None,
                 open=case_id,
             )
         )
