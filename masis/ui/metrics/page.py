@@ -663,7 +663,11 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
     _draw_figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
-        figures = [yours, LinkedFigure("Your time a decision", own.median_time, _TIME_MEANING), *details]
+        figures = [
+            yours,
+            LinkedFigure("Your time a decision", own.median_time, _TIME_MEANING),
+            *details,
+        ]
         _draw_figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")

@@ -257,7 +257,9 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # replaces the audit's statuses for reviewers who decide blind
         chosen = [
-            standing for standing in get_args(Standing) if standing in chosen or standing in FOUND
+            standing
+            for standing in get_args(Standing)
+            if standing in chosen or standing in AUDIT_STANDINGS
         ]
     return tuple(standing for standing in chosen if standing != "to_review") or (
         () if with_state or value("state") or value("q") else NOT_DECIDED

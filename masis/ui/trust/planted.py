@@ -198,7 +198,7 @@ def _recall_row(name: str, recall: Recall, beside: str) -> LinkedRow:
         cell,
         figure_text(recall.total, brief=True),
         *(
-            figure(recall_of_kind, brief=True) if recall_of_kind else None
+            figure_text(recall_of_kind, brief=True) if recall_of_kind else None
             for recall_of_kind in kinds
         ),
     )
