@@ -25,10 +25,10 @@ from masis.datasets.exports.versions import (
     KINDS,
     Kind,
     VersionChange,
-    changes,
+    compare_versions,
     file_name,
-    freeze,
-    rebuild,
+    freeze_version,
+    rebuild_version,
 )
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
@@ -150,7 +150,7 @@ class DatasetService(Service):
         NotAllowed.
         """
         self._access.require(actor, "export")
-        return freeze(
+        return freeze_version(
             self._store,
             name,
             form,
@@ -166,7 +166,7 @@ class DatasetService(Service):
         UnknownRecord.
         """
         counts, found, total = Counter[Kind](), list[VersionChange](), 0
-        for change in changes(self._store, first, second):
+        for change in compare_versions(self._store, first, second):
             counts.update(change.kinds)
             total += 1
             if total <= most:
@@ -182,7 +182,7 @@ class DatasetService(Service):
         Raises UnknownRecord, StoreError where it can't be rebuilt, and NotAllowed.
         """
         self._access.require(actor, "export")
-        return rebuild(self._store, name, path, on_case=on_case)
+        return rebuild_version(self._store, name, path, on_case=on_case)
 
     def zip(self, actor: Actor, name: str) -> io.BytesIO:
         """Return a version and its manifest as a zip file. Raises as ``write`` does."""

@@ -25,7 +25,7 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
-from masis.schema.wording import count_noun, figures_not_in_evidence, shorten, words_marked
+from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
@@ -448,7 +448,7 @@ def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
     figures = [
         _clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures
     ]
-    says = figures_not_in_evidence(figures)
+    says = describe_absent_figures(figures)
     return _Line(
         (f"{says}: ", Quotation(_claim_text(checks[0]), figures[0]))
         if len(checks) == 1
@@ -463,7 +463,7 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
     words = [
         _clean(marked.claim_text, LONGEST_VALUE) for check in checks for marked in check.marked
     ]
-    says = words_marked(words)
+    says = describe_marked_words(words)
     return _Line(
         (f"{says}: ", Quotation(_claim_text(checks[0]), words[0])) if len(checks) == 1 else (says,)
     )
