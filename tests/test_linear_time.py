@@ -19,7 +19,7 @@ from masis.audit.sentences import split_sentences
 from masis.audit.text.comparison import quotation_forms, sentence_form
 from masis.audit.text.instructions import find_instructions
 from masis.audit.text.quotes import locate_quote
-from masis.datasets.mapping.offsets import LabelSpan, in_characters, place_of
+from masis.datasets.mapping.offsets import LabelSpan, find_quoted_place, to_character_spans
 from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
 from masis.integrations.web.otlp import JSON, parse_export
@@ -155,8 +155,8 @@ def _evidence(text: str) -> None:
     for answer in ("So [1].", "So [2]."):
         with contextlib.suppress(InputError):
             evidence_list(text, answer, {})
-    in_characters(text, [LabelSpan(3, 9), LabelSpan(LENGTH, LENGTH + 5)])
-    place_of(text, "So", 3, 5)
+    to_character_spans(text, [LabelSpan(3, 9), LabelSpan(LENGTH, LENGTH + 5)])
+    find_quoted_place(text, "So", 3, 5)
 
 
 def _table(text: str) -> None:

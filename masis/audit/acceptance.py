@@ -27,7 +27,7 @@ from masis.schema.run import (
     Run,
     TerminationReason,
 )
-from masis.schema.wording import count_noun, figures_not_in_evidence, shorten, words_marked
+from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "9"
@@ -208,10 +208,12 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
         message = f"{count_noun(count, 'claim')} could not be confirmed."
         reasons.append(ReviewReason(code="unconfirmed_claim", message=message))
     if figures := [figure.claim_text for check in checks for figure in check.figures]:
-        message = f"{figures_not_in_evidence(figures)}."
+        message = f"{describe_absent_figures(figures)}."
         reasons.append(ReviewReason(code="figure_not_in_evidence", message=message))
     if marked := [words.claim_text for check in checks for words in check.marked]:
-        reasons.append(ReviewReason(code="words_marked", message=f"{words_marked(marked)}."))
+        reasons.append(
+            ReviewReason(code="words_marked", message=f"{describe_marked_words(marked)}.")
+        )
     return tuple(reasons)
 
 

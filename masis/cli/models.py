@@ -18,7 +18,7 @@ from masis.cli.commands import CommandGroup, JobFailed, argument, command, end_i
 from masis.cli.options import Judges, Names
 from masis.cli.output import Emit, ErrorReport, Interruption, ProgressBar, plain, say, table
 from masis.datasets.mapping.reader import read_any
-from masis.datasets.readers.lines import not_utf8
+from masis.datasets.readers.lines import utf8_error
 from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import HeldOutScore, Program, Role
@@ -282,7 +282,7 @@ def bench(
                 record, text = report.to_dict(), render(report)
             emit({"file": file, **record}, [text])
         except UnicodeDecodeError as error:
-            errors.add(not_utf8(error).at(file=str(file)))
+            errors.add(utf8_error(error).at(file=str(file)))
         except InputError as error:
             errors.add(error.at(file=error.file or str(file)))
     if errors.count:

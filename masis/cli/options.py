@@ -26,7 +26,7 @@ from masis.datasets.mapping.profile import Profile
 from masis.errors import InputError, StoreError
 from masis.observers.log_records import formatter
 from masis.schema.actor import Actor
-from masis.schema.columns import JOINT
+from masis.schema.columns import COLUMN_JOINER
 from masis.schema.reading import MAPPED
 from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier
@@ -193,7 +193,7 @@ def chosen_reading(
                 raise click.UsageError(f"--map {given[:60]}: names no field of a case. {hint}")
             files.append(given)
         elif field == "evidence" and key and names.get(field):  # a further column of it
-            names[field] = f"{names[field]}{JOINT}{key}"
+            names[field] = f"{names[field]}{COLUMN_JOINER}{key}"
         elif names.setdefault(field, key or None) != (key or None):
             raise click.UsageError(f"--map {field}: is given twice. Keep one.")
     if len(files) > 1:

@@ -112,7 +112,7 @@ def outcome_of(run: Run) -> Outcome:
     return "needs_review" if run.needs_review or run.spot_check else "accepted"
 
 
-_OF_RUN = (
+_RUN_COLUMNS = (
     *(
         "spot_check",
         "incomplete",
@@ -154,13 +154,13 @@ def audited_row(case: Case, run: Run, origin: RecordOrigin, *, tries: int = 1) -
             "serious_issues": sum(issue.major for issue in original.issues),
         }
     return {
-        **_of_case(case, origin),
+        **_case_columns(case, origin),
         "outcome": outcome_of(run),
         "run_id": run.id,
         "finished_at": datetime.fromisoformat(run.finished_at),
         "tier": tier,
         "reasons": [reason.code for reason in run.review_reasons],
-        **{name: getattr(run, name) for name in _OF_RUN},
+        **{name: getattr(run, name) for name in _RUN_COLUMNS},
         **run.usage.model_dump(include={"calls", "prompt_tokens", "completion_tokens", "cost_usd"}),
         "confidence": figures.confidence,
         "overall": figures.overall,
@@ -184,11 +184,13 @@ def failed_row(
     ``found`` is then the row as it was read, None where nothing of it can be shown, and ``tries``
     0.
     """
-    about = _of_case(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
+    about = (
+        _case_columns(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
+    )
     return {**about, "outcome": "failed", "error": error, "tries": tries}
 
 
-def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
+def write_lake_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
     """Write rows of one outcome as a Parquet file; what a row doesn't have is null, ``outcome`` is
     left out.
     """
@@ -196,7 +198,7 @@ def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
     from pyarrow import parquet
 
     table = pyarrow.Table.from_pylist([dict(row) for row in rows], schema=file_schema())
-    parquet.write_table(table, stream, compression="zstd", row_group_size=_GROUP)
+    parquet.write_table(table, stream, compression="zstd", row_group_size=_ROW_GROUP_SIZE)
 
 
 def open_lake(place: str) -> Any:
@@ -251,7 +253,7 @@ def filesystem_of(place: str) -> tuple[Any, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(found)), cast("str", path).rstrip("/")
 
 
-_GROUP = 500
+_ROW_GROUP_SIZE = 500
 """Rows of a row group: runs have tens of kilobytes, and a reader holds one group at a time."""
 
 
@@ -277,7 +279,7 @@ def _outcome_folders(files: Any, folder: str) -> list[str]:
     return [each.path for each in found if each.type == fs.FileType.Directory]
 
 
-def _of_case(case: Case, origin: RecordOrigin) -> dict[str, Any]:
+def _case_columns(case: Case, origin: RecordOrigin) -> dict[str, Any]:
     dataset = case.metadata.get("dataset")
     return {
         "case_id": case.id,
@@ -290,7 +292,7 @@ def _of_case(case: Case, origin: RecordOrigin) -> dict[str, Any]:
 
 # Ids that occur in several rows: parts are audited side by side, so that only the whole shows them.
 
-NAMED = 10
+MOST_NAMED_IDS = 10
 """Ids that are named; the others are counted."""
 
 
@@ -310,7 +312,7 @@ class Repeats(NamedTuple):
     named: tuple[Repeat, ...]
 
 
-def repeated_ids(place: str, named: int = NAMED) -> Repeats:
+def repeated_ids(place: str, named: int = MOST_NAMED_IDS) -> Repeats:
     """Return the ids that occur in several rows; ``named`` of them with their rows. Holds the
     column of ids.
 

@@ -43,7 +43,7 @@ _NUMBERS = (
     ),
     *("claims", "issues", "calls", "prompt_tokens", "completion_tokens", "cost_usd"),
 )
-_READ = (
+_COLUMNS_READ = (
     "outcome",
     "run_id",
     "finished_at",
@@ -85,7 +85,7 @@ def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> L
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
     for rows in _measure_frames(open_lake(place), measure_filter):
         outcomes.update(rows["outcome"])
-        audited = _as_stored(rows[rows["run_id"].notna()])
+        audited = _with_store_columns(rows[rows["run_id"].notna()])
         by_day = audited.groupby(["day", "model"], dropna=False)[list(SUMMED)]
         added = by_day.sum().join(by_day.count().add_suffix("_known")).assign(runs=by_day.size())
         for row in added.reset_index().to_dict("records"):
@@ -122,7 +122,7 @@ def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.Dat
     if measure_filter.datasets:
         condition &= dataset.field("dataset").isin(list(measure_filter.datasets))
     scanner = lake.scanner(
-        columns=list(_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1
+        columns=list(_COLUMNS_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1
     )
     for batch in scanner.to_batches():
         rows = batch.to_pandas()
@@ -134,7 +134,7 @@ def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.Dat
         yield rows[rows["model"].isin(measure_filter.models)] if measure_filter.models else rows
 
 
-def _as_stored(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_store_columns(rows: pd.DataFrame) -> pd.DataFrame:
     """Return audited rows under the names that a store has for what is added up; what a lake
     doesn't say is unknown.
     """

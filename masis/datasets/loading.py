@@ -11,7 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.profile import Profile, builtin, likely_choice, load_profile, profile_of
+from masis.datasets.mapping.profile import (
+    Profile,
+    builtin_profiles,
+    likely_choice,
+    load_profile,
+    profile_of,
+)
 from masis.datasets.mapping.reader import formats_of, read_any, source_rows
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -98,7 +104,9 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     """
     formats, row = formats_of(_rows_or_path(source, {}), sheet=sheet)
     if formats:
-        return Suggestion(formats[0], _inside_evidence(row, builtin()[formats[0]]), None, row)
+        return Suggestion(
+            formats[0], _evidence_options(row, builtin_profiles()[formats[0]]), None, row
+        )
     columns = columns_of(row)
     choice = likely_choice(columns)
     profile = profile_of(choice, columns)
@@ -120,7 +128,7 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     if not profile.id and (key := _id_column(source, sheet, columns, names)):
         names["id"] = key
         profile = profile.model_copy(update={"id": (json.dumps(key),)})
-    names |= _inside_evidence(row, profile)
+    names |= _evidence_options(row, profile)
     if not names.get("evidence.id", "unknown"):
         profile = profile.model_copy(update={"chunk": profile.chunk.model_copy(update={"id": ()})})
     return Suggestion("", names, profile, row)
@@ -130,7 +138,7 @@ def _rows_or_path(source: Any, names: FieldMap) -> Any:
     return Path(source) if isinstance(source, str | os.PathLike) else rows_of(source, names)
 
 
-_NAME_OF_ID = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
+_ID_NAME = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
 
 
 def _id_column(
@@ -148,7 +156,7 @@ def _id_column(
         for each in columns
         if len(each.names) == 1 and each.shown not in names.values()
     ]
-    for key in filter(_NAME_OF_ID.search, free) if len(rows) > 1 else ():
+    for key in filter(_ID_NAME.search, free) if len(rows) > 1 else ():
         held = [row.get(key) for row in rows]
         if all(isinstance(each, str | int) and each != "" for each in held) and len(
             set(held)
@@ -157,7 +165,7 @@ def _id_column(
     return ""
 
 
-def _inside_evidence(row: dict[str, Any], profile: Profile) -> dict[str, str]:
+def _evidence_options(row: dict[str, Any], profile: Profile) -> dict[str, str]:
     """Return what a map has to say of a row's evidence: what separates its chunks, that they are
     cited by place.
     """
@@ -177,14 +185,14 @@ def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
     """Return the profile of a name or of a TOML file. Raises InputError."""
     if named is None:
         return None
-    if isinstance(named, str) and named in builtin():
-        return builtin()[named]
+    if isinstance(named, str) and named in builtin_profiles():
+        return builtin_profiles()[named]
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
-    near = difflib.get_close_matches(str(named), builtin(), n=1)
+    near = difflib.get_close_matches(str(named), builtin_profiles(), n=1)
     hint = (
         f"Did you mean {near[0]!r}?"
         if near
-        else f"Name a TOML file, or one of: {', '.join(builtin())}."
+        else f"Name a TOML file, or one of: {', '.join(builtin_profiles())}."
     )
     raise InputError(f"{str(named)[:40]!r} is no profile", hint=hint, field="profile")

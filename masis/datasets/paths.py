@@ -18,7 +18,7 @@ from masis.schema.answers import is_thought
 from masis.schema.explain import kind_of
 from masis.schema.literals import parse_value
 
-_NOT_SAID = frozenset(
+_SILENT_PARTS = frozenset(
     {"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"}
 )
 """Types of parts of a message that are no words of who sent it."""
@@ -49,7 +49,8 @@ def text_of(value: Any) -> str | None:
             item
             for item in value
             if not (
-                isinstance(item, dict) and (str(item.get("type")) in _NOT_SAID or is_thought(item))
+                isinstance(item, dict)
+                and (str(item.get("type")) in _SILENT_PARTS or is_thought(item))
             )
         )
         parts = [part for item in said if (part := text_of(item)) is not None]
@@ -173,15 +174,15 @@ def _unflatten(flat: dict[str, Any]) -> Any:
             held |= inner if isinstance(inner, dict) else {"": inner}
         else:
             at[parts[-1]] = inner
-    return _lists(tree)
+    return _lists_from_indexes(tree)
 
 
-def _lists(value: Any) -> Any:
+def _lists_from_indexes(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value and all(key.isdecimal() and len(key) < 7 for key in value):
-        return [_lists(value[key]) for key in sorted(value, key=int)]
-    return {key: _lists(item) for key, item in value.items()}
+        return [_lists_from_indexes(value[key]) for key in sorted(value, key=int)]
+    return {key: _lists_from_indexes(item) for key, item in value.items()}
 
 
 _OPTIONS = jmespath.Options(custom_functions=_Functions())

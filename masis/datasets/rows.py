@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from masis.datasets.paths import value_at
-from masis.datasets.readers.documents import read_document
+from masis.datasets.readers.documents import read_document_file
 from masis.datasets.readers.lines import (
     MAX_LINE_BYTES,
-    not_utf8,
     open_lines,
     read_lines,
     refuse_markup,
     refuse_other_formats,
     refuse_packages,
+    utf8_error,
 )
 from masis.datasets.readers.strict_json import parse_item, parse_object
 from masis.datasets.readers.tables import TableRow, read_table
 from masis.datasets.readers.workbooks import MOST_WORKBOOK_BYTES, read_workbook
 from masis.errors import InputError
 from masis.schema.explain import kind_of
-from masis.schema.frames import plain
+from masis.schema.frames import to_plain_value
 
 MOST_DOCUMENT_BYTES = 128 * 1024 * 1024
 """Bytes of one JSON object over several lines, which is read whole; a larger one is to be JSON
@@ -45,16 +45,16 @@ Lines.
 MOST_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that a compressed file may unpack to."""
 
-MOST_TIMES = 200
+MOST_EXPANSION = 200
 FREELY_UNPACKED_BYTES = 64 * 1024**2
-"""A file unpacks to ``MOST_TIMES`` its size at most, but for this much: texts pack to a tenth, a
+"""A file unpacks to ``MOST_EXPANSION`` its size at most, but for this much: texts pack to a tenth, a
 trap to far less.
 """
 
 MOST_MEMBERS = 1000
 """Files in a zip or a folder."""
 
-_LISTS = (
+_ROW_LIST_KEYS = (
     *(
         "data",
         "results",
@@ -113,12 +113,12 @@ class _LimitedStream(io.RawIOBase):
             ) from error
         self._left -= len(content)
         if self._left < 0:
-            raise _too_much()
+            raise _unpacked_size_error()
         buffer[: len(content)] = content
         return len(content)
 
 
-def _too_much() -> InputError:
+def _unpacked_size_error() -> InputError:
     return InputError("unpacks to more than is allowed", hint="Unpack it, and import its parts.")
 
 
@@ -158,7 +158,7 @@ def read_rows(
     with open_lines(source) as file:
         magic = file.read(4)
         size = file.seek(0, io.SEEK_END) if file.seekable() else 0
-        most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
+        most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_EXPANSION * size))
         file.seek(0)
         if magic.startswith(b"PK\x03\x04"):
             yield from _zip_rows(file, called, rows_at, most, sheet)
@@ -217,18 +217,18 @@ def _zip_rows(
     with archive:
         members = {member.filename: member for member in archive.infolist() if not member.is_dir()}
         if "xl/workbook.xml" in members:
-            yield from _workbook(file, sheet)
+            yield from _workbook_rows(file, sheet)
             return
         refuse_packages(members)
         if "word/document.xml" in members:
             if sum(member.file_size for member in members.values()) > most:
-                raise _too_much()
+                raise _unpacked_size_error()
             file.seek(0)
             yield from _document_row(file, f"{name.removesuffix('.docx')}.docx")
             return
         readable = _readable_names(list(members))
         if sum(members[each].file_size for each in readable) > most:
-            raise _too_much()
+            raise _unpacked_size_error()
         for each in readable:
             try:
                 stream = archive.open(members[each])
@@ -243,16 +243,16 @@ def _zip_rows(
                     yield row._replace(member=each, end=file.tell())
 
 
-def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[DataRow]:
+def _workbook_rows(file: BinaryIO, sheet: str | None) -> Iterator[DataRow]:
     if not file.seekable():
         content = file.read(MOST_WORKBOOK_BYTES + 1)
         if len(content) > MOST_WORKBOOK_BYTES:
-            raise _too_much()
+            raise _unpacked_size_error()
         file = io.BytesIO(content)
-    yield from _of_table(read_workbook(file, sheet))
+    yield from _number_table_rows(read_workbook(file, sheet))
 
 
-def _of_table(rows: Iterator[TableRow]) -> Iterator[DataRow]:
+def _number_table_rows(rows: Iterator[TableRow]) -> Iterator[DataRow]:
     return (
         (
             DataRow(row.line, row.end, row.cells)
@@ -285,34 +285,34 @@ def _stream_rows(
         yield from _document_row(stream, name)
         return
     if start.startswith(b"PAR1"):
-        yield from _parquet(stream)
+        yield from _parquet_rows(stream)
         return
     if suffix in WORKBOOKS and start.startswith(b"PK\x03\x04"):
-        yield from _workbook(stream, sheet)
+        yield from _workbook_rows(stream, sheet)
         return
     refuse_other_formats(start)
     refuse_markup(start)
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
     json_by_name = suffix in (".json", ".jsonl", ".ndjson") or name == "body"
     if suffix in (".csv", ".tsv") or (not json_by_name and text[:1] not in (b"{", b"[", b"")):
-        yield from _of_table(read_table(stream, start, "\t" if suffix == ".tsv" else None))
+        yield from _number_table_rows(read_table(stream, start, "\t" if suffix == ".tsv" else None))
     elif text.startswith(b"["):
-        yield from _json_list(stream)
-    elif _spans_lines(text):
-        yield from _json_object(stream, rows_at)
+        yield from _json_list_rows(stream)
+    elif _is_multiline_object(text):
+        yield from _json_object_rows(stream, rows_at)
     else:
-        yield from _json_lines(stream, rows_at)
+        yield from _json_lines_rows(stream, rows_at)
 
 
 def _document_row(stream: BinaryIO, name: str) -> Iterator[DataRow]:
     content = stream.read(MOST_DOCUMENT_BYTES)
     try:
-        yield DataRow(1, len(content), read_document(content, name))
+        yield DataRow(1, len(content), read_document_file(content, name))
     except InputError as error:
         yield DataRow(1, len(content), error)
 
 
-def _spans_lines(text: bytes) -> bool:
+def _is_multiline_object(text: bytes) -> bool:
     """Return whether an object goes on behind its first line."""
     first, line_break, _ = text.partition(b"\n")
     if not line_break:
@@ -321,7 +321,7 @@ def _spans_lines(text: bytes) -> bool:
     return first.startswith(b"{") and not first.endswith(b"}") and first[-1:] in (b"{", b"[", b",")
 
 
-def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
+def _json_lines_rows(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
     rows = _json_line_rows(stream)
     before = list(islice(rows, 2))
     inner = None
@@ -342,7 +342,7 @@ def _json_line_rows(stream: BinaryIO) -> Iterator[DataRow]:
             yield DataRow(number, end, error)
 
 
-def _json_list(stream: BinaryIO) -> Iterator[DataRow]:
+def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
     """Yield the items of one JSON list, of which one is in memory at a time."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, read, ended = "", 0, 0, 0, False
@@ -354,7 +354,7 @@ def _json_list(stream: BinaryIO) -> Iterator[DataRow]:
         try:
             text, at = text[at:] + decode(content, final=ended), 0
         except UnicodeDecodeError as error:
-            raise not_utf8(error, number + 1) from error
+            raise utf8_error(error, number + 1) from error
 
     def beside() -> str:
         """Return the next character that is no blank; "" at the end."""
@@ -385,7 +385,7 @@ def _json_list(stream: BinaryIO) -> Iterator[DataRow]:
             more(min(max(1 << 18, len(text) - at), MAX_LINE_BYTES))
         number += 1
         value, at = found
-        yield row_of(number, read, value)
+        yield to_row(number, read, value)
         following = beside()
         if following == "]":
             break
@@ -402,7 +402,7 @@ def _json_list(stream: BinaryIO) -> Iterator[DataRow]:
         raise InputError("goes on behind its JSON list", hint="Put everything into one list.")
 
 
-def _json_object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
+def _json_object_rows(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
     content = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(content) > MOST_DOCUMENT_BYTES:
         hint = "Convert it to JSON Lines: jq -c '.[]' FILE > NEW."
@@ -433,7 +433,7 @@ def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | 
     if rows_at and rows_at != ("*",):
         found = value_at(whole, rows_at)
         return found if isinstance(found, list) else None
-    for key in () if rows_at else _LISTS:
+    for key in () if rows_at else _ROW_LIST_KEYS:
         value = whole.get(key)
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             return value
@@ -472,10 +472,10 @@ def _table_columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
 
 def _number_rows(values: list[Any], end: int) -> Iterator[DataRow]:
     for number, value in enumerate(values, 1):
-        yield row_of(number, end * number // len(values), value)
+        yield to_row(number, end * number // len(values), value)
 
 
-def row_of(number: int, end: int, value: Any) -> DataRow:
+def to_row(number: int, end: int, value: Any) -> DataRow:
     """Return a value as a row, which it is where it is an object."""
     if isinstance(value, dict | InputError):
         return DataRow(number, end, value)
@@ -486,7 +486,7 @@ def row_of(number: int, end: int, value: Any) -> DataRow:
     )
 
 
-def _parquet(stream: BinaryIO) -> Iterator[DataRow]:
+def _parquet_rows(stream: BinaryIO) -> Iterator[DataRow]:
     import pyarrow  # streamlit brings it; loaded only for such a file
     import pyarrow.parquet as parquet
 
@@ -497,7 +497,9 @@ def _parquet(stream: BinaryIO) -> Iterator[DataRow]:
         for batch in file.iter_batches(batch_size=256):
             for value in batch.to_pylist():
                 number += 1
-                yield DataRow(number, size * number // file.metadata.num_rows, plain(value))
+                yield DataRow(
+                    number, size * number // file.metadata.num_rows, to_plain_value(value)
+                )
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
             f"is no Parquet that can be read ({str(error)[:120]})", hint="Write it again."

@@ -16,8 +16,8 @@ from masis.schema.documents import (
     KINDS,
     ReadDocument,
     document_score,
-    first_of,
-    number_of,
+    finite_number,
+    first_score,
     read_document,
 )
 from masis.schema.drafts import SourceDocument
@@ -81,7 +81,7 @@ def _read_documents(found: Any) -> Iterator[ReadDocument]:
 
 def _read_one_document(document: Any, place: int, score: float | None = None) -> ReadDocument:
     if isinstance(document, SourceDocument):
-        score = first_of(document.relevance_score, score)
+        score = first_score(document.relevance_score, score)
         return ReadDocument(document.id, document.content, document.type, document.path, score, {})
     if isinstance(document, Evidence):
         extra = document.model_extra or {}
@@ -92,7 +92,7 @@ def _read_one_document(document: Any, place: int, score: float | None = None) ->
         and len(document) == 2
         and isinstance(document[0], SourceDocument | Evidence)
     ):
-        return _read_one_document(document[0], place, number_of(document[1]))
+        return _read_one_document(document[0], place, finite_number(document[1]))
     return read_document(document, place, score=score)
 
 

@@ -88,9 +88,9 @@ def separate_thoughts(text: str) -> Separated:
     mark which nothing closes is all thought: the reply was cut off in it.
     """
     found = list(
-        _in_channels(text)
+        _channel_thoughts(text)
         if "<|channel|>" in text or text.startswith("analysis")
-        else _in_tags(text)
+        else _tagged_thoughts(text)
     )
     if not found:
         return Separated(text, "")
@@ -113,16 +113,16 @@ def separate_thoughts(text: str) -> Separated:
     )
 
 
-def _in_tags(text: str) -> Iterator[_ThoughtSpan]:
+def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
     tags = _tags_outside_code(text)
-    closings = [number for number, tag in enumerate(tags) if _closes(tag)]
+    closings = [number for number, tag in enumerate(tags) if _is_closing_tag(tag)]
     at, end = 0, 0  # the next tag, and where the last block ended
     blank, looked = True, 0  # whether nothing but blocks and blanks stands before that place
     while at < len(tags):
         tag = tags[at]
         at += 1
         blank, looked = blank and not text[looked : tag.start()].strip(), tag.start()
-        if _closes(tag):
+        if _is_closing_tag(tag):
             if at == 1 and _ends_a_block(text, tag):
                 end = looked = tag.end()
                 blank = True
@@ -159,11 +159,11 @@ def _ends_a_block(text: str, tag: re.Match[str]) -> bool:
     return before is not None or text[tag.end() : tag.end() + 1] in ("", "\n")
 
 
-def _closes(tag: re.Match[str]) -> bool:
+def _is_closing_tag(tag: re.Match[str]) -> bool:
     return bool(tag["close"] or tag["close2"] or tag["close3"])
 
 
-def _in_channels(text: str) -> Iterator[_ThoughtSpan]:
+def _channel_thoughts(text: str) -> Iterator[_ThoughtSpan]:
     heads = list(_CHANNEL.finditer(text))
     if not heads and (bare := _BARE_CHANNELS.match(text)):
         yield _ThoughtSpan(0, bare.end(), bare["thought"])
@@ -264,7 +264,7 @@ _REASON_KEYS = (
     ),
     *("reason", "status", "state", "status_code", "statusCode", "level"),
 )
-_ENDED_EARLY = ("finish_reason", "finishReason", "stop_reason", "stopReason", "reason")
+_FINISH_REASON_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "reason")
 """Those that say how the text ended, and not what became of the call."""
 _STATUS_KEYS = ("status", "status_code", "statusCode")
 _FLAGS: dict[str, NoAnswerCode] = {
@@ -273,9 +273,9 @@ _FLAGS: dict[str, NoAnswerCode] = {
     "timed_out": "failed",
 }
 """Keys that are true where there is no answer: promptfoo's, and what others call it."""
-_STATUS_OF_A_SPAN = (2, "2", "ERROR", "STATUS_CODE_ERROR")
+_FAILED_SPAN_STATUS = (2, "2", "ERROR", "STATUS_CODE_ERROR")
 """OpenTelemetry's status of what failed."""
-_HOLDERS = (
+_REPLY_KEYS = (
     "response",
     "output",
     "outputs",
@@ -286,7 +286,7 @@ _HOLDERS = (
     "answer",
 )
 """Keys under which a row keeps the reply, or the error in its place."""
-_INSIDE = (
+_NESTED_KEYS = (
     *(
         "observations",
         "spans",
@@ -354,7 +354,7 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
         return None
     turns = record.get("messages")
     last = {"message": turns[-1]} if isinstance(turns, list | tuple) and turns else {}
-    found = list(_signs({**last, **record, "answer": answer}))
+    found = list(_no_answer_signs({**last, **record, "answer": answer}))
     codes: tuple[NoAnswerCode, ...] = ("refused", "failed")
     for code in codes:  # a filter's refusal comes as an error too
         said = [message for sign, message in found if sign == code]
@@ -366,11 +366,15 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     return None
 
 
-def cut_off_in(record: Mapping[str, Any]) -> str | None:
+def cut_off_reason(record: Mapping[str, Any]) -> str | None:
     """Return why a reply ended before its answer did, as ``finish_reason: length``; None where it
     did not.
     """
-    said = (message for _, message in _signs(record) if message.partition(": ")[0] in _ENDED_EARLY)
+    said = (
+        message
+        for _, message in _no_answer_signs(record)
+        if message.partition(": ")[0] in _FINISH_REASON_KEYS
+    )
     return next(said, None)
 
 
@@ -394,7 +398,7 @@ def _failed_call(text: str) -> dict[str, str] | None:
     )
 
 
-def _signs(record: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
+def _no_answer_signs(record: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
     """Yield each sign that a reply was refused or failed, with what it says, from the
     outside in.
     """
@@ -404,14 +408,16 @@ def _signs(record: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
         held, depth = left.popleft()
         looked_at += 1
         if isinstance(held, Mapping):
-            yield from _signs_of(held)
+            yield from _signs_in_object(held)
             if depth < _DEEPEST:
-                left.extend((held[key], depth + 1) for key in (*_HOLDERS, *_INSIDE) if key in held)
+                left.extend(
+                    (held[key], depth + 1) for key in (*_REPLY_KEYS, *_NESTED_KEYS) if key in held
+                )
         elif isinstance(held, list | tuple):
             left.extend((item, depth) for item in held[:_MOST_LOOKED_AT])
 
 
-def _signs_of(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
+def _signs_in_object(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
     if isinstance(refusal := held.get("refusal"), str) and refusal.strip():
         yield "refused", refusal.strip()
     for key in _ERROR_KEYS:
@@ -422,7 +428,7 @@ def _signs_of(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
         yield "failed", _content_text(held.get("statusMessage", held.get("status_message")))
     for key in _REASON_KEYS:
         reason = held.get(key)
-        if isinstance(reason, Mapping) and reason.get("code") in _STATUS_OF_A_SPAN:
+        if isinstance(reason, Mapping) and reason.get("code") in _FAILED_SPAN_STATUS:
             yield (
                 "failed",
                 _content_text(reason.get("message")) or "the span has the status of an error",

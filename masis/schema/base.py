@@ -18,15 +18,15 @@ Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 def utc_now() -> str:
     """The time as kept in records: ISO 8601, UTC, milliseconds."""
-    return _as_kept(datetime.now(UTC))
+    return _format_time(datetime.now(UTC))
 
 
-def later(at: str, wait: timedelta) -> str:
+def add_time(at: str, wait: timedelta) -> str:
     """The time so long after another one, both as kept in records."""
-    return _as_kept(datetime.fromisoformat(at) + wait)
+    return _format_time(datetime.fromisoformat(at) + wait)
 
 
-def _as_kept(time: datetime) -> str:
+def _format_time(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -43,7 +43,7 @@ from masis.schema.reading import (
     FieldMap,
     content_id,
     id_text,
-    readable,
+    to_case_fields,
     words_of,
 )
 from masis.schema.storable import refuse_unstorable
@@ -84,13 +84,13 @@ def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidenc
     if isinstance(chunks, str | bytes | Mapping | Evidence) or is_document(chunks):
         raise InputError(
             "is one thing, not a list of chunks",
-            hint=f"Put it into a list. {_A_CHUNK}",
+            hint=f"Put it into a list. {_CHUNK_HINT}",
             field=field,
         )
     if not isinstance(chunks, Iterable):
         raise InputError(
             f"is {kind_of(chunks)}, not a list of chunks",
-            hint=f"Give a list. {_A_CHUNK}",
+            hint=f"Give a list. {_CHUNK_HINT}",
             field=field,
         )
     found: list[Evidence] = []
@@ -111,7 +111,7 @@ def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidenc
     return tuple(found)
 
 
-_A_CHUNK = (
+_CHUNK_HINT = (
     'A chunk is {"id": "1", "text": "..."}, a text alone, a document of LangChain or a node of'
     " LlamaIndex."
 )
@@ -122,13 +122,15 @@ def _to_evidence(given: Any, number: int, field: str) -> Evidence:
         return given
     if isinstance(given, str):
         data: dict[str, Any] = {"id": f"chunk_{number}", "text": given}
-    elif isinstance(given, Mapping) and not _of_a_library(given):
+    elif isinstance(given, Mapping) and not _is_library_chunk(given):
         data = {"id": f"chunk_{number}", **given}
     else:
         try:
             read = read_document(given, number - 1, field)
         except InputError as error:
-            raise InputError("is no chunk of evidence", hint=_A_CHUNK, field=error.field) from None
+            raise InputError(
+                "is no chunk of evidence", hint=_CHUNK_HINT, field=error.field
+            ) from None
         data = {"id": read.id or f"chunk_{number}", "text": read.content}
         about = {
             "source": read.path,
@@ -144,14 +146,14 @@ def _to_evidence(given: Any, number: int, field: str) -> Evidence:
     except (ValidationError, TypeError) as error:
         if isinstance(error, TypeError):  # a key that is no text
             raise InputError(
-                "is no chunk of evidence", hint=_A_CHUNK, field=f"{field}[{number - 1}]"
+                "is no chunk of evidence", hint=_CHUNK_HINT, field=f"{field}[{number - 1}]"
             ) from error
         found = explain(error)
         place = f"{field}[{number - 1}]{f'.{found.field}' if found.field else ''}"
         raise InputError(found.problem, hint=found.hint, field=place) from None
 
 
-def _of_a_library(given: Mapping[Any, Any]) -> bool:
+def _is_library_chunk(given: Mapping[Any, Any]) -> bool:
     """Return whether a mapping has its text under another name than ours."""
     return "text" not in given and any(isinstance(given.get(key), str) for key in TEXT_KEYS)
 
@@ -293,7 +295,7 @@ class Case(InputRecord):
 
     @classmethod
     def _normalize_fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return _complete_case(readable(data))
+        return _complete_case(to_case_fields(data))
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
@@ -467,13 +469,13 @@ def check_case(case: Case) -> Case:
         ("evidence_characters", "evidence", sum(lengths), limits.EVIDENCE, "characters"),
     ):
         if size > most:
-            raise limits.too_much(name, f"holds {size:,} {what}", field)
+            raise limits.limit_error(name, f"holds {size:,} {what}", field)
     return case
 
 
 def _read_case_record(record: Mapping[str, Any], names: FieldMap | None) -> Case:
     limits.check_nesting(record)
-    data = _complete_case(readable(record, names))
+    data = _complete_case(to_case_fields(record, names))
     try:
         case = Case.from_stored(data)
     except ValidationError as error:

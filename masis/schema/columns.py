@@ -31,7 +31,7 @@ MOST_LEVELS = 3
 
 EXCERPT = 60
 
-JOINT = " + "
+COLUMN_JOINER = " + "
 """What joins the names of several columns in a field map: each holds a chunk of the evidence."""
 
 
@@ -126,7 +126,7 @@ def _column(names: tuple[str, ...], value: Any) -> SourceColumn:
         if isinstance(text, str)
     ]
     said = name_elsewhere("text", items) is not None or any(
-        _says_something(text) for text in _texts_of(objects)
+        _is_prose(text) for text in _texts_of(objects)
     )
     if not texts or not said:
         return SourceColumn(names, sample, items)
@@ -148,7 +148,7 @@ def _texts_of(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
     return (text for item in objects for text in item.values() if isinstance(text, str))
 
 
-def _says_something(text: str) -> bool:
+def _is_prose(text: str) -> bool:
     return " " in text.strip() or not text.isascii()
 
 
@@ -195,19 +195,19 @@ def chunks_in(value: Any, answer: str = "") -> Any:
             return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
         marks = list(_NUMBERED_INSIDE.finditer(read))
         texts = _texts_after(marks, read)
-        if [int(mark[1]) for mark in marks] == [*range(1, len(texts) + 1)] and _certain(
+        if [int(mark[1]) for mark in marks] == [*range(1, len(texts) + 1)] and _are_certain_chunks(
             texts, highest
         ):
             return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
     ruled = parts_of(read, "---")
-    if _certain(ruled, highest):
+    if _are_certain_chunks(ruled, highest):
         return ruled
     if "|" not in read or is_markdown_table(read):
         return read
     listed = parts_of(read, "|")
     joined = (
         _JOINED["|"].search(read)
-        and not _BLANK_BESIDE["|"].search(read)
+        and not _BLANK_AROUND["|"].search(read)
         and _end_as_sentences(listed)
     )
     return listed if joined or len(listed) == highest >= 2 else read
@@ -238,9 +238,9 @@ SEPARATORS = ("||", "|", ";", "\uff1b", "###", "<sep>", "<SEP>", "[SEP]", "\t", 
 
 _PATTERNS = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "\n\n": r"\n[ \t]*\n"}
 _JOINED = {"|": re.compile(r"\S\|\S"), ";": re.compile(r"\S;\S")}
-_BLANK_BESIDE = {"|": re.compile(r"\s\||\|\s"), ";": re.compile(r"\s;|;\s")}
+_BLANK_AROUND = {"|": re.compile(r"\s\||\|\s"), ";": re.compile(r"\s;|;\s")}
 _ENTITY = re.compile(r"&#?\w{1,20};")
-_RULE_OF_A_TABLE = re.compile(r"^[ \t]*+\|?[ \t]*+:?-{2,}:?[ \t]*+\|[ \t:|-]*+$", re.MULTILINE)
+_TABLE_RULE = re.compile(r"^[ \t]*+\|?[ \t]*+:?-{2,}:?[ \t]*+\|[ \t:|-]*+$", re.MULTILINE)
 """The line of dashes below the head of a Markdown table."""
 
 
@@ -248,7 +248,7 @@ def is_markdown_table(text: str) -> bool:
     """Return whether the ``|`` in a text are those of a table: they separate its columns, not
     chunks.
     """
-    if _RULE_OF_A_TABLE.search(text):
+    if _TABLE_RULE.search(text):
         return True
     lines = [line.strip() for line in text.splitlines() if "|" in line]
     return all(len(line) > 1 and line[0] == line[-1] == "|" for line in lines)
@@ -291,7 +291,7 @@ def _are_joined(text: str, between: str, parts: list[str]) -> bool:
     """Return whether parts of several words are joined without a blank, which code in a text rarely
     is either.
     """
-    return not _BLANK_BESIDE[between].search(text) and all(" " in part for part in parts)
+    return not _BLANK_AROUND[between].search(text) and all(" " in part for part in parts)
 
 
 def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
@@ -305,7 +305,7 @@ def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
     return texts if all(texts) else []
 
 
-def _certain(parts: list[str], highest: int) -> bool:
+def _are_certain_chunks(parts: list[str], highest: int) -> bool:
     return len(parts) > 1 and (2 <= highest <= len(parts) or _end_as_sentences(parts))
 
 
@@ -328,26 +328,30 @@ def likely_columns(
     by_name = {column.names[-1]: column for column in reversed(left)}
     for field in asked:
         fits = [
-            name for name, column in by_name.items() if column in left and _could_be(field, column)
+            name
+            for name, column in by_name.items()
+            if column in left and _can_hold_field(field, column)
         ]
         name = name_elsewhere(field, fits)
         take(field, by_name[name] if name is not None else None)
-    take("query", min(_of_form(left, "question"), key=attrgetter("length"), default=None))
-    take("answer", max(_of_form(left, "cited"), key=attrgetter("length"), default=None))
+    take("query", min(_with_form(left, "question"), key=attrgetter("length"), default=None))
+    take("answer", max(_with_form(left, "cited"), key=attrgetter("length"), default=None))
     lists = [
         column
         for column in left
         if column.kind in ("texts", "objects") and " " in column.sample.strip()
     ]
     take(
-        "evidence", max(lists or _of_form(left, "numbered"), key=attrgetter("length"), default=None)
+        "evidence",
+        max(lists or _with_form(left, "numbered"), key=attrgetter("length"), default=None),
     )
     take(
-        "evidence", max(_of_form(left, "cited", "sentence"), key=attrgetter("length"), default=None)
+        "evidence",
+        max(_with_form(left, "cited", "sentence"), key=attrgetter("length"), default=None),
     )
     texts = [column for column in left if column.kind == "text" and " " in column.sample.strip()]
     take("query", min(texts, key=attrgetter("length"), default=None))
-    take("answer", max(_of_form(left, "sentence"), key=attrgetter("length"), default=None))
+    take("answer", max(_with_form(left, "sentence"), key=attrgetter("length"), default=None))
     for field in asked:  # a known name that holds nothing in this row says where other rows have it
         empty = [name for name, column in by_name.items() if column in left and not column.length]
         name = (
@@ -377,11 +381,11 @@ def evidence_columns(
     return [each for each in free if _NUMBER_AT_END.sub("", each.shown) == stem]
 
 
-def _of_form(columns: Iterable[SourceColumn], *forms: str) -> list[SourceColumn]:
+def _with_form(columns: Iterable[SourceColumn], *forms: str) -> list[SourceColumn]:
     return [column for column in columns if column.form in forms]
 
 
-def _could_be(field: str, column: SourceColumn) -> bool:
+def _can_hold_field(field: str, column: SourceColumn) -> bool:
     if field in ("query", "answer"):
         return column.kind == "text" and column.length > 0
     return field != "evidence" or (column.kind != "other" and column.length > 0)
@@ -396,7 +400,9 @@ def likely_map(
     """
     names = {field: column.shown for field, column in chosen.items()}
     if (evidence := chosen.get("evidence")) is not None:
-        names["evidence"] = JOINT.join(each.shown for each in evidence_columns(chosen, columns))
+        names["evidence"] = COLUMN_JOINER.join(
+            each.shown for each in evidence_columns(chosen, columns)
+        )
         names |= {"evidence.text": text_key(evidence), "evidence.id": evidence.item_id}
     return {field: key for field, key in names.items() if key and key != field.rpartition(".")[2]}
 

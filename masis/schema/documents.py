@@ -50,14 +50,18 @@ def read_document(
     """
     if isinstance(document, str):
         return ReadDocument(None, document, "", None, score, {})
-    if isinstance(document, tuple) and len(document) == 2 and number_of(document[1]) is not None:
-        return read_document(document[0], place, field, number_of(document[1]))
+    if (
+        isinstance(document, tuple)
+        and len(document) == 2
+        and finite_number(document[1]) is not None
+    ):
+        return read_document(document[0], place, field, finite_number(document[1]))
     if isinstance(document, Mapping):
-        return _of_mapping(document, f"{field}[{place}]", score)
-    return _of_object(document, f"{field}[{place}]", score)
+        return _read_mapping(document, f"{field}[{place}]", score)
+    return _read_object(document, f"{field}[{place}]", score)
 
 
-def _of_mapping(document: Mapping[Any, Any], field: str, score: float | None) -> ReadDocument:
+def _read_mapping(document: Mapping[Any, Any], field: str, score: float | None) -> ReadDocument:
     nested = document.get("metadata")
     nested = nested if isinstance(nested, Mapping) else {}
     about = {**nested, **document}
@@ -69,9 +73,11 @@ def _of_mapping(document: Mapping[Any, Any], field: str, score: float | None) ->
     return _read_by_keys(_document_id(about), content, about, score, nested)
 
 
-def _of_object(document: Any, field: str, score: float | None) -> ReadDocument:
+def _read_object(document: Any, field: str, score: float | None) -> ReadDocument:
     if (node := getattr(document, "node", None)) is not None:  # LlamaIndex: a node with its score
-        return _of_object(node, field, first_of(number_of(getattr(document, "score", None)), score))
+        return _read_object(
+            node, field, first_score(finite_number(getattr(document, "score", None)), score)
+        )
     about = getattr(document, "metadata", None)
     about = about if isinstance(about, Mapping) else {}
     content = getattr(document, "page_content", None)
@@ -128,12 +134,13 @@ def _document_id(about: Mapping[Any, Any]) -> str | None:
 def document_score(about: Mapping[Any, Any], score: float | None) -> float | None:
     """Return the score given, else the one that a document holds."""
     own = next(
-        (number for key in SCORE_KEYS if (number := number_of(about.get(key))) is not None), None
+        (number for key in SCORE_KEYS if (number := finite_number(about.get(key))) is not None),
+        None,
     )
-    return first_of(score, own)
+    return first_score(score, own)
 
 
-def number_of(value: Any) -> float | None:
+def finite_number(value: Any) -> float | None:
     """Return a finite number, of whatever library; None for anything else."""
     if value is None or isinstance(value, bool | str | bytes):
         return None
@@ -144,6 +151,6 @@ def number_of(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def first_of(*scores: float | None) -> float | None:
+def first_score(*scores: float | None) -> float | None:
     """Return the first score that is there."""
     return next((score for score in scores if score is not None), None)

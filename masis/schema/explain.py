@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from masis.errors import InputError
 from masis.schema.wording import shorten
 
-_NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     field: tuple(names.split())
     for field, names in {
         "id": "case_id _id uid uuid qid question_id example_id",
@@ -103,7 +103,7 @@ def kind_of(value: Any) -> str:
             return f"a {type(value).__name__}"
 
 
-def join(path: str, key: str) -> str:
+def join_path(path: str, key: str) -> str:
     """Return the path of a key of the object at ``path``."""
     shown = shorten(key, 80)
     return f"{path}.{shown}" if path else shown
@@ -132,7 +132,7 @@ def path_of(location: Iterable[int | str]) -> str:
     """Return a pydantic location as people write it: ``evidence[2].text``."""
     path = ""
     for part in location:
-        path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
+        path = f"{path}[{part}]" if isinstance(part, int) else join_path(path, part)
     return path
 
 
@@ -143,10 +143,10 @@ def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
     # likeness is slow on what can't be a name anyway
     short = (key for key in islice(keys, 100) if len(key) <= 40)
     by_form = {_plain_form(key): key for key in short}
-    for name in (field, *_NAMES_ELSEWHERE.get(field, ())):
+    for name in (field, *_OTHER_NAMES.get(field, ())):
         if name in by_form:
             return by_form[name]
-    known = set(_NAMES_ELSEWHERE.get(field, ())) - _TOO_COMMON
+    known = set(_OTHER_NAMES.get(field, ())) - _TOO_COMMON
     for form, key in by_form.items():  # kb_passages, bot_reply: the last word says what it is
         if (last := form.rpartition("_")[2]) != form and (last in known or f"{last}s" in known):
             return key

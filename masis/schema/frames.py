@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from masis.errors import InputError
 from masis.schema.explain import kind_of
-from masis.schema.reading import FieldMap, checked_names, columns_in
+from masis.schema.reading import FieldMap, check_field_map, columns_in
 
 
 def is_frame(source: Any) -> bool:
@@ -45,14 +45,14 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
         given: Iterable[Mapping[str, Any]] = source
         return given
     columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
-    for field, key in checked_names(names or {}).items():
+    for field, key in check_field_map(names or {}).items():
         for part in () if key is None or "." in field else columns_in(columns, key):
             if part not in columns and part.partition(".")[0] not in columns:
-                raise _no_column(field, part, columns)
+                raise _missing_column(field, part, columns)
     return _frame_rows(source)
 
 
-def _no_column(field: str, key: str, columns: list[str]) -> InputError:
+def _missing_column(field: str, key: str, columns: list[str]) -> InputError:
     near = difflib.get_close_matches(key, columns, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
     return InputError(
@@ -74,18 +74,18 @@ def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
     else:
         given = iter(source)
     for row in given:
-        yield {key: value for key, value in plain(row).items() if value is not None}
+        yield {key: value for key, value in to_plain_value(row).items() if value is not None}
 
 
-def plain(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return a value of a data frame or a Parquet file as JSON has it, without dates, arrays and
     NaN.
     """
     match value:
         case dict():
-            return {str(key): plain(item) for key, item in value.items()}
+            return {str(key): to_plain_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [to_plain_value(item) for item in value]
         case None | str() | bool() | int():
             return value
         case float():
@@ -97,5 +97,5 @@ def plain(value: Any) -> Any:
         case bytes():
             return value.decode("utf-8", "replace")
     if hasattr(value, "tolist"):  # numpy's scalars and arrays
-        return plain(value.tolist())
+        return to_plain_value(value.tolist())
     return None if type(value).__name__ in ("NAType", "NaTType") else str(value)

@@ -77,7 +77,7 @@ LIMITS = (
 )
 
 
-def too_much(name: str, found: str, field: str | None = None) -> InputError:
+def limit_error(name: str, found: str, field: str | None = None) -> InputError:
     """Return the error of what passes a limit: ``found`` says what it holds or is."""
     limit = next(each for each in LIMITS if each.name == name)
     problem = f"{found}, at most {limit.most:,} {limit.of.split()[0]} are taken ({name})"
@@ -90,7 +90,7 @@ def check_nesting(value: object) -> None:
     while inner:
         level += 1
         if level > LEVELS + 1:
-            raise too_much("nesting_levels", f"is nested more than {LEVELS} levels deep")
+            raise limit_error("nesting_levels", f"is nested more than {LEVELS} levels deep")
         containers = [each for each in inner if isinstance(each, dict | list | tuple)]
         inner = [
             item

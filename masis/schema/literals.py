@@ -105,7 +105,7 @@ _WRAPPERS = frozenset(
 )
 """Functions whose value is their first argument (the last of ``defaultdict``)."""
 
-_DOCUMENT = re.compile(r"(?:Document|Node|NodeWithScore|Chunk|Passage|SearchResult|Source)\Z")
+_DOCUMENT_CLASS = re.compile(r"(?:Document|Node|NodeWithScore|Chunk|Passage|SearchResult|Source)\Z")
 """How the names of classes end that hold a chunk of evidence; ``print(text='a')`` is code and holds
 none.
 """
@@ -148,20 +148,20 @@ def _read_nested(text: str) -> Any:
             pass
     if opening not in ("[", "{", "(") and not looks_like_a_list(text):
         return text
-    if _is_for_python(text):
+    if _can_use_ast(text):
         try:
             read = _unwrap_opaque(ast.literal_eval(text.strip()))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            read = _LiteralReader(text).whole()
+            read = _LiteralReader(text).read()
     else:
-        read = _LiteralReader(text).whole()
+        read = _LiteralReader(text).read()
     return read if isinstance(read, list | dict) else text
 
 
-_MOST_FOR_PYTHON = 1024 * 1024
+_MOST_AST_CHARACTERS = 1024 * 1024
 """Characters that Python's own parser is given, which takes a hundred times as much memory."""
 
-_SIDE_BY_SIDE = tuple(
+_ADJACENT_STRINGS = tuple(
     quote + after for quote in ("'", '"') for after in (" ", "\n", "\r", "\t", "'", '"')
 )
 """A quote without a comma behind it: Python's own parser joins texts that stand side by side."""
@@ -170,11 +170,11 @@ _ODD_ESCAPE = re.compile(r"""\\[^\\'"abfnrtvxuUN0-7]""")
 """A backslash without a meaning, of which Python's own parser warns."""
 
 
-def _is_for_python(text: str) -> bool:
+def _can_use_ast(text: str) -> bool:
     """Return whether Python's own parser, several times as fast as ours, reads a text
     as ours does.
     """
-    if len(text) > _MOST_FOR_PYTHON or any(each in text for each in _SIDE_BY_SIDE):
+    if len(text) > _MOST_AST_CHARACTERS or any(each in text for each in _ADJACENT_STRINGS):
         return False
     return "\\" not in text or _ODD_ESCAPE.search(text) is None
 
@@ -186,9 +186,9 @@ class _LiteralReader:
         self._text, self._at, self._values = text, 0, 0
         self._next = self._token()
 
-    def whole(self) -> Any:
+    def read(self) -> Any:
         if self._text.lstrip().startswith("page_content="):  # as str(document) of LangChain has it
-            return _unwrap_opaque(_printed_document(self._arguments(end="", level=1).keys))
+            return _unwrap_opaque(_chunk_of_printed_document(self._arguments(end="", level=1).keys))
         value = self._value(1)
         if self._next.kind != "end":
             raise self._unexpected_token()
@@ -232,7 +232,7 @@ class _LiteralReader:
             raise UnreadableLiteral(f"it holds more than {VALUES:,} values")
         token = self._next
         if token.kind == "string":
-            return _string(self._take().text)
+            return _parse_string(self._take().text)
         if token.kind == "number":
             return _parse_number(self._take().text)
         if token.kind == "object":
@@ -269,9 +269,9 @@ class _LiteralReader:
                 else value
             )
         if (
-            _DOCUMENT.search(name)
+            _DOCUMENT_CLASS.search(name)
             and given.keys
-            and (found := _printed_document(given.keys)) is not None
+            and (found := _chunk_of_printed_document(given.keys)) is not None
         ):
             return found
         if given.keys and not given.values:
@@ -377,7 +377,7 @@ _ESCAPE = re.compile(
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
 
 
-def _string(token: str) -> str:
+def _parse_string(token: str) -> str:
     """Return the text that a token in quotes stands for; an escape without meaning stays, as Python
     has it.
     """
@@ -407,7 +407,7 @@ def _parse_number(token: str) -> int | float | _Opaque:
         return float(plain)
 
 
-def _printed_document(fields: dict[str, Any]) -> dict[str, Any] | None:
+def _chunk_of_printed_document(fields: dict[str, Any]) -> dict[str, Any] | None:
     """Return a document that a library printed as a chunk; None where it has no text."""
     about = {key: value for key, value in fields.items() if value is not None}
     node = about.get("node")

@@ -20,7 +20,7 @@ from typing import Any
 from masis.errors import InputError
 from masis.schema.answers import is_thought, no_answer_in
 from masis.schema.columns import (
-    JOINT,
+    COLUMN_JOINER,
     LONG_TEXT,
     chunks_in,
     columns_of,
@@ -57,12 +57,12 @@ MAPPED = (*FIELDS, *CHUNK_FIELDS, SPLIT)
 ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 ASKING_ROLES = frozenset({"user", "human"})
 
-_WATCHED = ("query", "answer", "evidence")
+_REQUIRED_FIELDS = ("query", "answer", "evidence")
 _MOST_LOOKED_AT = 200
 _PART = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 
 
-def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[str, Any]:
+def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[str, Any]:
     """Return a record under the names of a case, its question and answer taken from the
     conversation where need be.
 
@@ -73,7 +73,7 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
 
     """
     names = names or {}
-    data = of_conversation(apply_field_map(record, names) if names else dict(record))
+    data = fill_from_conversation(apply_field_map(record, names) if names else dict(record))
     if "id" in data:
         data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
@@ -85,7 +85,7 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
     return data
 
 
-def checked_names(names: FieldMap) -> dict[str, str | None]:
+def check_field_map(names: FieldMap) -> dict[str, str | None]:
     """Return a field map with empty texts as None. Raises InputError where it is none, or names no
     field of a case.
     """
@@ -114,7 +114,7 @@ def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any
     """Return the record with its values under the fields that ``names`` says; the keys that were
     moved are gone.
     """
-    data, names = dict(record), checked_names(names)
+    data, names = dict(record), check_field_map(names)
     for field, key in names.items():
         if field == "id" and key is None:
             data.pop("id", None)
@@ -136,14 +136,14 @@ def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any
     inside = {field.partition(".")[2]: key for field, key in names.items() if field in CHUNK_FIELDS}
     if inside and isinstance(data.get("evidence"), list | tuple):
         data["evidence"] = [
-            _chunk_mapped(chunk, inside, number) for number, chunk in enumerate(data["evidence"], 1)
+            _map_chunk(chunk, inside, number) for number, chunk in enumerate(data["evidence"], 1)
         ]
     return data
 
 
 def columns_in(columns: Collection[str] | Mapping[str, Any], key: str) -> list[str]:
     """Return the columns that a key of a field map names: one, or several joined by a plus."""
-    return [key] if key in columns else key.split(JOINT)
+    return [key] if key in columns else key.split(COLUMN_JOINER)
 
 
 def _mapped_value(record: Mapping[str, Any], field: str, key: str) -> Any:
@@ -209,11 +209,11 @@ def evidence_list(text: str, answer: Any, names: FieldMap) -> list[Any]:
     """Return an evidence that is one text as a list of chunks. Raises InputError as ``evidence_in``
     does.
     """
-    read = [] if is_empty(text) else evidence_in(text, answer, names)
+    read = [] if is_empty(text) else split_evidence(text, answer, names)
     return read if isinstance(read, list) else [read]
 
 
-def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
+def split_evidence(value: Any, answer: Any, names: FieldMap) -> Any:
     """Return the chunks of an evidence that is one text, by ``evidence.split`` or where it is
     certain.
 
@@ -259,7 +259,7 @@ def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
     )
 
 
-def _chunk_mapped(chunk: Any, names: Mapping[str, str | None], number: int) -> Any:
+def _map_chunk(chunk: Any, names: Mapping[str, str | None], number: int) -> Any:
     if not isinstance(chunk, Mapping):
         return chunk
     found = {
@@ -276,7 +276,7 @@ def _chunk_mapped(chunk: Any, names: Mapping[str, str | None], number: int) -> A
     return left | found
 
 
-def of_conversation(data: dict[str, Any]) -> dict[str, Any]:
+def fill_from_conversation(data: dict[str, Any]) -> dict[str, Any]:
     """Return a record with the last question of its ``messages`` and the answer to it, where it
     names no others.
     """
@@ -340,13 +340,15 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
     """
     missing = [
         field
-        for field in _WATCHED
+        for field in _REQUIRED_FIELDS
         if is_empty(data.get(field)) and names.get(field, "") is not None
     ]
     held = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
-    if held and (found := _holding(missing, held, id_too="id" not in data and "id" not in names)):
+    if held and (
+        found := _propose_map(missing, held, id_too="id" not in data and "id" not in names)
+    ):
         # None: only an id was found
-        first = next((field for field in _WATCHED if field in found), None)
+        first = next((field for field in _REQUIRED_FIELDS if field in found), None)
         if first is not None:
             raise _unread_field(first, found, data, names)
     for number, chunk in enumerate(
@@ -382,7 +384,7 @@ def _unread_field(
     )
 
 
-def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> dict[str, str]:
+def _propose_map(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> dict[str, str]:
     """Return a field map to what may hold the missing fields; nothing where neither names nor
     content say so.
     """

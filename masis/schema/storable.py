@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+SURROGATE_HALF = re.compile("[\ud800-\udfff]")
 
 
 def refuse_unstorable(data: Any, whole: str = "the record") -> None:
@@ -19,16 +19,16 @@ def refuse_unstorable(data: Any, whole: str = "the record") -> None:
 
     Raises PydanticCustomError, which a validator turns into an error of the field.
     """
-    if storable(data):  # which of its texts it is costs more to find out than that one is
+    if is_storable(data):  # which of its texts it is costs more to find out than that one is
         return
-    for path, text in _strings(data, whole):
+    for path, text in _texts_with_paths(data, whole):
         if "\x00" in text:
             raise PydanticCustomError(
                 "null_byte",
                 "{path} holds a null byte at character {at}",
                 {"path": path, "at": text.index("\x00")},
             )
-        if not storable(text):
+        if not is_storable(text):
             raise PydanticCustomError(
                 "surrogate",
                 "{path} holds half of a surrogate pair, which is no text",
@@ -36,22 +36,22 @@ def refuse_unstorable(data: Any, whole: str = "the record") -> None:
             )
 
 
-def storable(value: Any) -> bool:
+def is_storable(value: Any) -> bool:
     """Whether all text in a value, keys included, can be kept."""
     if isinstance(value, str):
-        return "\x00" not in value and (value.isascii() or not _HALF_A_PAIR.search(value))
+        return "\x00" not in value and (value.isascii() or not SURROGATE_HALF.search(value))
     if isinstance(value, dict):
-        return all(map(storable, value.keys())) and all(map(storable, value.values()))
-    return not isinstance(value, list | tuple) or all(map(storable, value))
+        return all(map(is_storable, value.keys())) and all(map(is_storable, value.values()))
+    return not isinstance(value, list | tuple) or all(map(is_storable, value))
 
 
-def _strings(value: Any, whole: str, path: str = "") -> Iterator[tuple[str, str]]:
+def _texts_with_paths(value: Any, whole: str, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield path or "the text", value
     elif isinstance(value, dict):
         for key, item in value.items():
             yield f"a key of {path or whole}", str(key)
-            yield from _strings(item, whole, f"{path}.{key}" if path else str(key))
+            yield from _texts_with_paths(item, whole, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _strings(item, whole, f"{path}[{index}]")
+            yield from _texts_with_paths(item, whole, f"{path}[{index}]")

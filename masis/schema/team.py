@@ -240,10 +240,10 @@ class LakeSample(Record):
 
     def draws(self, case_id: str) -> bool:
         """Return whether the sample holds a case that was auto-accepted."""
-        return drawn_from_lake(case_id, self.seed, self.share)
+        return is_drawn_from_lake(case_id, self.seed, self.share)
 
 
-def drawn_from_lake(case_id: str, seed: int, share: float) -> bool:
+def is_drawn_from_lake(case_id: str, seed: int, share: float) -> bool:
     """Return whether a random sample draws a case, by its id and the seed.
 
     The spot checks of audits draw by the same means: a word of its own keeps this draw apart from

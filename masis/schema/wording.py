@@ -10,7 +10,7 @@ def count_noun(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> str:
+def count_noun_or_more(count: int, more: bool, one: str, many: str | None = None) -> str:
     """Return the same of a count that stopped where there are ``more``: ``3,000+ cases``."""
     return (
         count_noun(count, one, many).replace(" ", "+ ", 1) if more else count_noun(count, one, many)
@@ -24,7 +24,7 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
-def in_a_row(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a sentence lists them.
 
     Example:
@@ -50,7 +50,7 @@ MOST_NAMED = 3
 LONGEST_MARKED = 60
 
 
-def figures_not_in_evidence(figures: Sequence[str]) -> str:
+def describe_absent_figures(figures: Sequence[str]) -> str:
     """Return what is said of figures that the evidence lacks: ``42 isn't in the evidence; it may be
     calculated``.
     """
@@ -62,7 +62,7 @@ def figures_not_in_evidence(figures: Sequence[str]) -> str:
     return f"{', '.join(named[:-1])} and {named[-1]} aren't in the evidence; they may be calculated"
 
 
-def words_marked(words: Sequence[str]) -> str:
+def describe_marked_words(words: Sequence[str]) -> str:
     """Return what is said of words that a tagger marks: ``The tagger finds no support for “69
     million”``.
     """

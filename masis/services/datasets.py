@@ -23,10 +23,10 @@ from masis.datasets.exports.versions import (
     KINDS,
     Kind,
     VersionChange,
-    changes,
+    compare_versions,
     file_name,
-    freeze,
-    rebuild,
+    freeze_version,
+    rebuild_version,
 )
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
@@ -162,7 +162,7 @@ class DatasetService(Service):
 
         """
         self._access.require(actor, "export")
-        return freeze(
+        return freeze_version(
             self._store,
             name,
             form,
@@ -181,7 +181,7 @@ class DatasetService(Service):
 
         """
         counts, first_changes, total = Counter[Kind](), list[VersionChange](), 0
-        for change in changes(self._store, first, second):
+        for change in compare_versions(self._store, first, second):
             counts.update(change.kinds)
             total += 1
             if total <= most:
@@ -203,7 +203,7 @@ class DatasetService(Service):
 
         """
         self._access.require(actor, "export")
-        return rebuild(self._store, name, path, on_case=on_case)
+        return rebuild_version(self._store, name, path, on_case=on_case)
 
     def zip(self, actor: Actor, name: str) -> io.BytesIO:
         """Return a version and its manifest as a zip file.

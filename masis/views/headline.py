@@ -25,7 +25,7 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
-from masis.schema.wording import count_noun, figures_not_in_evidence, shorten, words_marked
+from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
@@ -468,7 +468,7 @@ def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
         for check in checks
         for figure in check.figures
     ]
-    sentence = figures_not_in_evidence(figures)
+    sentence = describe_absent_figures(figures)
     return _Line(
         (f"{sentence}: ", Quotation(_claim_text(checks[0]), figures[0]))
         if len(checks) == 1
@@ -483,7 +483,7 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
         for check in checks
         for marked in check.marked
     ]
-    sentence = words_marked(words)
+    sentence = describe_marked_words(words)
     return _Line(
         (f"{sentence}: ", Quotation(_claim_text(checks[0]), words[0]))
         if len(checks) == 1

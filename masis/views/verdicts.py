@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
-from masis.schema.wording import figures_not_in_evidence, shorten, words_marked
+from masis.schema.wording import describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
 from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_word
 
@@ -138,10 +138,12 @@ def _claim_says(check: ClaimCheck) -> list[str]:
     if not says and check.issue:
         says = [_sentence(check.issue)]
     if check.figures:
-        figures = f"{figures_not_in_evidence([figure.claim_text for figure in check.figures])}."
+        figures = f"{describe_absent_figures([figure.claim_text for figure in check.figures])}."
         says = [*(line for line in says if line != figures), _sentence(figures)]
     if check.marked:
-        marked = _sentence(f"{words_marked([words.claim_text for words in check.marked])}.")
+        marked = _sentence(
+            f"{describe_marked_words([words.claim_text for words in check.marked])}."
+        )
         says = [*(line for line in says if line != marked), marked]
     if not says or check.verified:
         unnamed = check.verdict == "supported" and not check.sources

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from masis.audit.acceptance import drawn_for_spot_check
-from masis.datasets.lake import RecordOrigin, audited_row, failed_row, open_lake, write_file
+from masis.datasets.lake import RecordOrigin, audited_row, failed_row, open_lake, write_lake_file
 from masis.schema.review import Decision
 from masis.schema.team import LakeSample, QueuePolicy
 from masis.services import Actor, Workbench
@@ -347,7 +347,7 @@ def lake(tmp_path: Path) -> Path:
     for outcome, found in rows.items():
         (folder / f"outcome={outcome}").mkdir(parents=True)
         with (folder / f"outcome={outcome}" / "part-0.parquet").open("wb") as stream:
-            write_file(found, stream)
+            write_lake_file(found, stream)
     return folder
 
 

@@ -24,7 +24,7 @@ from masis.datasets.lake import (
     open_lake,
     outcome_of,
     repeated_ids,
-    write_file,
+    write_lake_file,
 )
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -39,7 +39,7 @@ def put(folder: Path, row: dict[str, object], name: str = "part") -> None:
     place = folder / f"outcome={row['outcome']}"
     place.mkdir(parents=True, exist_ok=True)
     with (place / f"{name}.parquet").open("wb") as stream:
-        write_file([row], stream)
+        write_lake_file([row], stream)
 
 
 def test_a_case_and_its_run_come_back_whole_from_the_lake(tmp_path: Path) -> None:

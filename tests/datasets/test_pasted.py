@@ -12,10 +12,10 @@ from masis.datasets.readers.pasted import (
     MOST_BYTES,
     MOST_CHUNKS,
     PastedEvidence,
+    decode_upload,
     merge_chunk,
     read_pasted,
     rename_chunk,
-    text_of,
     write_pasted,
 )
 from masis.errors import InputError
@@ -232,12 +232,12 @@ def test_no_text_makes_it_fail_and_ids_are_distinct(text: str) -> None:
 
 def test_a_file_of_another_format_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"scan\.txt: is a PDF"):
-        text_of(b"%PDF-1.7", "scan.txt")
+        decode_upload(b"%PDF-1.7", "scan.txt")
     with pytest.raises(InputError, match=r"old\.txt, line 2: is not UTF-8"):
-        text_of(b"a\n\xe4", "old.txt")
+        decode_upload(b"a\n\xe4", "old.txt")
     with pytest.raises(InputError, match="larger than 20 MB"):
-        text_of(b"a" * (MOST_BYTES + 1), "big.txt")
-    assert text_of(b"\xef\xbb\xbfa", "marked.txt") == "a"
+        decode_upload(b"a" * (MOST_BYTES + 1), "big.txt")
+    assert decode_upload(b"\xef\xbb\xbfa", "marked.txt") == "a"
 
 
 TEXT = "Source one begins.\n\nIt goes on.\n\nSource two."

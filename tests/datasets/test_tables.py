@@ -19,7 +19,7 @@ import masis
 from masis.cli import main
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers import workbooks
-from masis.datasets.readers.workbooks import number_shown
+from masis.datasets.readers.workbooks import format_number
 from masis.errors import InputError
 from masis.services import Workbench
 from tests.reviewing import ADA
@@ -167,7 +167,7 @@ def test_cells_are_read_as_they_are_shown(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_number_is_shown_by_its_format(value: float, form: str, shown: str) -> None:
-    assert number_shown(value, form) == shown
+    assert format_number(value, form) == shown
 
 
 def test_a_formula_is_read_by_its_value_and_refused_without_one(tmp_path: Path) -> None:

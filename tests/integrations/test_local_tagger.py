@@ -29,7 +29,7 @@ from masis.integrations.local.tagger import (
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
 from masis.schema.run import Run
-from masis.schema.wording import words_marked
+from masis.schema.wording import describe_marked_words
 from tests.cases import case_of
 from tests.integrations.tiny_models import NLI_WORDS, SPECIAL, save_model, save_tagger
 
@@ -402,9 +402,10 @@ def test_marks_stay_whoever_judges_the_claim_afterwards(tmp_path: Path) -> None:
 
 
 def test_a_sentence_about_marked_words_names_few_and_stays_short() -> None:
-    assert words_marked(["a"]) == "The tagger finds no support for “a”"
-    assert words_marked(["a", "b", "a"]) == "The tagger finds no support for “a” and “b”"
+    assert describe_marked_words(["a"]) == "The tagger finds no support for “a”"
+    assert describe_marked_words(["a", "b", "a"]) == "The tagger finds no support for “a” and “b”"
     assert (
-        words_marked(list("abcde")) == "The tagger finds no support for “a”, “b” and 3 more places"
+        describe_marked_words(list("abcde"))
+        == "The tagger finds no support for “a”, “b” and 3 more places"
     )
-    assert len(words_marked(["word " * 500])) < 110
+    assert len(describe_marked_words(["word " * 500])) < 110

@@ -32,7 +32,7 @@ from masis.llm.roles.replies import (
 from masis.llm.roles.verdicts import SURE_FROM
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.case import ClaimVerdict, Evidence
-from masis.schema.storable import storable
+from masis.schema.storable import is_storable
 from masis.settings import Settings
 from tests.audit.factories import JUDGED_BY, context, issue, verdict
 from tests.llm.scripted_asker import ScriptedAsker
@@ -147,7 +147,7 @@ def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any], second: dict[st
 def holds_no_more_than_it_shows(found: ClaimResults) -> None:
     texts = {chunk.id: chunk.text for chunk in EVIDENCE}
     for check in found.checks:
-        assert storable(check.model_dump())
+        assert is_storable(check.model_dump())
         assert (check.verdict == "unscored") == (check.unscored is not None)
         assert check.support == SUPPORT.get(check.verdict)
         if check.verdict == "contradicted":
@@ -195,7 +195,7 @@ def test_critiques(given_critique: dict[str, Any]) -> None:
     ruled = critique_step.apply_critique_rules(
         judgement, AUDIT, raised.issues, JUDGED_BY, raised.notes
     )
-    assert storable(ruled.model_dump())
+    assert is_storable(ruled.model_dump())
 
 
 @given(drawn(EvaluationReply))
@@ -207,7 +207,7 @@ def test_evaluations(given_evaluation: dict[str, Any]) -> None:
     )
     scores = (ruled.faithfulness, ruled.relevance, ruled.completeness, ruled.reasoning_quality)
     assert (ruled.overall_score is None) == any(score is None for score in scores)
-    assert storable(ruled.model_dump())
+    assert is_storable(ruled.model_dump())
 
 
 @given(drawn(RevisionReply))
@@ -221,4 +221,4 @@ def test_revisions(given_revision: dict[str, Any]) -> None:
         return
     assert found.revised_answer.strip()
     assert set(found.issues_addressed) <= {"i1"}
-    assert storable(found.model_dump())
+    assert is_storable(found.model_dump())

@@ -13,7 +13,7 @@ import pytest
 
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.base import later, utc_now
+from masis.schema.base import add_time, utc_now
 from masis.schema.review import Decision, LogEntry
 from masis.schema.team import PolicyRule, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
@@ -61,7 +61,7 @@ def expire(workbench: Workbench, case_id: str) -> None:
     with workbench.store.database.transaction() as connection:
         connection.execute(
             "UPDATE leases SET until = ? WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)",
-            [later(utc_now(), timedelta(minutes=-1)), case_id],
+            [add_time(utc_now(), timedelta(minutes=-1)), case_id],
         )
 
 
@@ -86,11 +86,11 @@ def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) 
     first = workbench.team.claim(ADA, "case-1")
     with workbench.store.database.transaction() as connection:
         connection.execute(
-            "UPDATE leases SET until = ?", [later(first.taken_at, timedelta(minutes=1))]
+            "UPDATE leases SET until = ?", [add_time(first.taken_at, timedelta(minutes=1))]
         )
     second = workbench.team.claim(ADA, "case-1")
     assert second.taken_at == first.taken_at
-    assert second.until > later(first.taken_at, timedelta(minutes=1))
+    assert second.until > add_time(first.taken_at, timedelta(minutes=1))
 
 
 def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
@@ -98,7 +98,9 @@ def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
 ) -> None:
     taken = workbench.team.claim(ADA, "case-1").taken_at
     with workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, timedelta(minutes=-2))])
+        connection.execute(
+            "UPDATE leases SET taken_at = ?", [add_time(taken, timedelta(minutes=-2))]
+        )
     timed, untimed = decide(workbench, ADA).decision, decide(workbench, ADA, "case-2").decision
     assert 120 <= timed.extra["seconds"] < 180
     assert "seconds" not in untimed.extra

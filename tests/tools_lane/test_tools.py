@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.mapping.profile import builtin
+from masis.datasets.mapping.profile import builtin_profiles
 from masis.datasets.mapping.reader import formats_of, read_any
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench, demo_cases
@@ -73,7 +73,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_what_the_installed_library_writes_is_read_as_the_fixture_is(
     path: Path, written: dict[str, Path]
 ) -> None:
-    profile = builtin()[formats_of(path).formats[0]]
+    profile = builtin_profiles()[formats_of(path).formats[0]]
     (fixture,) = read_any(path)
     (now,) = read_any(written[f"{profile.name}{path.suffix}"])
     names = {"query", "answer", "evidence", "citations"}

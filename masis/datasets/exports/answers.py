@@ -26,9 +26,9 @@ from masis.store.reviews.outcomes import CaseOutcome, Judgement
 
 Row = dict[str, Any]
 
-_GIVEN = TypeAdapter(tuple[GivenCitation, ...])
+_GIVEN_CITATIONS = TypeAdapter(tuple[GivenCitation, ...])
 
-OF_PERSONS = ("decision", "adjudication")
+PERSON_KINDS = ("decision", "adjudication")
 """Kinds of entries by which a person decides."""
 
 RAGTRUTH_TYPE = {
@@ -43,9 +43,9 @@ RAGTRUTH_TYPE = {
 hallucination.
 """
 
-_OF_SENTENCE = {"text", "status", "why", "citation_ids"}
-_OF_CITATION = {"text", "reference", "evidence_id", "status", "resolved_by"}
-_OF_ISSUE = {
+_SENTENCE_FIELDS = {"text", "status", "why", "citation_ids"}
+_CITATION_FIELDS = {"text", "reference", "evidence_id", "status", "resolved_by"}
+_ISSUE_FIELDS = {
     *(
         "id",
         "source",
@@ -68,12 +68,12 @@ _CHAT_ROLES = {
 }
 """Roles as chat formats name them, which have no others, such as a tool's."""
 
-_TRACE = ("langfuse_trace_id", "trace_id", "traceId")
-_SPAN = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores")
+_TRACE_KEYS = ("langfuse_trace_id", "trace_id", "traceId")
+_SPAN_KEYS = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
+_SCORE_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores")
 
 
-def place_of(text: str | None, words: str, start: Any, end: Any) -> Row:
+def locate_words(text: str | None, words: str, start: Any, end: Any) -> Row:
     """Return where words stand in a text: at the offsets given if they do, else at their only
     occurrence, else None.
 
@@ -133,7 +133,7 @@ class JudgedAnswer:
             "run": {**run._asdict(), "iteration": self.judgement.number} if run else None,
             "iteration": self.judgement.number,
             "drafter": run.models.get("drafter", "") if run else "",
-            "trace": external_id(self.case, _TRACE),
+            "trace": external_id(self.case, _TRACE_KEYS),
             "known": self.answer is not None,
             "audited": self.answer is not None and self.judgement.iteration is not None,
         }
@@ -200,7 +200,7 @@ class JudgedAnswer:
     @property
     def reviewer(self) -> str | None:
         """The person who decided; None where nobody did."""
-        return self.decided.reviewer if self.decided and self.decided.kind in OF_PERSONS else None
+        return self.decided.reviewer if self.decided and self.decided.kind in PERSON_KINDS else None
 
     @cached_property
     def entry(self) -> Row | None:
@@ -230,7 +230,7 @@ class JudgedAnswer:
             {
                 "text": check.claim.text,
                 "statement": check.claim.statement or check.claim.text,
-                **place_of(self.answer, check.claim.text, check.claim.start, check.claim.end),
+                **locate_words(self.answer, check.claim.text, check.claim.start, check.claim.end),
                 **check.model_dump(
                     mode="json", include={"verdict", "support", "confidence", "sources"}
                 ),
@@ -244,13 +244,17 @@ class JudgedAnswer:
     def sentences(self) -> list[Row]:
         """The sentences of the judged answer, as the citation engine cut them."""
         machine = self.judgement.iteration
-        return self._with_offsets(machine.citation_audit.sentences if machine else (), _OF_SENTENCE)
+        return self._with_offsets(
+            machine.citation_audit.sentences if machine else (), _SENTENCE_FIELDS
+        )
 
     @cached_property
     def citations(self) -> list[Row]:
         """The references of the judged answer, each with its place."""
         machine = self.judgement.iteration
-        return self._with_offsets(machine.citation_audit.citations if machine else (), _OF_CITATION)
+        return self._with_offsets(
+            machine.citation_audit.citations if machine else (), _CITATION_FIELDS
+        )
 
     def _with_offsets(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
         """Return parts of the audit as they are stored, with their offsets into the answer at the
@@ -258,7 +262,7 @@ class JudgedAnswer:
         """
         return [
             each.model_dump(mode="json", include=fields)
-            | place_of(self.answer, each.text, each.start, each.end)
+            | locate_words(self.answer, each.text, each.start, each.end)
             for each in found
         ]
 
@@ -269,7 +273,7 @@ class JudgedAnswer:
         """
         machine, answer = self.judgement.iteration, self.answer
         return [
-            each.model_dump(mode="json", include=_OF_ISSUE)
+            each.model_dump(mode="json", include=_ISSUE_FIELDS)
             | {
                 "text": (
                     None if answer is None or each.start is None else answer[each.start : each.end]
@@ -300,7 +304,7 @@ class JudgedAnswer:
         where none stands.
         """
         decision = self.decided
-        if decision is None or decision.kind not in (*OF_PERSONS, "policy_accept"):
+        if decision is None or decision.kind not in (*PERSON_KINDS, "policy_accept"):
             return None
         if decision.verdict in ("reject", "escalate"):
             return None
@@ -317,7 +321,7 @@ class JudgedAnswer:
         if not given or standing is None or self.original is None:
             return []
         try:
-            citations = _GIVEN.validate_python(given)
+            citations = _GIVEN_CITATIONS.validate_python(given)
         # the key held something else before it meant citations, and holds it still
         except ValidationError:
             return []
@@ -353,7 +357,7 @@ class JudgedAnswer:
         """
         return [
             {name: getattr(each, name) for name in ("target", "label", "severity", "note", "text")}
-            | place_of(self.answer, each.text, each.start, each.end)
+            | locate_words(self.answer, each.text, each.start, each.end)
             for each in (self.decided.labels if self.decided else ())
         ]
 
@@ -435,7 +439,7 @@ class JudgedAnswer:
         """Bodies for ``POST /api/public/scores``; ids follow from what they say, so that sending
         twice adds none.
         """
-        trace, span = (external_id(self.case, names) for names in (_TRACE, _SPAN))
+        trace, span = (external_id(self.case, names) for names in (_TRACE_KEYS, _SPAN_KEYS))
         about = {"traceId": trace} if span is None else {"traceId": trace, "observationId": span}
         entry, run, decision = self.judgement.entry, self.judgement.run, self.decided
         scores: list[tuple[str, str | float | None, str, str]] = []
@@ -450,7 +454,7 @@ class JudgedAnswer:
             ]
         return [
             {
-                "id": str(uuid.uuid5(_NAMESPACE, f"{trace}/{span}/masis-{name}/{source}")),
+                "id": str(uuid.uuid5(_SCORE_NAMESPACE, f"{trace}/{span}/masis-{name}/{source}")),
                 **about,
                 "name": f"masis-{name}",
                 "value": value,
@@ -470,7 +474,9 @@ class JudgedAnswer:
             each for each in self.others if each.answer == self.answer and each.reviewer is not None
         ]
         regions = [
-            _region(each, each["verdict"]) for each in self.claims if each["start"] is not None
+            _label_studio_region(each, each["verdict"])
+            for each in self.claims
+            if each["start"] is not None
         ]
         verifier = (
             self.judgement.run.models.get("verifier", "offline")
@@ -510,7 +516,7 @@ class JudgedAnswer:
             ]
         meta = {"meta": {"text": noted}}
         if label["start"] is not None:
-            return _region(label, label["label"], own) | meta
+            return _label_studio_region(label, label["label"], own) | meta
         if label["target"] != "answer":
             return None
         made = {"id": f"answer{own}", "from_name": "answer", "to_name": "text", "type": "choices"}
@@ -535,7 +541,7 @@ def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
     return next((each for each in found if isinstance(each, str) and each), None)
 
 
-def _region(row: Row, label: str, own: str = "") -> Row:
+def _label_studio_region(row: Row, label: str, own: str = "") -> Row:
     place = {name: row[name] for name in ("start", "end", "text")}
     return {
         "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}{own}",

@@ -23,7 +23,7 @@ from pydantic_core import to_json
 from masis import version
 from masis.datasets.exports.answers import JudgedAnswer, Row
 from masis.datasets.exports.formats import FORMATS, Format, labelling_interface
-from masis.datasets.exports.splits import SPLITS, SplitShares, splits
+from masis.datasets.exports.splits import SPLITS, SplitShares, assign_splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
@@ -154,13 +154,13 @@ class ExportTally:
         """Count a case (or a reviewer's judgement on it) that gives no rows."""
         self._counts["left_out"][reason] += 1
 
-    def case(self, judged: JudgedAnswer) -> None:
+    def count_case(self, judged: JudgedAnswer) -> None:
         """Count a case that gives rows."""
         self.cases += 1
         self._counts["states"][judged.outcome.state] += 1
-        self._counts["licences"].update(licences(judged.case) or ["not noted"])
+        self._counts["licences"].update(find_licences(judged.case) or ["not noted"])
 
-    def judgement(self, judged: JudgedAnswer, rows: list[Row]) -> None:
+    def count_judgement(self, judged: JudgedAnswer, rows: list[Row]) -> None:
         """Count who judged, with what, and the rows that this gives, with the values that the
         format's balance counts.
 
@@ -224,7 +224,7 @@ class ExportTally:
         return made
 
 
-def licences(case: dict[str, Any]) -> list[str]:
+def find_licences(case: dict[str, Any]) -> list[str]:
     """The licences noted on a case: in its metadata, beside its fields, or on its evidence; each
     once.
     """
@@ -243,7 +243,7 @@ def _sort_counts(counter: Counter[str]) -> dict[str, int]:
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
 """The states in which a person has decided: what is exported unless states are named."""
 
-Sided = tuple[CaseOutcome, str]
+CaseWithSide = tuple[CaseOutcome, str]
 """A case with the side of the split on which its question stands."""
 
 
@@ -264,11 +264,11 @@ class Selection:
         )
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
-    def outcomes(self, store: Store) -> Iterator[Sided]:
+    def outcomes(self, store: Store) -> Iterator[CaseWithSide]:
         """Yield every case that matches with its side of the split; those of another side than
         wanted too.
         """
-        sides = splits(store.outcomes.queries(self.cases), self.shares)
+        sides = assign_splits(store.outcomes.queries(self.cases), self.shares)
         yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
 
 
@@ -460,9 +460,9 @@ def _outcome_rows(
             tally.leave_out(rows)
             continue
         if not counted:
-            tally.case(each)
+            tally.count_case(each)
             counted = True
-        tally.judgement(each, rows)
+        tally.count_judgement(each, rows)
         yield from ((each, row) for row in rows)
     if not judged:
         tally.leave_out("not audited")

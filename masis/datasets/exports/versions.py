@@ -20,9 +20,9 @@ from typing import Any, Literal, NamedTuple
 
 from masis import version
 from masis.datasets.exports.export import (
+    CaseWithSide,
     ExportResult,
     Selection,
-    Sided,
     Watcher,
     write_export,
     write_file,
@@ -38,7 +38,7 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")
 LONGEST_DESCRIPTION = 2_000
 
 
-def freeze(
+def freeze_version(
     store: Store,
     name: str,
     form: str,
@@ -119,7 +119,7 @@ def file_name(name: str, form: str, encoding: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Frozen(Selection):
+class _FrozenSelection(Selection):
     """A version as a selection; it holds the cases of the wanted side alone."""
 
     version: DatasetVersion
@@ -127,11 +127,11 @@ class _Frozen(Selection):
     def manifest_entry(self) -> dict[str, Any]:
         return self.version.selection
 
-    def outcomes(self, store: Store) -> Iterator[Sided]:
+    def outcomes(self, store: Store) -> Iterator[CaseWithSide]:
         return store.datasets.outcomes(self.version.name)
 
 
-def rebuild(
+def rebuild_version(
     store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
 ) -> ExportResult:
     """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
@@ -152,7 +152,7 @@ def rebuild(
         """Return the manifest as it was frozen, with the names that the files have now, if the
         bytes are the same.
         """
-        if _digests(manifest) != _digests(frozen.manifest):
+        if _file_digests(manifest) != _file_digests(frozen.manifest):
             made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
             raise StoreError(
                 f"dataset version {name!r} can't be rebuilt byte for byte: the format {frozen.form}"
@@ -164,11 +164,16 @@ def rebuild(
 
     watcher = Watcher(on_case, on_end=checked)
     return write_file(
-        store, path, frozen.form, _Frozen(version=frozen), encoding=frozen.encoding, watcher=watcher
+        store,
+        path,
+        frozen.form,
+        _FrozenSelection(version=frozen),
+        encoding=frozen.encoding,
+        watcher=watcher,
     )
 
 
-def _digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
+def _file_digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
     return [(each["bytes"], each["sha256"]) for each in manifest["files"]]
 
 
@@ -191,7 +196,7 @@ class VersionChange(NamedTuple):
     now: tuple[str, str] | None
 
 
-def changes(store: Store, first: str, second: str) -> Iterator[VersionChange]:
+def compare_versions(store: Store, first: str, second: str) -> Iterator[VersionChange]:
     """Yield the cases in which the second version differs from the first, in the order of import.
 
     Cases that give no row in a version are not part of it. Raises UnknownRecord.

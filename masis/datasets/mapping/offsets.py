@@ -22,18 +22,18 @@ class LabelSpan(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-def in_characters(text: str, spans: Sequence[LabelSpan]) -> list[LabelSpan]:
+def to_character_spans(text: str, spans: Sequence[LabelSpan]) -> list[LabelSpan]:
     """Return the spans of one text counted in characters, converted where they count UTF-16 units.
 
     They do where more of them fit into the text like that, or where more cover their words, or
     begin and end at the edge of a word. A span that fits neither way is returned as it is.
     """
-    if _is_basic(text):
+    if _has_only_bmp(text):
         return list(spans)
     index = _index_by_unit(text)
     converted = [_convert_span(index, each) for each in spans]
     as_units = [each or LabelSpan(-1, -1) for each in converted]
-    if _likelihood(text, as_units) <= _likelihood(text, spans):
+    if _score_spans(text, as_units) <= _score_spans(text, spans):
         return list(spans)
     return [each or given for each, given in zip(converted, spans, strict=True)]
 
@@ -50,7 +50,9 @@ def is_within(text: str, start: int, end: int) -> bool:
     return 0 <= start <= end <= len(text)
 
 
-def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tuple[int, int] | None:
+def find_quoted_place(
+    text: str, quoted: str, start: int | None, end: int | None
+) -> tuple[int, int] | None:
     """Return where a quoted part of a text stands, by its offsets or, where it stands there once,
     by its words.
 
@@ -60,7 +62,7 @@ def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tupl
     forms = dict.fromkeys((quoted, quoted.replace("\\n", "\n")))
     if start is not None:
         given = LabelSpan(start, start + len(quoted) if end is None else end)
-        units = None if _is_basic(text) else _convert_span(_index_by_unit(text), given)
+        units = None if _has_only_bmp(text) else _convert_span(_index_by_unit(text), given)
         for span in (given, units):
             if (
                 span is not None
@@ -75,7 +77,7 @@ def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tupl
     return None
 
 
-def _is_basic(text: str) -> bool:
+def _has_only_bmp(text: str) -> bool:
     return text.isascii() or max(text) <= "\uffff"
 
 
@@ -89,7 +91,7 @@ def _index_by_unit(text: str) -> list[int | None]:
     return [*index, len(text)]
 
 
-def _likelihood(text: str, spans: Sequence[LabelSpan]) -> tuple[int, int, int]:
+def _score_spans(text: str, spans: Sequence[LabelSpan]) -> tuple[int, int, int]:
     """Return how many spans lie inside of the text, how many of these cover their words, how many
     whole words.
     """

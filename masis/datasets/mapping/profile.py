@@ -201,7 +201,7 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
 
 
 @cache
-def builtin() -> dict[str, Profile]:
+def builtin_profiles() -> dict[str, Profile]:
     """Return the built-in profiles by name."""
     folder = resources.files("masis.datasets.mapping") / "profiles"
     files = {
@@ -217,7 +217,7 @@ def builtin() -> dict[str, Profile]:
 # called anything.
 
 
-_ONE_COLUMN = ("query", "answer", "id", "reference")
+_SINGLE_COLUMN_FIELDS = ("query", "answer", "id", "reference")
 """Fields that one column holds."""
 
 
@@ -254,7 +254,7 @@ def likely_choice(columns: Iterable[SourceColumn]) -> ColumnChoice:
     columns = list(columns)
     chosen = likely_columns(columns)
     evidence = chosen.get("evidence")
-    shown = {field: chosen[field].shown for field in _ONE_COLUMN if field in chosen}
+    shown = {field: chosen[field].shown for field in _SINGLE_COLUMN_FIELDS if field in chosen}
     return ColumnChoice(
         **shown,
         evidence=(
@@ -276,12 +276,16 @@ def profile_text(profile: Profile) -> str:
     return "\n".join([*lines, *(["", "[chunk]", *inside] if inside else [])]) + "\n"
 
 
-def still_there(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> ColumnChoice:
+def drop_missing_columns(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> ColumnChoice:
     """Return a choice without the columns that a row does not offer."""
     known = {column.shown: column for column in columns}
     kept = tuple(name for name in choice.evidence if name in known)
     inside = {name for shown in kept for name in known[shown].items}
-    offered = {**{name: {*known} for name in _ONE_COLUMN}, "chunk_text": inside, "chunk_id": inside}
+    offered = {
+        **{name: {*known} for name in _SINGLE_COLUMN_FIELDS},
+        "chunk_text": inside,
+        "chunk_id": inside,
+    }
     gone = {name: "" for name, names in offered.items() if getattr(choice, name) not in names}
     return choice.model_copy(update={**gone, "evidence": kept})
 
@@ -289,7 +293,7 @@ def still_there(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> Column
 def profile_of(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> Profile:
     """Return the profile that reads rows as chosen. Names that no column has are left out."""
     known = {column.shown: column.path for column in columns}
-    paths = {name: getattr(choice, name) for name in _ONE_COLUMN}
+    paths = {name: getattr(choice, name) for name in _SINGLE_COLUMN_FIELDS}
     evidence = tuple(known[shown] for shown in choice.evidence if shown in known)
     if len(evidence) > 1:  # all of them, in this order; empty cells are no evidence
         evidence = (f"[{', '.join(f'parsed({each})' for each in evidence)}][] | [?@ != '']",)

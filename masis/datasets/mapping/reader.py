@@ -14,10 +14,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, builtin
-from masis.datasets.mapping.row import SHOWN, MappedRow, read_row
+from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, builtin_profiles
+from masis.datasets.mapping.row import SUGGEST_HINT, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
-from masis.datasets.rows import MOST_DOCUMENT_BYTES, DataRow, read_rows, row_of
+from masis.datasets.rows import MOST_DOCUMENT_BYTES, DataRow, read_rows, to_row
 from masis.errors import InputError
 from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
@@ -26,7 +26,7 @@ from masis.schema.reading import (
     SPLIT,
     FieldMap,
     apply_field_map,
-    checked_names,
+    check_field_map,
     columns_in,
     is_empty,
     value_of,
@@ -36,13 +36,20 @@ from masis.schema.wording import shorten
 MOST_GROUPED_ROWS = 200_000
 """Rows (spans) held while they are grouped."""
 
-HOPELESS_ROWS = 10_000
+MOST_ROWS_WITHOUT_CASE = 10_000
 """Rows without a single case after which a file is given up: it may have millions of them."""
 
-_TRIED = 20
+_MOST_ROWS_TRIED = 20
 """Rows that can't be read after which a file is taken for one of our own format."""
 
-_SEVERAL = ("responses", "completions", "generations", "outputs", "candidates", "model_responses")
+_ANSWER_LIST_KEYS = (
+    "responses",
+    "completions",
+    "generations",
+    "outputs",
+    "candidates",
+    "model_responses",
+)
 """Keys under which one row holds several answers to its question: each is a case."""
 
 Source = Path | BinaryIO | Iterable[Mapping[str, Any]]
@@ -74,22 +81,24 @@ def read_any(
 
     """
     called = name or (str(source) if isinstance(source, Path) else "stdin")
-    names = checked_names(names or {})
+    names = check_field_map(names or {})
     unmatched = {key for field, key in names.items() if key is not None and field != SPLIT}
     seen = dict[str, tuple[int, bytes]]()  # where an id came first, and for which content
     count = 0
     try:
-        given = builtin()[profile] if isinstance(profile, str) else profile
+        given = builtin_profiles()[profile] if isinstance(profile, str) else profile
         rows, chosen = _open_source(source, given, names, called, sheet)
-        own = chosen != builtin().get(chosen.name)
+        own = chosen != builtin_profiles().get(chosen.name)
         unused = {
             field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)
         } - set(names)
         chosen = chosen.with_map(names)
         for count, row in enumerate(rows, 1):
-            if count > HOPELESS_ROWS and not seen:
+            if count > MOST_ROWS_WITHOUT_CASE and not seen:
                 hint = "Correct what is named above; nothing more was read."
-                raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", hint=hint)
+                raise InputError(
+                    f"holds no case in its first {MOST_ROWS_WITHOUT_CASE:,} rows", hint=hint
+                )
             if isinstance(row.value, dict):
                 unmatched -= {
                     key for key in unmatched if _matches_profile(row.value, key, names, chosen)
@@ -170,7 +179,7 @@ def _matches_profile(row: dict[str, Any], key: str, names: FieldMap, profile: Pr
 # which profile
 
 
-class Fitting(NamedTuple):
+class FormatMatch(NamedTuple):
     """What a file may be: the names of the formats that its first readable row fits,
     and that row.
     """
@@ -188,10 +197,10 @@ def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
     except InputError:  # named with its line when the row is read
         return []
     if isinstance(renamed.get("query"), str) and "evidence" in renamed:
-        return [builtin()[OWN_FORMAT]]
+        return [builtin_profiles()[OWN_FORMAT]]
     return [
         profile
-        for profile in builtin().values()
+        for profile in builtin_profiles().values()
         if profile.required and _fits_profile(profile, renamed)
     ]
 
@@ -206,19 +215,21 @@ def _fits_profile(profile: Profile, row: Any) -> bool:
         return False
 
 
-def _looked_at(rows: Iterator[DataRow], names: FieldMap) -> tuple[list[DataRow], list[Profile]]:
+def _read_until_recognised(
+    rows: Iterator[DataRow], names: FieldMap
+) -> tuple[list[DataRow], list[Profile]]:
     """Return the first rows up to one that fits formats, and these: one that can't be read says
     nothing of them.
     """
     before = list[DataRow]()
-    for row in islice(rows, _TRIED):
+    for row in islice(rows, _MOST_ROWS_TRIED):
         before.append(row)
         if isinstance(row.value, dict) and (fits := _formats_of_row(row.value, names)):
             return before, fits
     return before, []
 
 
-def formats_of(source: Source, *, name: str | None = None, sheet: str | None = None) -> Fitting:
+def formats_of(source: Source, *, name: str | None = None, sheet: str | None = None) -> FormatMatch:
     """Return which formats a file or rows fit; none, where a person has to say which column holds
     what.
 
@@ -226,19 +237,19 @@ def formats_of(source: Source, *, name: str | None = None, sheet: str | None = N
 
     Raises InputError where it can't be read, or holds no row that can be.
     """
-    before, fits = _looked_at(source_rows(source, name=name, sheet=sheet), {})
+    before, fits = _read_until_recognised(source_rows(source, name=name, sheet=sheet), {})
     values = [row.value for row in before if isinstance(row.value, dict)]
     if not values:
         raise InputError(
             "holds no row that can be read", hint="Check the file, or give rows that are mappings."
         )
     if fits:
-        return Fitting(tuple(each.name for each in fits), values[-1])
+        return FormatMatch(tuple(each.name for each in fits), values[-1])
     for value in values:
         likely = likely_columns(columns_of(value))
         if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
-            return Fitting((), value)
-    return Fitting((), values[0])
+            return FormatMatch((), value)
+    return FormatMatch((), values[0])
 
 
 def _open_source(
@@ -250,11 +261,11 @@ def _open_source(
             source_rows(source, profile.rows, name, sheet), source, profile
         ), profile
     rows = source_rows(source, (), name, sheet)
-    before, fits = _looked_at(rows, names)
+    before, fits = _read_until_recognised(rows, names)
     if len(fits) > 1:
         every = " and ".join(each.name for each in fits)
         raise InputError(f"fits {every}", hint=f"Say which: --as {fits[0].name}, for example.")
-    chosen = fits[0] if fits else builtin()[OWN_FORMAT]
+    chosen = fits[0] if fits else builtin_profiles()[OWN_FORMAT]
     again = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
     return _prepare_rows(again, source, chosen), chosen
 
@@ -275,7 +286,7 @@ def source_rows(
         )
         for each in source
     )
-    return (row_of(number, number, value) for number, value in enumerate(values, 1))
+    return (to_row(number, number, value) for number, value in enumerate(values, 1))
 
 
 # rows taken apart, joined and grouped
@@ -296,7 +307,7 @@ def _prepare_rows(rows: Iterator[DataRow], source: Source, profile: Profile) -> 
 def _rows_per_answer(row: DataRow) -> Iterator[DataRow]:
     """Yield a row; where it holds several answers one for each, whose id ends in its number."""
     value: dict[str, Any] = row.value if isinstance(row.value, dict) else {}
-    key = next((key for key in _SEVERAL if isinstance(value.get(key), list)), None)
+    key = next((key for key in _ANSWER_LIST_KEYS if isinstance(value.get(key), list)), None)
     if key is None or not is_empty(value.get("answer")) or "evidence" not in value:
         yield row
         return
@@ -320,7 +331,7 @@ def _join_rows(rows: Iterator[DataRow], path: Path, join: Join) -> Iterator[Data
         if row.member and Path(row.member).name == join.file:
             continue
         if others is None:
-            others = _by_key(path, join, packed=bool(row.member))
+            others = _read_joined_rows(path, join, packed=bool(row.member))
         if (other := others.get(str(row.value.get(join.key)))) is not None:
             yield row._replace(value={**row.value, join.name: other})
         else:
@@ -330,7 +341,7 @@ def _join_rows(rows: Iterator[DataRow], path: Path, join: Join) -> Iterator[Data
             yield row._replace(value=problem)
 
 
-def _by_key(path: Path, join: Join, *, packed: bool) -> dict[str, dict[str, Any]]:
+def _read_joined_rows(path: Path, join: Join, *, packed: bool) -> dict[str, dict[str, Any]]:
     source = path if packed else path.parent / join.file
     if not source.exists():
         raise InputError(
@@ -358,7 +369,7 @@ def _group_rows(rows: Iterator[DataRow], group: RowGroup) -> Iterator[DataRow]:
             continue
         key = value_at(row.value, group.by)
         if key is None:
-            hint = f"It says which rows belong together. {SHOWN}"
+            hint = f"It says which rows belong together. {SUGGEST_HINT}"
             yield row._replace(value=InputError("is missing", hint=hint, field=group.by[0]))
             continue
         count += 1

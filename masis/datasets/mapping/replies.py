@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.offsets import LabelSpan, in_characters
+from masis.datasets.mapping.offsets import LabelSpan, to_character_spans
 from masis.datasets.mapping.profile import Converter
 from masis.datasets.paths import text_of, value_at
 from masis.schema.answers import is_thought, thought_of, thoughts_in
@@ -36,7 +36,7 @@ def read_reply(kind: Converter, reply: Any, row: Any) -> ReadReply | None:
     if not isinstance(reply, dict):
         return None
     request = row.get("request", row) if isinstance(row, dict) else {}
-    return _READERS[kind](reply, request if isinstance(request, dict) else {})
+    return _REPLY_READERS[kind](reply, request if isinstance(request, dict) else {})
 
 
 class _Sources:
@@ -94,7 +94,7 @@ def _whole_number(value: Any) -> int | None:
 # Anthropic: char, page, content-block, search-result and web-search-result locations
 
 
-def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+def _read_anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     if not isinstance(reply.get("content"), list):
         return None
     sources = _Sources("anthropic")
@@ -167,7 +167,7 @@ def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None
 # OpenAI: Responses and Chat Completions
 
 
-def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+def _read_openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     if not isinstance(reply.get("output"), list):
         return None
     answer, sources, thoughts = "", _Sources("openai"), list[str]()
@@ -186,7 +186,7 @@ def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> ReadRep
     return sources.reply(answer, thoughts)
 
 
-def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+def _read_openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     choice = next(_dict_items(reply.get("choices")), None)
     message = _value_at_paths(choice, "message")
     if not isinstance(message, dict):
@@ -214,7 +214,7 @@ def _add_annotations(
         if (start := _whole_number(note.get("start_index"))) is not None
         and (end := _whole_number(note.get("end_index"))) is not None
     }
-    placed = dict(zip(spans, in_characters(text, list(spans.values())), strict=True))
+    placed = dict(zip(spans, to_character_spans(text, list(spans.values())), strict=True))
     for number, note in enumerate(notes):
         span = placed.get(number)
         counted = {} if span is None else {"start_index": span.start, "end_index": span.end}
@@ -245,7 +245,7 @@ def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _So
 # Gemini: grounding supports, whose offsets count bytes of UTF-8
 
 
-def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+def _read_gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     candidate = next(_dict_items(reply.get("candidates")), None)
     if candidate is None:
         return None
@@ -300,7 +300,7 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
 # Cohere: v2 messages with sources, v1 replies with document ids
 
 
-def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+def _read_cohere(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     body = reply["message"] if isinstance(reply.get("message"), dict) else reply
     answer = text_of(body.get("content")) if "content" in body else body.get("text")
     if not isinstance(answer, str):
@@ -322,7 +322,7 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
         if (start := _whole_number(given.get("start"))) is not None
         and (end := _whole_number(given.get("end"))) is not None
     }
-    placed = dict(zip(spans, in_characters(answer, list(spans.values())), strict=True))
+    placed = dict(zip(spans, to_character_spans(answer, list(spans.values())), strict=True))
     for number, given in enumerate(citations):
         span = placed.get(number)
         ids = [id_ for id_ in given.get("document_ids") or () if isinstance(id_, str)]
@@ -351,7 +351,7 @@ def _cohere_text(held: Any) -> str:
 # Amazon Bedrock: RetrieveAndGenerate
 
 
-def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+def _read_bedrock(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     answer = _value_at_paths(reply, "output.text")
     if not isinstance(answer, str):
         return None
@@ -378,11 +378,11 @@ def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None
     return sources.reply(answer)
 
 
-_READERS = {
-    "anthropic": _anthropic,
-    "openai-responses": _openai_responses,
-    "openai-chat": _openai_chat,
-    "gemini": _gemini,
-    "cohere": _cohere,
-    "bedrock": _bedrock,
+_REPLY_READERS = {
+    "anthropic": _read_anthropic,
+    "openai-responses": _read_openai_responses,
+    "openai-chat": _read_openai_chat,
+    "gemini": _read_gemini,
+    "cohere": _read_cohere,
+    "bedrock": _read_bedrock,
 }

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.offsets import LabelSpan, in_characters, is_within, place_of
+from masis.datasets.mapping.offsets import (
+    LabelSpan,
+    find_quoted_place,
+    is_within,
+    to_character_spans,
+)
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import DataRow
 from masis.errors import InputError
-from masis.schema.answers import cut_off_in, no_answer_in
+from masis.schema.answers import cut_off_reason, no_answer_in
 from masis.schema.case import Case, case_of
 from masis.schema.columns import cited_by_place
 from masis.schema.explain import kind_of, name_elsewhere
@@ -25,23 +30,23 @@ from masis.schema.reading import (
     FieldMap,
     apply_field_map,
     content_id,
-    evidence_in,
     id_text,
     refuse_unread,
+    split_evidence,
 )
 from masis.schema.wording import shorten
 
-PRUNED_LEAST = 12
+LEAST_PRUNED = 12
 """Characters of a text that is left out of ``metadata.source_row`` since the case holds it
 elsewhere.
 """
 
-SHOWN = (
+SUGGEST_HINT = (
     "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map"
     " (docs/files.md)."
 )
 
-_IN_A_CELL = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
+_NESTED_FIELDS = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
 """Fields that a cell of a table holds as JSON, or as pandas writes a list."""
 
 
@@ -168,7 +173,7 @@ def _cell_values(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the cells of a table as values: empty ones are absent, and one chunk of evidence is a
     list.
     """
-    nested = {*_IN_A_CELL, *(held for key, held in names.items() if key in _IN_A_CELL)}
+    nested = {*_NESTED_FIELDS, *(held for key, held in names.items() if key in _NESTED_FIELDS)}
     read = {
         key: parse_value(cell) if key in nested else cell
         for key, cell in row.items()
@@ -199,7 +204,9 @@ class _RowReader:
         """Return the fields of the case."""
         metadata: dict[str, Any] = {"profile": self._profile.name}
         answer, evidence, citations = self._answer(metadata)
-        data: dict[str, Any] = {"query": self._text(self._at("query"), "query", required=True)}
+        data: dict[str, Any] = {
+            "query": self._text(self._field_value("query"), "query", required=True)
+        }
         if self._no_answer is not None:
             data["no_answer"] = self._no_answer
         elif answer is not None:
@@ -209,34 +216,34 @@ class _RowReader:
             data["reasoning"] = self._reasoning
         data["evidence"] = self._evidence(evidence, answer)
         text = data.get("answer") or ""
-        citations = self._inside(citations, text, metadata)
+        citations = self._citations_inside(citations, text, metadata)
         parts = {
             "citations": citations,
             "labels": self._labels(text),
-            "messages": self._at("messages"),
+            "messages": self._field_value("messages"),
         }
         data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
-        if (reference := self._at("reference")) is not None:
+        if (reference := self._field_value("reference")) is not None:
             metadata["reference_answer"] = (
                 text_of(reference) if isinstance(reference, str | list) else reference
             )
         for name, paths in self._profile.external.items():
             if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
                 metadata.setdefault("external", {})[name] = value
-        if rest := _rest(self._row, _texts_in([data, metadata.get("reference_answer")])):
+        if rest := _unused_values(self._row, _texts_in([data, metadata.get("reference_answer")])):
             metadata["source_row"] = rest
             self._refuse_unread(rest, data)
         data["metadata"] = metadata
-        identifier = self._at("id")
+        identifier = self._field_value("id")
         if identifier is not None and not isinstance(identifier, str | int | float):
-            self._wrong(f"is {kind_of(identifier)}, must be text", "id")
+            self._add_problem(f"is {kind_of(identifier)}, must be text", "id")
         return {"id": content_id(data) if identifier is None else str(id_text(identifier)), **data}
 
     def _note_if_cut_off(self, metadata: dict[str, Any]) -> None:
         """Note that a reply ended before its answer did: what is missing from it is no fault of the
         writing.
         """
-        if self._profile.converter is not None and (why := cut_off_in(self._row)) is not None:
+        if self._profile.converter is not None and (why := cut_off_reason(self._row)) is not None:
             metadata["cut_off"] = why
             problem = f"was cut off ({why}): it is audited as far as it goes"
             self.notes.append(
@@ -255,48 +262,50 @@ class _RowReader:
         except InputError as error:
             self.problems.append(error)
 
-    def _wrong(self, problem: str, field: str, hint: str = SHOWN) -> None:
+    def _add_problem(self, problem: str, field: str, hint: str = SUGGEST_HINT) -> None:
         self.problems.append(InputError(problem, hint=hint, field=field))
 
-    def _at(self, field: str) -> Any:
+    def _field_value(self, field: str) -> Any:
         return self._follow(self._row, getattr(self._profile, field), field)
 
     def _follow(self, value: Any, paths: tuple[str, ...], field: str) -> Any:
         try:
             return value_at(value, paths)
         except InputError as error:
-            self._wrong(error.problem, field, error.hint)
+            self._add_problem(error.problem, field, error.hint)
             return None
 
     def _text(self, value: Any, field: str, *, required: bool = False) -> str | None:
         if isinstance(value, str):
             if required and not value.strip():
-                self._wrong("is blank", field, "Fill it in.")
+                self._add_problem("is blank", field, "Fill it in.")
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         if value is not None:
             inside = f" of {_key_list(value)}" if isinstance(value, dict) else ""
-            self._wrong(f"is {kind_of(value)}{inside}, must be text", field)
+            self._add_problem(f"is {kind_of(value)}{inside}, must be text", field)
         elif required:
-            self._wrong(f"is missing (the row holds {_key_list(self._row)})", field)
+            self._add_problem(f"is missing (the row holds {_key_list(self._row)})", field)
         return None
 
     def _answer(self, metadata: dict[str, Any]) -> tuple[Any, Any, list[dict[str, Any]]]:
         profile = self._profile
-        answer, evidence = self._at("answer"), self._at("evidence")
+        answer, evidence = self._field_value("answer"), self._field_value("evidence")
         if profile.converter is None:
             self._no_answer = no_answer_in(self._row, answer)
-            self._reasoning = text_of(self._at("reasoning")) or ""
+            self._reasoning = text_of(self._field_value("reasoning")) or ""
             return answer, evidence, self._citations(answer)
         reply = read_reply(
-            profile.converter, self._at("reply") if profile.reply else self._row, self._row
+            profile.converter, self._field_value("reply") if profile.reply else self._row, self._row
         )
         self._no_answer = no_answer_in(self._row, (reply.answer if reply else None) or answer)
         if reply is None and self._no_answer is not None:
             return None, evidence, []
         if reply is None:
-            self._wrong(f"holds no reply of {profile.converter}", "reply", "Check the profile.")
+            self._add_problem(
+                f"holds no reply of {profile.converter}", "reply", "Check the profile."
+            )
             return answer, evidence, []
         # holds the texts of sources that the reply knows by address only
         beside = _evidence_items(evidence) if evidence else []
@@ -309,7 +318,7 @@ class _RowReader:
         taken = [id(each) for each in found]
         found += [item for item in beside if id(item) not in taken]
         if found and not any(each.get("text") for each in found if isinstance(each, dict)):
-            self._wrong(
+            self._add_problem(
                 "names its sources by address only: their texts are not in the file",
                 "evidence",
                 'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text":'
@@ -320,7 +329,7 @@ class _RowReader:
         self._reasoning = reply.reasoning
         return reply.answer or answer, found, reply.citations
 
-    def _inside(
+    def _citations_inside(
         self, citations: list[dict[str, Any]], answer: str, metadata: dict[str, Any]
     ) -> list[dict[str, Any]]:
         """Return the citations whose places lie in the answer; note the others, and keep them in
@@ -343,7 +352,7 @@ class _RowReader:
 
     def _citations(self, answer: Any) -> list[dict[str, Any]]:
         found = list[dict[str, Any]]()
-        for number, item in enumerate(self._at("citations") or ()):
+        for number, item in enumerate(self._field_value("citations") or ()):
             held = item if isinstance(item, dict) else {}
             given = {
                 name: held[name]
@@ -351,13 +360,13 @@ class _RowReader:
                 if held.get(name) is not None
             }
             if not {"start", "end", "evidence_id"} <= set(given):
-                self._wrong("needs start, end and evidence_id", f"citations[{number}]")
+                self._add_problem("needs start, end and evidence_id", f"citations[{number}]")
             elif any(type(given[name]) is not int for name in ("start", "end")):
-                self._wrong("needs whole numbers for start and end", f"citations[{number}]")
+                self._add_problem("needs whole numbers for start and end", f"citations[{number}]")
             else:
                 found.append(given | {"evidence_id": str(id_text(given["evidence_id"]))})
         spans = [LabelSpan(each["start"], each["end"]) for each in found]
-        placed = in_characters(answer, spans) if isinstance(answer, str) else spans
+        placed = to_character_spans(answer, spans) if isinstance(answer, str) else spans
         return [
             each | {"start": at.start, "end": at.end}
             for each, at in zip(found, placed, strict=True)
@@ -367,17 +376,17 @@ class _RowReader:
         if given is None:
             if (key := name_elsewhere("evidence", self._row)) is not None:
                 hint = "Add what the retrieval found, or remove the row."
-                self._wrong(f"is empty: {key!r} holds nothing", "evidence", hint)
+                self._add_problem(f"is empty: {key!r} holds nothing", "evidence", hint)
             else:
-                self._wrong(
+                self._add_problem(
                     f"is missing or empty (the row holds {_key_list(self._row)})", "evidence"
                 )
             return []
         chunks: dict[str, dict[str, Any]] = {}
-        items = _evidence_items(evidence_in(given, answer, self._names))
+        items = _evidence_items(split_evidence(given, answer, self._names))
         beside = {
-            "id": parse_value(self._at("evidence_ids")),
-            "source": parse_value(self._at("evidence_sources")),
+            "id": parse_value(self._field_value("evidence_ids")),
+            "source": parse_value(self._field_value("evidence_sources")),
         }
         listed = {
             name: held
@@ -411,7 +420,7 @@ class _RowReader:
         if isinstance(item, str):
             return {"id": f"chunk_{number}", "text": item}
         if not isinstance(item, dict):
-            self._wrong(f"is {kind_of(item)}, must be text or an object", field)
+            self._add_problem(f"is {kind_of(item)}, must be text or an object", field)
             return None
         paths = self._profile.chunk
         identifier, text, source = (
@@ -420,7 +429,7 @@ class _RowReader:
         )
         source = item.get("source") if source is None else source
         if text is None and not isinstance(item.get("text"), str) and not isinstance(source, str):
-            self._wrong(f"has no text (it holds {_key_list(item)})", field)
+            self._add_problem(f"has no text (it holds {_key_list(item)})", field)
             return None
         unnamed = identifier is None or isinstance(identifier, dict | list)
         named = f"chunk_{number}" if unnamed else str(id_text(identifier))
@@ -428,11 +437,11 @@ class _RowReader:
         if isinstance(source, str):
             chunk["source"] = source
         rest = {key: value for key, value in item.items() if key not in ("id", "text", "source")}
-        kept = _rest(rest, set(chunk.values()))
+        kept = _unused_values(rest, set(chunk.values()))
         return chunk | ({"metadata": kept} if kept else {})
 
     def _labels(self, answer: str) -> dict[str, Any]:
-        claims, items = [], self._at("labels")
+        claims, items = [], self._field_value("labels")
         for number, item in enumerate(items if isinstance(items, list) else ()):
             held = (
                 {key: value for key, value in item.items() if value is not None}
@@ -440,14 +449,14 @@ class _RowReader:
                 else {}
             )
             if not isinstance(held.get("text"), str):
-                self._wrong("has no text", f"labels[{number}]")
+                self._add_problem("has no text", f"labels[{number}]")
                 continue
             claim = {key: held[key] for key in ("text", "label_type") if key in held}
             start, end = (
                 held[name] if type(held.get(name)) is int else None for name in ("start", "end")
             )
             if (start is not None or end is not None) and (
-                at := place_of(answer, held["text"], start, end)
+                at := find_quoted_place(answer, held["text"], start, end)
             ):
                 claim |= {"text": answer[at[0] : at[1]], "start": at[0], "end": at[1]}
             if "verdict" in held:
@@ -474,20 +483,22 @@ def _evidence_items(evidence: Any) -> list[Any]:
 
 def _texts_in(value: Any) -> set[str]:
     if isinstance(value, str):
-        return {value} if len(value) >= PRUNED_LEAST else set()
+        return {value} if len(value) >= LEAST_PRUNED else set()
     if isinstance(value, dict | list):
         return set().union(*map(_texts_in, value.values() if isinstance(value, dict) else value))
     return set()
 
 
-def _rest(value: Any, used: set[str]) -> Any:
+def _unused_values(value: Any, used: set[str]) -> Any:
     """Return what of a row the case does not hold elsewhere; None where that is nothing."""
     if isinstance(value, str):
-        return None if value in used and len(value) >= PRUNED_LEAST else value
+        return None if value in used and len(value) >= LEAST_PRUNED else value
     if isinstance(value, dict):
         return {
-            key: rest for key, item in value.items() if (rest := _rest(item, used)) is not None
+            key: rest
+            for key, item in value.items()
+            if (rest := _unused_values(item, used)) is not None
         } or None
     if isinstance(value, list):
-        return [rest for item in value if (rest := _rest(item, used)) is not None] or None
+        return [rest for item in value if (rest := _unused_values(item, used)) is not None] or None
     return value

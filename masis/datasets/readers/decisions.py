@@ -24,9 +24,9 @@ _VERDICTS: Mapping[str, Verdict] = {
     **dict.fromkeys(("rejected",), "reject"),
     **dict.fromkeys(("escalated",), "escalate"),
 }
-_CASE = ("case_id", "case", "external_id", "id")
-_TEXTS = ("corrected_answer", "reason", "note")
-_IN_A_CELL = ("labels", "machine_shown")
+_CASE_KEYS = ("case_id", "case", "external_id", "id")
+_TEXT_FIELDS = ("corrected_answer", "reason", "note")
+_NESTED_CELLS = ("labels", "machine_shown")
 
 
 def read_decisions(
@@ -43,19 +43,19 @@ def read_decisions(
             if isinstance(row.value, InputError):
                 yield row.value.at(file=called, line=row.number)
                 continue
-            for found in _decisions(row.value, table=row.table):
+            for found in _row_decisions(row.value, table=row.table):
                 yield {"line": row.number, **found}
     except InputError as error:
         raise error.at(file=called) from error
 
 
-def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
+def _row_decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
     if isinstance(row.get("annotations"), list) and isinstance(row.get("data"), dict):
         for annotation in row["annotations"]:
             if isinstance(annotation, dict) and not annotation.get("was_cancelled"):
-                yield _label_studio(row["data"], annotation)
+                yield _from_label_studio(row["data"], annotation)
     elif "responses" in row and isinstance(row.get("fields"), dict):
-        yield from _argilla(row)
+        yield from _from_argilla(row)
     elif table:
         cells = {key: cell for key, cell in row.items() if cell not in ("", None)}
         whole = {
@@ -63,15 +63,17 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
             for key in ("iteration", "version")
             if cells.get(key, "").isdecimal()
         }
-        yield cells | {key: parse_value(cells[key]) for key in _IN_A_CELL if key in cells} | whole
+        yield (
+            cells | {key: parse_value(cells[key]) for key in _NESTED_CELLS if key in cells} | whole
+        )
     else:
         yield row
 
 
-def _case_of(*places: Any) -> dict[str, Any]:
+def _case_reference(*places: Any) -> dict[str, Any]:
     found = (
         place[key]
-        for key in _CASE
+        for key in _CASE_KEYS
         for place in places
         if isinstance(place, dict) and place.get(key) is not None
     )
@@ -79,11 +81,11 @@ def _case_of(*places: Any) -> dict[str, Any]:
     return {} if case is None else {"case": str(id_text(case))}
 
 
-def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str, Any]:
+def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str, Any]:
     """An annotation: the verdict is a choice, words are regions, reason and corrected answer are
     text areas.
     """
-    found: dict[str, Any] = _case_of(data)
+    found: dict[str, Any] = _case_reference(data)
     labels: list[dict[str, Any]] = []
     for result in annotation.get("result") or ():
         value = result.get("value") if isinstance(result, dict) else None
@@ -91,7 +93,7 @@ def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str,
             continue
         named = str(result.get("from_name", ""))
         for choice in value.get("choices") or ():
-            _take_choice(found, named, str(choice))
+            _apply_choice(found, named, str(choice))
         if isinstance(value.get("text"), list) and (field := _text_field(named)):
             found[field] = "\n".join(map(str, value["text"]))
         for label in value.get("labels") or value.get("hypertextlabels") or ():
@@ -109,7 +111,7 @@ def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str,
     return found | ({"labels": labels} if labels else {}) | ({"reviewer": str(who)} if who else {})
 
 
-def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _from_argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Each person's responses to the questions ``verdict``, ``reason`` and ``corrected_answer``,
     and spans.
     """
@@ -117,7 +119,7 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for person, question, value in _submitted_responses(row["responses"]):
         by_person.setdefault(person, {})[question] = value
     for person, values in by_person.items():
-        found: dict[str, Any] = _case_of(row.get("metadata"), row)
+        found: dict[str, Any] = _case_reference(row.get("metadata"), row)
         labels: list[dict[str, Any]] = []
         for question, value in values.items():
             if isinstance(value, list):
@@ -125,7 +127,7 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
                     span for each in value if (span := _span_label(each, row["fields"])) is not None
                 ]
             elif isinstance(value, str):
-                _take_choice(found, question, value)
+                _apply_choice(found, question, value)
                 if field := _text_field(question):
                     found[field] = value
         who = {"reviewer": f"Argilla user {person}"} if person else {}
@@ -166,7 +168,7 @@ def _span_label(given: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
     )
 
 
-def _take_choice(found: dict[str, Any], named: str, choice: str) -> None:
+def _apply_choice(found: dict[str, Any], named: str, choice: str) -> None:
     """Take a choice as the verdict where it is one, else as the reason where its question asks for
     it.
     """
@@ -179,4 +181,6 @@ def _take_choice(found: dict[str, Any], named: str, choice: str) -> None:
 
 def _text_field(named: str) -> str | None:
     plain = named.lower().replace("-", "_").replace(" ", "_")
-    return next((field for field in _TEXTS if field in plain or plain in field.split("_")), None)
+    return next(
+        (field for field in _TEXT_FIELDS if field in plain or plain in field.split("_")), None
+    )

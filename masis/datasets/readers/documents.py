@@ -15,7 +15,7 @@ import zipfile
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from masis.datasets.readers.lines import not_utf8
+from masis.datasets.readers.lines import utf8_error
 from masis.datasets.readers.plain_text import FoundChunk, read_plain
 from masis.errors import InputError, MissingExtra
 
@@ -23,8 +23,8 @@ MOST_CHARACTERS = 2_000_000
 
 _FRONT_MATTER = re.compile(r"\A---\n(.{0,20000}?)\n---\n", re.DOTALL)
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$|^(\S.*)\n(?:=+|-{3,})[ \t]*$", re.MULTILINE)
-_NOTE = re.compile(r"^\[\^([^\]\s]{1,100})\]:[ \t]*(.*(?:\n+(?:[ ]{2,}|\t).*)*)", re.MULTILINE)
-_DAMAGED = (
+_FOOTNOTE = re.compile(r"^\[\^([^\]\s]{1,100})\]:[ \t]*(.*(?:\n+(?:[ ]{2,}|\t).*)*)", re.MULTILINE)
+_MAMMOTH_ERRORS = (
     KeyError,
     ValueError,
     OSError,
@@ -35,7 +35,7 @@ _DAMAGED = (
     ExpatError,
 )
 """What mammoth raises on what is no Word document inside."""
-_NOTED = ("li", "p", "div", "aside", "dd", "td")
+_FOOTNOTE_ELEMENTS = ("li", "p", "div", "aside", "dd", "td")
 """Elements of HTML that hold a footnote."""
 _ADDRESS = re.compile(r"https?://[^\s<>)\]]{1,2000}")
 _SECTIONS = {
@@ -49,14 +49,14 @@ _SECTIONS = {
 """Headings that say what stands under them."""
 
 
-def read_document(content: bytes, name: str) -> dict[str, Any]:
+def read_document_file(content: bytes, name: str) -> dict[str, Any]:
     """Return a document as a row in the workbench's own format, whose id is its name.
 
     Raises InputError where it is no text, too long, or has no question, answer or sources;
     MissingExtra where the package that reads HTML or Word is not installed.
     """
     stem, _, suffix = name.rpartition(".")
-    text = _markdown(content, suffix.lower())
+    text = _to_markdown(content, suffix.lower())
     if len(text) > MOST_CHARACTERS:
         raise InputError(
             f"is longer than {MOST_CHARACTERS:,} characters",
@@ -71,9 +71,11 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
         row |= {"metadata": fields} if fields else {}
         text = text[front.end() :]
     notes = [
-        {"id": label, **_body_chunk(body)} for label, body in _NOTE.findall(text) if body.strip()
+        {"id": label, **_body_chunk(body)}
+        for label, body in _FOOTNOTE.findall(text)
+        if body.strip()
     ]
-    sections = _named_sections(_NOTE.sub("", text), titled="query" not in row)
+    sections = _named_sections(_FOOTNOTE.sub("", text), titled="query" not in row)
     row |= {field: body for field, body in sections.items() if body and field != "evidence"}
     _, found = read_plain(sections.get("evidence", ""))
     chunks = [chunk for chunk in found if isinstance(chunk, FoundChunk)]
@@ -135,17 +137,17 @@ def _named_sections(text: str, *, titled: bool) -> dict[str, str]:
     return {name: "\n\n".join(filter(None, parts)) for name, parts in found.items()}
 
 
-def _markdown(content: bytes, suffix: str) -> str:
+def _to_markdown(content: bytes, suffix: str) -> str:
     if suffix == "docx":
-        return _of_html(_of_word(content))
+        return _html_to_markdown(_word_to_html(content))
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise not_utf8(error) from error
-    return text if suffix in ("md", "markdown") else _of_html(text)
+        raise utf8_error(error) from error
+    return text if suffix in ("md", "markdown") else _html_to_markdown(text)
 
 
-def _of_word(content: bytes) -> str:
+def _word_to_html(content: bytes) -> str:
     try:
         import mammoth
     except ImportError as error:
@@ -157,13 +159,13 @@ def _of_word(content: bytes) -> str:
             if any(b"<!DOCTYPE" in part or b"<!ENTITY" in part for part in parts):
                 raise ValueError("it declares entities, as Word never does")
         return str(mammoth.convert_to_html(io.BytesIO(content), style_map=titles).value)
-    except _DAMAGED as error:
+    except _MAMMOTH_ERRORS as error:
         raise InputError(
             f"is no Word document that can be read ({error})", hint="Save it again as .docx."
         ) from error
 
 
-def _of_html(html: str) -> str:
+def _html_to_markdown(html: str) -> str:
     """Return HTML as Markdown; a list item or paragraph that the text links to is a footnote."""
     try:
         from bs4 import BeautifulSoup
@@ -179,7 +181,11 @@ def _of_html(html: str) -> str:
     for link in soup.select("a[href^='#']"):
         anchor = str(link["href"])[1:]
         target = soup.find(id=anchor) if anchor else None
-        if target is not None and target.name in _NOTED and link not in target.descendants:
+        if (
+            target is not None
+            and target.name in _FOOTNOTE_ELEMENTS
+            and link not in target.descendants
+        ):
             label = link.get_text().strip(" []()\n") or str(len(notes) + 1)
             label, _ = notes.setdefault(anchor, (re.sub(r"\s+", "-", label), target))
             (link.find_parent("sup") or link).replace_with(f"[^{label}]")

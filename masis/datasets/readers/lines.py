@@ -143,7 +143,7 @@ def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator
             yield Line(number, content, end)
 
 
-def not_utf8(
+def utf8_error(
     error: UnicodeDecodeError, line: int | None = None, *, of_line: bool = False
 ) -> InputError:
     """Return the error for bytes that are no UTF-8; where they are ``of_line``, one line, it names

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
-from masis.datasets.readers.lines import not_utf8, refuse_other_formats
+from masis.datasets.readers.lines import refuse_other_formats, utf8_error
 from masis.datasets.readers.plain_text import NAME_SHOWN, FoundChunk, read_plain
 from masis.datasets.readers.strict_json import parse_object
 from masis.datasets.rows import DataRow, read_rows
@@ -37,7 +37,7 @@ _COLUMN = re.compile(r"[^\W\d][\w.-]{0,39}(?: [\w.-]{1,39}){0,2}")
 """The name of a column: up to three words without any other punctuation, and no blank before it as
 prose has.
 """
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NAMES = {
     "id": (
         "id chunk_id chunkid evidence_id doc_id docid document_id passage_id key number nr".split()
@@ -59,7 +59,7 @@ class PastedEvidence(NamedTuple):
     errors: tuple[InputError, ...] = ()
 
 
-def text_of(content: bytes, name: str) -> str:
+def decode_upload(content: bytes, name: str) -> str:
     """Return the text of an uploaded file. Raises InputError where it is another format, too large
     or not UTF-8.
     """
@@ -73,7 +73,7 @@ def text_of(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise not_utf8(error, content.count(b"\n", 0, error.start) + 1).at(file=name) from error
+        raise utf8_error(error, content.count(b"\n", 0, error.start) + 1).at(file=name) from error
 
 
 def write_pasted(chunks: Sequence[Evidence]) -> str:
@@ -123,7 +123,7 @@ def read_pasted(text: str) -> PastedEvidence:
     body = text.lstrip()
     if not body:
         return PastedEvidence((), None)
-    if error := _unstorable(text):
+    if error := _unstorable_text_error(text):
         return PastedEvidence((), None, (), (error,))
     form, found = _read_form(body)
     read = _with_ids(form, found, text.count("\n", 0, len(text) - len(body)))
@@ -135,7 +135,7 @@ def read_pasted(text: str) -> PastedEvidence:
 
 def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
     if text.startswith("{") or re.match(r"\[\s{0,100}[{\"]", text):
-        return "json", _json(text)
+        return "json", _pasted_json_chunks(text)
     form, found = read_plain(text)
     header = text[:2001].partition("\n")[0]
     if form == "labelled" or len(header) > 2000:
@@ -147,7 +147,7 @@ def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
         return "csv", (
             each
             for row in _pasted_table_rows(text)
-            for each in _of_fields(row.value, row.number, hint)
+            for each in _chunk_from_fields(row.value, row.number, hint)
         )
     if (
         form == "blocks"
@@ -161,11 +161,11 @@ def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
     return form, found
 
 
-def _unstorable(text: str) -> InputError | None:
+def _unstorable_text_error(text: str) -> InputError | None:
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
         return InputError("holds a null byte", hint="Remove it: no text holds one.", line=line)
-    if not text.isascii() and (half := _HALF_A_PAIR.search(text)):
+    if not text.isascii() and (half := _SURROGATE.search(text)):
         line = text.count("\n", 0, half.start()) + 1
         return InputError(
             "holds half of a surrogate pair, which is no character", hint="Remove it.", line=line
@@ -201,7 +201,7 @@ def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
     )
 
 
-def _json(text: str) -> Iterator[FoundChunk | InputError]:
+def _pasted_json_chunks(text: str) -> Iterator[FoundChunk | InputError]:
     try:  # wrapped, so that one reading has a list of texts and an object over several lines
         whole = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
     except InputError as error:
@@ -216,12 +216,12 @@ def _json(text: str) -> Iterator[FoundChunk | InputError]:
     else:
         rows = ((1, value) for value in (whole if isinstance(whole, list) else [whole]))
     for line, value in rows:
-        yield from _of_fields(
+        yield from _chunk_from_fields(
             {"text": value} if isinstance(value, str) else value, line, _CHUNK_SHAPE
         )
 
 
-def _of_fields(value: Any, line: int, hint: str) -> Iterator[FoundChunk | InputError]:
+def _chunk_from_fields(value: Any, line: int, hint: str) -> Iterator[FoundChunk | InputError]:
     """Yield the chunk that an object or a row of a table is, whatever its fields are called."""
     if isinstance(value, InputError):
         yield value.at(line=line)
@@ -266,7 +266,9 @@ def _with_ids(form: Form, items: Iterable[FoundChunk | InputError], above: int) 
         if isinstance(item, InputError):
             errors.append(item.at(line=line))
         # JSON can escape anything
-        elif (error := _unstorable(f"{item.id}{item.text}{item.source or ''}")) is not None:
+        elif (
+            error := _unstorable_text_error(f"{item.id}{item.text}{item.source or ''}")
+        ) is not None:
             errors.append(error.at(line=line))
         else:
             found.append(item._replace(line=line))

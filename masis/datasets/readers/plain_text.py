@@ -105,9 +105,7 @@ def _headings(text: str) -> list[re.Match[str]]:
         if behind:
             return named if len(named) > 1 or not text[: named[0].start()].strip() else []
     numbered = [
-        each
-        for each in _NUMBERED_HEADING.finditer(text)
-        if _behind_a_blank_line(text, each.start())
+        each for each in _NUMBERED_HEADING.finditer(text) if _follows_blank_line(text, each.start())
     ]
     begins = numbered and not text[: numbered[0].start()].strip()
     counted = [each[1] for each in numbered] == [
@@ -116,7 +114,7 @@ def _headings(text: str) -> list[re.Match[str]]:
     return numbered if begins and counted and len(numbered) > 1 else []
 
 
-def _behind_a_blank_line(text: str, at: int) -> bool:
+def _follows_blank_line(text: str, at: int) -> bool:
     return at == 0 or not text[text.rfind("\n", 0, at - 1) + 1 : at].strip()
 
 

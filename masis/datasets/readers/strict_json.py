@@ -11,10 +11,10 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
-from masis.datasets.readers.lines import not_utf8
+from masis.datasets.readers.lines import utf8_error
 from masis.errors import InputError
 from masis.schema import limits
-from masis.schema.explain import join, kind_of
+from masis.schema.explain import join_path, kind_of
 from masis.schema.wording import shorten
 
 _ONE_OBJECT = "Each line must hold one whole JSON object."
@@ -44,15 +44,15 @@ def parse_object(content: bytes) -> dict[str, Any]:
     caller's to add.
     """
     if content.count(b"{") + content.count(b"[") > limits.VALUES:
-        raise _too_many_values()
+        raise _values_error()
     try:
         value = _DECODER.decode(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise not_utf8(error, of_line=True) from error
+        raise utf8_error(error, of_line=True) from error
     except json.JSONDecodeError as error:
         raise _malformed_json(error, content) from error
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _nesting_error() from error
     _refuse_flaws(value, "", 1)
     if not isinstance(value, dict):
         raise InputError(f"is {kind_of(value)}, must be an object", hint=_ONE_OBJECT)
@@ -66,7 +66,7 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     InputError for what is no JSON.
     """
     if len(text) - at > limits.VALUES and text.count("{", at) + text.count("[", at) > limits.VALUES:
-        raise _too_many_values()
+        raise _values_error()
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
@@ -76,7 +76,7 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
         near = shorten(text[error.pos : error.pos + 60], 40)
         raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _nesting_error() from error
     try:
         _refuse_flaws(value, "", 1)
     except InputError as error:
@@ -84,13 +84,13 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     return value, end
 
 
-def _too_many_values() -> InputError:
-    return limits.too_much("row_values", "holds more objects and lists")
+def _values_error() -> InputError:
+    return limits.limit_error("row_values", "holds more objects and lists")
 
 
-def _too_deep(path: str = "") -> InputError:
+def _nesting_error(path: str = "") -> InputError:
     field = f"{path[:80]}..." if path else None
-    return limits.too_much(
+    return limits.limit_error(
         "nesting_levels", f"is nested more than {limits.LEVELS} levels deep", field
     )
 
@@ -129,7 +129,7 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return flawed
 
 
-def _constant(written: str) -> _RefusedValue:
+def _refuse_constant(written: str) -> _RefusedValue:
     return _RefusedValue(
         f"is {written}, which is no JSON number",
         "Leave the field out, or write null where it is unknown.",
@@ -140,16 +140,16 @@ def _parse_finite(written: str) -> float | _RefusedValue:
     return number if math.isfinite(number := float(written)) else _TOO_LARGE
 
 
-def _integer(written: str) -> int | _RefusedValue:
+def _parse_integer(written: str) -> int | _RefusedValue:
     # the interpreter refuses thousands of digits
     return int(written) if len(written) <= 400 else _TOO_LARGE
 
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_object,
-    parse_constant=_constant,
+    parse_constant=_refuse_constant,
     parse_float=_parse_finite,
-    parse_int=_integer,
+    parse_int=_parse_integer,
 )
 _LONGEST_TOKEN = 450
 """Characters of the longest number or word: an error nearer to the end may be only that the rest is
@@ -164,24 +164,26 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
         raise InputError(
             "stands twice in one object",
             hint="Keep one of the two.",
-            field=join(path, value.repeated),
+            field=join_path(path, value.repeated),
         )
     if isinstance(value, dict):
         items = [
-            (join(path, key), item) for key, item in value.items() if isinstance(item, _MAY_HIDE)
+            (join_path(path, key), item)
+            for key, item in value.items()
+            if isinstance(item, _CHECKED_TYPES)
         ]
     elif isinstance(value, list):
         items = [
             (f"{path}[{index}]", item)
             for index, item in enumerate(value)
-            if isinstance(item, _MAY_HIDE)
+            if isinstance(item, _CHECKED_TYPES)
         ]
     else:
         return
     if items and depth > limits.LEVELS:
-        raise _too_deep(path)
+        raise _nesting_error(path)
     for at, item in items:
         _refuse_flaws(item, at, depth + 1)
 
 
-_MAY_HIDE = (dict, list, _RefusedValue)
+_CHECKED_TYPES = (dict, list, _RefusedValue)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from masis.datasets.readers.lines import MAX_LINE_BYTES, not_utf8
+from masis.datasets.readers.lines import MAX_LINE_BYTES, utf8_error
 from masis.errors import InputError
 from masis.schema.wording import shorten
 
@@ -80,7 +80,7 @@ def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> 
             text, start.removeprefix(codecs.BOM_UTF8).decode(errors="ignore"), delimiter
         )
     except UnicodeDecodeError as error:
-        raise not_utf8(error) from error
+        raise utf8_error(error) from error
     except csv.Error as error:
         if "field larger" in str(error):
             most = f"{MAX_LINE_BYTES // 2**20} MiB"

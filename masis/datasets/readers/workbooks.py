@@ -144,8 +144,8 @@ def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sheet = _choose_sheet(_open_workbook_file(file).worksheets, named)
-        formulas = _formulas(file, sheet.title)
-    rows = enumerate(zip(_cell_rows(sheet), formulas or _nothing(), strict=False), 1)
+        formulas = _formula_rows(file, sheet.title)
+    rows = enumerate(zip(_cell_rows(sheet), formulas or _no_formulas(), strict=False), 1)
     header: Header | None = None
     while True:
         # not around a yield: the filter would hold wherever this generator rests
@@ -183,12 +183,12 @@ def _cell_rows(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
         yield row
 
 
-def _nothing() -> Iterator[tuple[Any, ...]]:
+def _no_formulas() -> Iterator[tuple[Any, ...]]:
     while True:
         yield ()
 
 
-def _formulas(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
+def _formula_rows(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
     """Return the rows of a sheet with its formulas as they are written; None where it has none."""
     with zipfile.ZipFile(file) as archive:
         names = [
@@ -196,12 +196,12 @@ def _formulas(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
             for name in archive.namelist()
             if name.startswith("xl/worksheets/") and name.endswith(".xml")
         ]
-        if not any(_holds_formula(archive, name) for name in names):
+        if not any(_has_formula(archive, name) for name in names):
             return None
     return _cell_rows(_open_workbook_file(file, values=False)[title])
 
 
-def _holds_formula(archive: zipfile.ZipFile, name: str) -> bool:
+def _has_formula(archive: zipfile.ZipFile, name: str) -> bool:
     before = b""
     with archive.open(name) as part:
         while block := part.read(1 << 20):
@@ -246,7 +246,7 @@ def _cell_text(cell: Any) -> str:
         case bool():
             return str(value).upper()
         case int() | float():
-            return number_shown(value, str(cell.number_format or ""))
+            return format_number(value, str(cell.number_format or ""))
         case datetime.datetime():
             return (
                 value.date().isoformat()
@@ -269,7 +269,7 @@ room and fill.
 _DIGITS = re.compile(r"[#?0][#?0,]*(?:\.[#?0]+)?")
 
 
-def number_shown(value: float, form: str) -> str:
+def format_number(value: float, form: str) -> str:
     """Return a number as a cell of this format shows it: decimals, thousands, percent, leading
     zeros, a currency.
     """
@@ -290,10 +290,10 @@ def number_shown(value: float, form: str) -> str:
         or re.search(r"[eE][+-]|/|[dmyhs@]|General", bare)
         or len(_DIGITS.findall(bare)) > 1
     ):
-        return _general(value)
+        return _format_general(value)
     whole, _, decimals = found[0].partition(".")
     if whole.endswith(",") or bare.startswith(",", found.end()):  # shown in thousands
-        return _general(value)
+        return _format_general(value)
     percent = "%" in bare
     digits = f"{abs(number) * (100 if percent else 1):{',' if ',' in whole else ''}.{min(len(decimals), 30)}f}"
     before, dot, after = digits.partition(".")
@@ -308,7 +308,7 @@ def number_shown(value: float, form: str) -> str:
     return f"-{shown}" if number < 0 else shown
 
 
-def _general(value: float) -> str:
+def _format_general(value: float) -> str:
     if isinstance(value, int) or value.is_integer():
         return str(int(value)) if abs(value) < 1e15 else repr(value)
     return f"{value:.15g}"  # of 0.1 + 0.2 a spreadsheet shows 0.3

@@ -33,7 +33,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     if path == STDIO:
         yield sys.stdout.buffer
         return
-    if not _replaceable(path):
+    if not _can_replace(path):
         # Renaming a file over /dev/null, as root, would take the device away from every program of
         # the machine.
         with path.open("wb") as stream:
@@ -83,7 +83,7 @@ def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
         raise
 
 
-def _replaceable(path: Path) -> bool:
+def _can_replace(path: Path) -> bool:
     """Return whether a path names a regular file, or none yet, and nothing that a process has open.
 
     ``/dev/stdout`` may lead to a regular file: the shell has it open, so that another one in its

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from masis.schema.case import Case
 
-_RUNS = re.compile(r"[\s']*[=+\-@＝＋－＠]")
+_FORMULA_START = re.compile(r"[\s']*[=+\-@＝＋－＠]")
 
 
 def case_line(case: Case) -> str:
@@ -31,7 +31,7 @@ def escape_formula(text: str) -> str:
 
     It can be undone, since a cell that had one before its formula gets a second.
     """
-    return f"'{text}" if _RUNS.match(text) else text
+    return f"'{text}" if _FORMULA_START.match(text) else text
 
 
 def csv_line(cells: Iterable[object]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from rispy import RisWriter  # type: ignore[import-untyped]
 
-from masis.datasets.readers.abstracts.decisions import OURS
+from masis.datasets.readers.abstracts.decisions import OUR_RAYYAN_NAME
 from masis.datasets.writers.lines import csv_line
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
@@ -135,7 +135,7 @@ def _screening_row(
         "direction": None if found is None else DIRECTION[found.direction].text,
         "finding": None if found is None or found.words is None else found.words.text,
         "concepts": "; ".join(f"{part}: {text}" for part, text in concepts.items() if text),
-        "corrections": "; ".join(_corrections(grade)),
+        "corrections": "; ".join(_correction_texts(grade)),
         "abstract": record.text,
         "keywords": "; ".join(record.keywords),
         "included": _INCLUDED[grade.recommendation],
@@ -154,10 +154,10 @@ def _grade_notes(grade: Grade) -> tuple[str, ...]:
         if grade.recommendation == "discard"
         else ()
     )
-    return (asreview, f'RAYYAN-INCLUSION: {{"{OURS}"=>"{rayyan}"}}', *excluded)
+    return (asreview, f'RAYYAN-INCLUSION: {{"{OUR_RAYYAN_NAME}"=>"{rayyan}"}}', *excluded)
 
 
-def _corrections(grade: Grade) -> Iterator[str]:
+def _correction_texts(grade: Grade) -> Iterator[str]:
     """Yield what people set of the appraisal and of the finding, each with who set it and why."""
     for item, state in grade.corrections.items():
         yield f"{LABELS[item]}: {ITEM_STATE_NAMES[state]} ({grade.reasons[item].text})"
@@ -178,7 +178,7 @@ def write_screening_ris(
     for grade in screening.grades:
         abstract = abstracts.get(grade.abstract_id)
         if grade.recommendation in wanted and abstract is not None:
-            out.write(_ris(abstract, grade).encode())
+            out.write(_ris_record(abstract, grade).encode())
             written += 1
     return written
 
@@ -193,7 +193,7 @@ class _Writer(RisWriter):  # type: ignore[misc]  # rispy has no types
         return ""
 
 
-def _ris(abstract: Abstract, grade: Grade) -> str:
+def _ris_record(abstract: Abstract, grade: Grade) -> str:
     why = grade.reasons.get("recommendation")
     notes = [
         f"Screening: {grade.recommendation}, {rule_text(grade)}",

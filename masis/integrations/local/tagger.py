@@ -27,7 +27,7 @@ from masis.integrations.local.verifier import LocalRole
 from masis.llm.roles.verdicts import unscored_batch, unverifiable
 from masis.schema.audit import Claim, ClaimCheck, MarkedWords
 from masis.schema.case import Evidence
-from masis.schema.wording import words_marked
+from masis.schema.wording import describe_marked_words
 
 UNSUPPORTED_FROM = 0.5
 """LettuceDetect takes the likelier of its two outputs, and the one for support where
@@ -196,7 +196,7 @@ class LocalTagger(LocalRole):
             issue = TOO_LONG
         else:
             issue = (
-                f"{words_marked([each.claim_text for each in marked])}."
+                f"{describe_marked_words([each.claim_text for each in marked])}."
                 if marked
                 else NOTHING_MARKED
             )

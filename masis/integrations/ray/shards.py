@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from masis.datasets.lake import OUTCOMES, filesystem_of, write_file
+from masis.datasets.lake import OUTCOMES, filesystem_of, write_lake_file
 from masis.errors import InputError
 from masis.integrations.ray.inputs import Chunk
 
@@ -150,7 +150,7 @@ class Lake:
             by_outcome[row["outcome"]].append(row)
         for outcome, held in by_outcome.items():
             stream = io.BytesIO()
-            write_file(held, stream)
+            write_lake_file(held, stream)
             self._write_whole(f"outcome={outcome}/{shard}.parquet", stream.getvalue())
 
     def complete(self, chunk: Chunk) -> None:

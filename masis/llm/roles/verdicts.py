@@ -34,7 +34,7 @@ from masis.schema.audit import (
 )
 from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
-from masis.schema.wording import in_a_row
+from masis.schema.wording import join_names
 
 SURE_FROM = 0.65
 """The confidence from which a verdict counts: between "it can be read either way" (0.5) and "it
@@ -419,8 +419,8 @@ def _not_found(does: str, passages: Sequence[_PlacedPassage]) -> str:
         return f"The verifier names no chunk that {does} this."
     unknown = [each.passage.evidence_id for each in passages if each.chunk is None]
     if unknown:
-        return f"The verifier rests this on {in_a_row(unknown)}, which the case doesn't have."
-    names = in_a_row(list(dict.fromkeys(each.chunk for each in passages if each.chunk)))
+        return f"The verifier rests this on {join_names(unknown)}, which the case doesn't have."
+    names = join_names(list(dict.fromkeys(each.chunk for each in passages if each.chunk)))
     if not any(each.passage.quote.strip() for each in passages):
         return f"The verifier quotes no words of {names}."
     if any(each.quotes for each in passages):
@@ -466,7 +466,7 @@ def _wrong_calculation(given: Verdict, chunks: Chunks) -> str:
     if calculation.right is False:
         return f"The verifier's calculation is wrong: {given.calculation.strip()}."
     if unknown := unknown_operands(calculation, [*chunks.texts.values(), *chunks.sources.values()]):
-        numbers = in_a_row([f"{number:g}" for number in unknown])
+        numbers = join_names([f"{number:g}" for number in unknown])
         return f"The verifier calculates with {numbers}, which no chunk has."
     return ""
 
@@ -594,7 +594,7 @@ def _verdict_issue(
     ]
     if unquoted:
         parts.append(
-            f"The words quoted from {in_a_row(list(dict.fromkeys(unquoted)))} are not there."
+            f"The words quoted from {join_names(list(dict.fromkeys(unquoted)))} are not there."
         )
     return " ".join(filter(None, parts)) or None
 

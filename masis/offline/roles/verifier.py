@@ -35,7 +35,7 @@ from masis.schema.audit import (
     ReferenceFinding,
 )
 from masis.schema.case import Evidence
-from masis.schema.wording import figures_not_in_evidence
+from masis.schema.wording import describe_absent_figures
 
 COVERED_FROM = 0.45
 """An answer covers a passage from this share of its words on."""
@@ -203,7 +203,7 @@ def _claim_issue(text: str, whole: ClaimAssessment) -> str | None:
     if whole.support is None:
         return "There is nothing to check this against."
     if whole.figures:
-        return f"{figures_not_in_evidence([figure.claim_text for figure in whole.figures])}."
+        return f"{describe_absent_figures([figure.claim_text for figure in whole.figures])}."
     if whole.vetoes:
         return (
             "Not confirmed: the evidence has these words, but"

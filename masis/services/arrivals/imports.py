@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from masis.datasets.mapping.profile import Profile
-from masis.datasets.mapping.reader import Fitting, formats_of, read_any
+from masis.datasets.mapping.reader import FormatMatch, formats_of, read_any
 from masis.datasets.mapping.row import MappedRow
 from masis.datasets.readers.workbooks import sheets_of
 from masis.errors import InputError, MasisError
@@ -63,7 +63,7 @@ class ImportService(Service):
 
     def formats_of(
         self, actor: Actor, path: Path, *, name: str, sheet: str | None = None
-    ) -> Fitting:
+    ) -> FormatMatch:
         """Return which formats a file fits. Raises InputError where it can't be read, and
         NotAllowed.
         """

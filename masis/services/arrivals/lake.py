@@ -20,7 +20,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
-from masis.schema.team import LakeSample, drawn_from_lake
+from masis.schema.team import LakeSample, is_drawn_from_lake
 from masis.services.access import Service
 from masis.services.reviews import name_of
 
@@ -99,7 +99,7 @@ class LakeService(Service):
         if share > 0:
             batches = _scan_lake(lake, "accepted", ["case_id"], 50_000)
             drawn = sum(
-                drawn_from_lake(each, seed, share)
+                is_drawn_from_lake(each, seed, share)
                 for batch in batches
                 for each in batch["case_id"].to_pylist()
             )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
-from masis.schema.base import Record, later
+from masis.schema.base import Record, add_time
 from masis.schema.case import Case
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
@@ -177,7 +177,7 @@ class Inbox(StorePart):
 
     def postpone(self, notice: WebhookNotice, wait: timedelta) -> None:
         """Count a try that failed; the next is made after ``wait``."""
-        until = later(self._database.now(), wait)
+        until = add_time(self._database.now(), wait)
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 "UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?",

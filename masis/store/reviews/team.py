@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from masis.errors import CaseHeld, StoreError
-from masis.schema.base import Record, later
+from masis.schema.base import Record, add_time
 from masis.schema.review import CaseState
 from masis.schema.team import (
     CaseWork,
@@ -74,7 +74,7 @@ class Team(StorePart):
             seq, now = case_seq(connection, case_id), self._database.now()
             connection.execute("DELETE FROM leases WHERE case_seq = ? AND until <= ?", [seq, now])
             check_free(connection, seq, reviewer, now)
-            until = later(now, timedelta(minutes=minutes))
+            until = add_time(now, timedelta(minutes=minutes))
             connection.execute(
                 """INSERT INTO leases VALUES (?, ?, ?, ?)
                    ON CONFLICT (case_seq, reviewer) DO UPDATE SET until = max(until, excluded.until)""",

@@ -19,13 +19,13 @@ from masis.datasets.mapping.profile import (
     OWN_FORMAT,
     ColumnChoice,
     Profile,
-    builtin,
+    builtin_profiles,
     columns_key,
+    drop_missing_columns,
     likely_choice,
     profile_of,
-    still_there,
 )
-from masis.datasets.mapping.reader import Fitting
+from masis.datasets.mapping.reader import FormatMatch
 from masis.errors import InputError, MasisError
 from masis.schema.columns import SourceColumn, columns_of, likely_columns
 from masis.schema.reading import SPLIT, FieldMap
@@ -130,7 +130,7 @@ class FileReading(NamedTuple):
     ``format`` is "" where several fit and none has been chosen.
     """
 
-    fitting: Fitting
+    fitting: FormatMatch
     columns: tuple[SourceColumn, ...]
     key: str
     format: str
@@ -148,7 +148,7 @@ class FileReading(NamedTuple):
         """The profile to read it by; None for the workbench's own format."""
         if self.format == COLUMNS:
             return profile_of(self.choice, self.columns)
-        return builtin().get(self.format)
+        return builtin_profiles().get(self.format)
 
     @property
     def evidence_is_text(self) -> bool:
@@ -209,7 +209,9 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> F
     columns, key = columns_of(fitting.row), columns_key(fitting.row)
     remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
     known = remembered.get("format")
-    if not (isinstance(known, str) and (known in (COLUMNS, OWN_FORMAT) or known in builtin())):
+    if not (
+        isinstance(known, str) and (known in (COLUMNS, OWN_FORMAT) or known in builtin_profiles())
+    ):
         known = (
             fitting.formats[0] if len(fitting.formats) == 1 else "" if fitting.formats else COLUMNS
         )
@@ -222,7 +224,9 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> F
     choice = likely_choice(columns) if choice is None else choice
     split = None if form.split == ONE_CHUNK else form.split
     names: FieldMap | None = {SPLIT: split} if form.split else None
-    return FileReading(fitting, columns, key, known, still_there(choice, columns), sheet, names)
+    return FileReading(
+        fitting, columns, key, known, drop_missing_columns(choice, columns), sheet, names
+    )
 
 
 def _remember_reading(key: str, **values: Any) -> None:
@@ -233,7 +237,7 @@ def _remember_reading(key: str, **values: Any) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _fitting_formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> Fitting:
+def _fitting_formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> FormatMatch:
     return served_workbench().imports.formats_of(_owner, path, name=name, sheet=sheet)
 
 
@@ -489,7 +493,7 @@ def _draw_split_choice(form: ImportForm) -> None:
 
 def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
     fits = reading.fitting.formats
-    options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin())))
+    options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin_profiles())))
     key = f"import-format-{reading.key}-{form.owner}"
     st.selectbox(
         "Format",
@@ -497,7 +501,8 @@ def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
         options.index(reading.format) if reading.format else None,
         key=key,
         format_func=lambda name: (
-            (_TITLES.get(name) or builtin()[name].title) + (" (fits)" if name in fits else "")
+            (_TITLES.get(name) or builtin_profiles()[name].title)
+            + (" (fits)" if name in fits else "")
         ),
         placeholder="Choose the format",
         on_change=lambda: _remember_reading(reading.key, format=st.session_state[key]),

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 from masis.api.roles import asked_model, check_models, offered_models
 from masis.datasets.readers.pasted import (
     PastedEvidence,
+    decode_upload,
     merge_chunk,
     read_pasted,
     rename_chunk,
-    text_of,
     write_pasted,
 )
 from masis.errors import InputError, MasisError
@@ -284,7 +284,7 @@ def _store_upload(name: str, key: str) -> None:
     form.uploads += 1
     shown = file.name[:120]
     try:
-        text = text_of(file.getvalue(), shown)
+        text = decode_upload(file.getvalue(), shown)
     except InputError as error:
         form.refused = error
         return

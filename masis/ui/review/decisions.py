@@ -13,7 +13,7 @@ from masis.datasets.exports.export import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
 from masis.schema.team import MachineShown, QueuePolicy
-from masis.schema.wording import count_noun, counted_upto
+from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
@@ -179,7 +179,7 @@ def _draw_page_count(page: DecisionPage, *, narrowed: bool) -> None:
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
     left.caption(
-        f"**{counted_upto(page.total, page.more, 'entry', 'entries')}**{' match' if narrowed else ''},"
+        f"**{count_noun_or_more(page.total, page.more, 'entry', 'entries')}**{' match' if narrowed else ''},"
         f" {order}"
     )
     with right.container(horizontal=True, horizontal_alignment="right"):

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.datasets.readers.abstracts import AbstractFormat, detect, read_abstracts
-from masis.datasets.readers.abstracts.bibliographic import plain
+from masis.datasets.readers.abstracts import AbstractFormat, detect_format, read_abstracts
+from masis.datasets.readers.abstracts.bibliographic import strip_tex
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 
@@ -54,7 +54,7 @@ def split(found: list[Abstract | InputError]) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("form", FILES)
 def test_every_format_gives_the_same_record(form: AbstractFormat) -> None:
-    assert detect(FILES[form].encode()) == form
+    assert detect_format(FILES[form].encode()) == form
     (found,) = read(FILES[form])
     assert (found.id, found.pmid, found.doi and found.doi.lower()) == (
         "pmid-1234",
@@ -239,7 +239,7 @@ def test_the_stream_of_the_caller_stays_open() -> None:
     ],
 )
 def test_tex_becomes_plain_text_and_nothing_of_the_text_is_lost(tex: str, text: str) -> None:
-    assert plain(tex).replace("\u0131", "i").replace("i\u0308", "ï") == text
+    assert strip_tex(tex).replace("\u0131", "i").replace("i\u0308", "ï") == text
 
 
 HOSTILE: list[tuple[AbstractFormat, str]] = [

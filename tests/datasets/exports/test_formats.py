@@ -16,7 +16,7 @@ from defusedxml import ElementTree
 
 from masis.datasets.exports.export import DECISIONS, Selection
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.exports.splits import SplitShares, splits
+from masis.datasets.exports.splits import SplitShares, assign_splits
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -353,7 +353,7 @@ def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_writt
     bench: Workbench,
 ) -> None:
     questions = [f"What are the side effects of drug{number}?" for number in range(3000)]
-    sides = splits(questions, SplitShares(60, 20, 20))
+    sides = assign_splits(questions, SplitShares(60, 20, 20))
     for side, share in (("train", 0.6), ("validation", 0.2), ("test", 0.2)):
         assert abs(sides.count(side) / 3000 - share) < 0.08
     split = sum(
@@ -381,7 +381,7 @@ def test_near_duplicate_questions_stand_on_one_side_whatever_stands_between(
     one: str, other: str
 ) -> None:
     between = [f"Question {number} about subject {number * 31}?" for number in range(200)]
-    found = splits([one, *between, other], SplitShares(34, 33, 33))
+    found = assign_splits([one, *between, other], SplitShares(34, 33, 33))
     assert found[0] == found[-1]
 
 
@@ -393,7 +393,7 @@ def test_other_questions_of_one_template_are_not_taken_together() -> None:
     assert (
         len(
             set(
-                splits(
+                assign_splits(
                     [f"What is the capital of {each}?" for each in countries],
                     SplitShares(34, 33, 33),
                 )
@@ -405,7 +405,7 @@ def test_other_questions_of_one_template_are_not_taken_together() -> None:
 
 def test_adding_questions_moves_none() -> None:
     questions = [f"How many people live in town {number * 977}?" for number in range(300)]
-    assert splits([*questions, "Who wrote Faust?"])[:300] == splits(questions)
+    assert assign_splits([*questions, "Who wrote Faust?"])[:300] == assign_splits(questions)
 
 
 def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(

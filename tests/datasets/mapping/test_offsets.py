@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import masis
-from masis.datasets.mapping.offsets import LabelSpan, in_characters, place_of
+from masis.datasets.mapping.offsets import LabelSpan, find_quoted_place, to_character_spans
 from masis.datasets.mapping.reader import read_any
 
 BRIDGES = "🌉🌉 It is long. It opened in 1931."
@@ -91,7 +91,7 @@ def test_citations_that_count_utf16_units_cover_what_they_cite(make: Any, part: 
 def test_one_citation_that_fits_in_one_unit_only_tells_the_unit_of_all() -> None:
     text = "🌉🌉🌉🌉 aa bb cc dd"
     spans = [LabelSpan(*utf16(text, "aa")), LabelSpan(*utf16(text, "dd"))]
-    assert [text[each.start : each.end] for each in in_characters(text, spans)] == ["aa", "dd"]
+    assert [text[each.start : each.end] for each in to_character_spans(text, spans)] == ["aa", "dd"]
 
 
 @pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])
@@ -145,7 +145,7 @@ def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> No
 def test_a_label_stands_where_its_words_stand(
     quoted: str, start: int, end: int | None, at: tuple[int, int] | None
 ) -> None:
-    assert place_of(BRIDGES, quoted, start, end) == at
+    assert find_quoted_place(BRIDGES, quoted, start, end) == at
 
 
 def test_a_label_of_label_studio_over_a_line_break_has_the_words_of_the_answer() -> None:

@@ -25,7 +25,7 @@ from masis.screening.sources.publication import RETRACTED_TYPE
 from masis.screening.sources.pubmed_xml import read_articles
 from masis.screening.sources.records import abstract_of, validate_abstract, year_of
 
-_ALSO_CALLED = {
+_OTHER_FIELD_NAMES = {
     "text": ("abstract", "abstract_text", "summary"),
     "title": ("article_title", "name", "primary_title"),
     "year": ("pub_year", "publication_year", "published_year", "pub_date", "date"),
@@ -55,7 +55,7 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
     field.
     """
     fields = dict(data)
-    for name, others in _ALSO_CALLED.items():
+    for name, others in _OTHER_FIELD_NAMES.items():
         found = next((other for other in others if other in fields), None)
         if name not in fields and found is not None:
             fields[name] = fields.pop(found)
@@ -108,18 +108,18 @@ AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline", "csv
 FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)
 
 _LOOKED_AT = 8192
-_A_TITLE = re.compile(
+_TITLE_COLUMN = re.compile(
     rb"[^\n]{0,4000}?(?<![a-z0-9])(?:title|article title)\"?[ \t]{0,10}(?=[,;\t\r\n])",
     re.IGNORECASE,
 )
 """A first line with a column that is called title."""
-_NO_NAME = re.compile(r"[^a-z0-9]+")
+_NON_WORD = re.compile(r"[^a-z0-9]+")
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("jsonl", re.compile(rb"\s{0,1000}[\[{]")),
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
-    ("csv", _A_TITLE),
+    ("csv", _TITLE_COLUMN),
     (
         "bibtex",
         re.compile(
@@ -127,7 +127,7 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
         ),
     ),
 )
-_HINT = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
+_FORMAT_HINT = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
 
 
 def read_abstracts(
@@ -156,7 +156,7 @@ def _read_stream(
     found = False
     try:
         for each in _format_records(
-            buffered, form or detect(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name
+            buffered, form or detect_format(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name
         ):
             found = True
             yield each.at(file=name) if isinstance(each, InputError) else each
@@ -172,7 +172,7 @@ def _read_stream(
         if close:
             stream.close()
     if not found:
-        raise InputError("holds no abstract", hint=_HINT, file=name)
+        raise InputError("holds no abstract", hint=_FORMAT_HINT, file=name)
 
 
 def _format_records(
@@ -189,7 +189,7 @@ def _format_records(
             if row.table:  # empty cells are absent, and columns have the plain form of their names
                 filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
                 fields = {
-                    _NO_NAME.sub("_", name.lower()).strip("_"): cell
+                    _NON_WORD.sub("_", name.lower()).strip("_"): cell
                     for name, cell in filled.items()
                 }
             yield read_fields(fields, source)
@@ -209,11 +209,11 @@ _READERS = {
 }
 
 
-def detect(beginning: bytes) -> AbstractFormat:
+def detect_format(beginning: bytes) -> AbstractFormat:
     """Return the format whose sign the first lines show. Raises InputError where there is none."""
     refuse_other_formats(beginning)
     shown = beginning.removeprefix(b"\xef\xbb\xbf")
     for form, sign in _SIGNS:
         if sign.match(shown):
             return form
-    raise InputError("is in no format of abstracts that is known here", hint=_HINT)
+    raise InputError("is in no format of abstracts that is known here", hint=_FORMAT_HINT)

@@ -22,7 +22,7 @@ from bibtexparser.model import DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
 from rispy import RisParser  # type: ignore[import-untyped]
 
-from masis.datasets.readers.lines import not_utf8, read_raw_lines
+from masis.datasets.readers.lines import read_raw_lines, utf8_error
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
@@ -121,7 +121,7 @@ def _decode_line(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
     try:
         return raw.decode("utf-8"), None
     except UnicodeDecodeError as error:
-        return raw.decode("utf-8", "replace"), not_utf8(error, line, of_line=True)
+        return raw.decode("utf-8", "replace"), utf8_error(error, line, of_line=True)
 
 
 # RIS and MEDLINE
@@ -138,7 +138,7 @@ _JOURNAL = (
     "alternate_title1",
 )
 _AUTHORS = ("authors", "first_authors")
-_KEPT_APART = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
+_RIS_FIELDS_READ = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
 _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
 _MEDLINE_BEGINS = re.compile("PMID-")
@@ -146,10 +146,10 @@ _MEDLINE_HINT = (
     "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
 )
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
-_KEPT = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
-_MARKED = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
+_MEDLINE_EXTRAS = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
+_NOTICE_TYPES = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
 """Tags that point to the notice about a study, and the type that makes it."""
-_ABOUT = ("ROF", "EFR", "ECF")
+_NOTICE_TARGETS = ("ROF", "EFR", "ECF")
 """Tags of a notice that point to what it is about."""
 _IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
 
@@ -157,10 +157,10 @@ _IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
 def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
     """Yield every record, and an error where one lacks its end or can't be read."""
     for block in read_blocks(stream, _RIS_BEGINS, _RIS_ENDS, _RIS_HINT):
-        yield block if isinstance(block, InputError) else block.read(_of_ris, source)
+        yield block if isinstance(block, InputError) else block.read(_ris_abstract, source)
 
 
-def _of_ris(block: RecordBlock, source: str) -> Abstract:
+def _ris_abstract(block: RecordBlock, source: str) -> Abstract:
     if not block.ended:
         raise InputError(
             "has no end", hint="Add a line `ER  - ` behind it; it may have been cut off."
@@ -181,7 +181,7 @@ def _of_ris(block: RecordBlock, source: str) -> Abstract:
         first("name_of_database") + first("database_provider"),
     )
     types = (first("type_of_work"), first("type_of_reference"))
-    rest = {key: value for key, value in fields.items() if key not in _KEPT_APART}
+    rest = {key: value for key, value in fields.items() if key not in _RIS_FIELDS_READ}
     return abstract_of(
         title=first(*_TITLE),
         text=first(*_TEXT),
@@ -201,10 +201,10 @@ def _of_ris(block: RecordBlock, source: str) -> Abstract:
 def read_medline(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
     """Yield every record, or an error where one can't be read."""
     for block in read_blocks(stream, _MEDLINE_BEGINS, stray=_MEDLINE_HINT):
-        yield block if isinstance(block, InputError) else block.read(_of_medline, source)
+        yield block if isinstance(block, InputError) else block.read(_medline_abstract, source)
 
 
-def _of_medline(block: RecordBlock, source: str) -> Abstract:
+def _medline_abstract(block: RecordBlock, source: str) -> Abstract:
     fields: defaultdict[str, list[str]] = defaultdict(list)
     tag = ""
     for line in block.texts:
@@ -226,30 +226,36 @@ def _of_medline(block: RecordBlock, source: str) -> Abstract:
         doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
         pmid=first("PMID"),
         keywords=[word.lstrip("*") for word in fields["OT"]],
-        publication_types=fields["PT"] + [name for tag, name in _MARKED.items() if fields[tag]],
+        publication_types=fields["PT"]
+        + [name for tag, name in _NOTICE_TYPES.items() if fields[tag]],
         notice_about=[
-            found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)
+            found
+            for tag in _NOTICE_TARGETS
+            for each in fields[tag]
+            for found in _IDENTIFIER.findall(each)
         ],
         source=source,
-        record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
+        record={name: fields[tag] for tag, name in _MEDLINE_EXTRAS.items() if fields[tag]},
     )
 
 
 # BibTeX
 
 _TEX = LatexNodes2Text(math_mode="with-delimiters", keep_comments=True)
-_NO_TEX = re.compile(r"(?<!\\)[%&#_]")
+_BARE_TEX_SIGN = re.compile(r"(?<!\\)[%&#_]")
 """Exported abstracts are mostly plain text with a little TeX: these stay what they are, where TeX
 would take a bare ``%`` for a comment that swallows the rest of the line."""
 
 
-def plain(text: str) -> str:
+def strip_tex(text: str) -> str:
     """Return the text without TeX; what is no TeX known here loses its backslash and keeps its
     letters.
     """
     if not any(mark in text for mark in ("\\", "{", "}", "~", "--")):
         return text
-    escaped = _NO_TEX.sub(r"\\\g<0>", text.replace(r"\textless", "<").replace(r"\textgreater", ">"))
+    escaped = _BARE_TEX_SIGN.sub(
+        r"\\\g<0>", text.replace(r"\textless", "<").replace(r"\textgreater", ">")
+    )
     try:
         return str(_TEX.latex_to_text(escaped)).replace("\u00a0", " ")
     except RecursionError:  # braces deeper than in any text
@@ -259,13 +265,13 @@ def plain(text: str) -> str:
 # What could not be parsed becomes an error of ours; the library would log it to stderr too.
 logging.getLogger("bibtexparser.splitter").setLevel(logging.CRITICAL)
 
-_BEGINS = re.compile(r"\s{0,100}@\s{0,10}(\w{1,40})\s{0,10}[{(]")
-_PASSED_OVER = ("comment", "preamble")
-_NAMED = re.compile(r"[^{(]{0,200}[{(]\s{0,100}([\w.:+/-]{1,100})\s{0,100}=")
+_BIBTEX_BEGINS = re.compile(r"\s{0,100}@\s{0,10}(\w{1,40})\s{0,10}[{(]")
+_SKIPPED_ENTRIES = ("comment", "preamble")
+_STRING_NAME = re.compile(r"[^{(]{0,200}[{(]\s{0,100}([\w.:+/-]{1,100})\s{0,100}=")
 _BARE_WORD = re.compile(r"[\w.:+/-]+")
 _MOST_STRINGS = 1000
 _TYPES = ("type", "document_type", "article_type", "note")
-_USED = frozenset(
+_BIBTEX_FIELDS_READ = frozenset(
     {"title", "abstract", "author", "keywords", "keyword", "doi", "pmid", "url", "journal", "year"}
 )
 
@@ -278,14 +284,18 @@ def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputEr
     """
     strings: dict[str, str] = {}
     entries = 0
-    for block in read_blocks(stream, _BEGINS):
+    for block in read_blocks(stream, _BIBTEX_BEGINS):
         assert isinstance(block, RecordBlock)  # there are no stray lines
-        kind = begun[1].lower() if block.texts and (begun := _BEGINS.match(block.texts[0])) else ""
+        kind = (
+            begun[1].lower()
+            if block.texts and (begun := _BIBTEX_BEGINS.match(block.texts[0]))
+            else ""
+        )
         if kind == "string":
             text = "\n".join(block.texts)
-            if (named := _NAMED.match(text)) is not None and len(strings) < _MOST_STRINGS:
+            if (named := _STRING_NAME.match(text)) is not None and len(strings) < _MOST_STRINGS:
                 strings[named[1].lower()] = text
-        elif kind not in _PASSED_OVER:
+        elif kind not in _SKIPPED_ENTRIES:
             entries += 1
             block.number = entries
             yield from _bibtex_records(block, strings, source)
@@ -319,7 +329,7 @@ def _bibtex_records(
 
 def _bibtex_abstract(entry: Entry, block: RecordBlock, source: str) -> Abstract:
     raw = {field.key.lower(): str(field.value) for field in entry.fields}
-    fields = {key: plain(value) for key, value in raw.items()}
+    fields = {key: strip_tex(value) for key, value in raw.items()}
     return abstract_of(
         title=fields.get("title", ""),
         text=fields.get("abstract", ""),
@@ -328,7 +338,9 @@ def _bibtex_abstract(entry: Entry, block: RecordBlock, source: str) -> Abstract:
         or fields.get("journaltitle")
         or fields.get("booktitle")
         or "",
-        authors=map(plain, split_multiple_persons_names(collapse_blanks(raw.get("author", "")))),
+        authors=map(
+            strip_tex, split_multiple_persons_names(collapse_blanks(raw.get("author", "")))
+        ),
         doi=raw.get("doi", "").replace("\\", ""),
         pmid=fields.get("pmid", ""),
         url=raw.get("url", "").replace("\\", ""),
@@ -336,5 +348,5 @@ def _bibtex_abstract(entry: Entry, block: RecordBlock, source: str) -> Abstract:
         publication_types=re.split(r"[;|]", "; ".join(fields.get(name, "") for name in _TYPES)),
         source=source,
         record={"key": entry.key, "type": entry.entry_type}
-        | {key: value for key, value in fields.items() if key not in _USED},
+        | {key: value for key, value in fields.items() if key not in _BIBTEX_FIELDS_READ},
     )

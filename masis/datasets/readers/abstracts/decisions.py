@@ -25,7 +25,7 @@ _ASREVIEW = re.compile(r"\bASReview_(relevant|irrelevant)\b", re.I)
 _RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s*\{([^}]{0,2000})\}", re.I)
 _RAYYAN_VOTE = re.compile(r'"([^"]{0,200})"\s*=>\s*"(Included|Excluded|Maybe)"', re.I)
 _REASON = re.compile(r"(?:RAYYAN-EXCLUSION-REASONS|Exclusion reason):\s*([^|;\n]{1,300})", re.I)
-OURS = "MASIS"
+OUR_RAYYAN_NAME = "MASIS"
 """The name under which our own labels stand in a Rayyan note: they are no decision of a person."""
 
 
@@ -54,7 +54,9 @@ def decision_of(record: Abstract) -> RecordDecision | None:
     reason = found.group(1).strip() if (found := _REASON.search(notes)) else ""
     if voted := _RAYYAN.search(notes):
         votes = {
-            value.lower() for who, value in _RAYYAN_VOTE.findall(voted.group(1)) if who != OURS
+            value.lower()
+            for who, value in _RAYYAN_VOTE.findall(voted.group(1))
+            if who != OUR_RAYYAN_NAME
         }
         if votes:
             return (
