@@ -116,7 +116,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(
         expect(changes).to_contain_text("cited")
         # what the correction leaves is said before it is recorded
         left = page.locator(".st-key-final-act")
-        expect(left.get_by_text("2 of 2 issues left as they stand:")).to_be_visible()
+        expect(left.get_by_text("You haven't changed the words of 2 of 2 issues:")).to_be_visible()
         expect(left.get_by_text("chunk_9", exact=True)).to_be_visible()
         made = page.locator(".st-key-final-changes .text")
         until(

@@ -132,7 +132,7 @@ def ask(found: Locator) -> None:
     can be read.
     """
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
+    expect(found.get_by_role("alert")).to_contain_text("Approve anyway?")
     expect(found).to_have_attribute("data-ready", "true")
 
 
@@ -323,7 +323,7 @@ def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
         60,
     )
     expect(found.locator(".saved")).to_have_text("Draft saved")
-    expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
+    expect(found.get_by_role("alert")).to_contain_text("Approve anyway?")
     expect(found).to_have_attribute("data-ready", "true")
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text(

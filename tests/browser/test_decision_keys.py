@@ -183,7 +183,7 @@ def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it
     assert not draw.sent()  # type: ignore[attr-defined]
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     if elsewhere != "input":  # there they are letters
-        says(page).to_contain_text("Keys are off while another control has the focus: press Esc")
+        says(page).to_contain_text("Keys are off while another control has the focus. Press Esc")
     page.keyboard.press("Escape")
     page.keyboard.press("a")
     assert [each["fields"]["verdict"] for each in posted(draw)] == ["approve"]
@@ -251,7 +251,7 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     field.fill("Nothing of it is left.")
     page.keyboard.press("Escape")
     page.keyboard.press("o")
-    says(page).to_have_text("The words of this issue are changed already.")
+    says(page).to_have_text("You've already changed the words of this issue.")
     # of several places the nearest to where they stood, and for a missing point the place where it
     # would be inserted
     cites, other = f"{CASE.answer}".split(" It was")
@@ -276,7 +276,7 @@ def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw)
         verdict="override", corrected=f"At last: {CASE.answer}".replace(" [chunk_1]", "")
     ).model_dump(mode="json")
     page = draw(draft=draft, check=forms.check(draft["corrected"], CASE, shown=CASE.answer))
-    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_contain_text(
+    expect(page.get_by_text("You haven't changed the words of 2 of 3 issues:")).to_contain_text(
         "1 more is about the answer as a whole"
     )
     expect(page.locator(".changed")).to_contain_text("Drops [chunk_1].")
@@ -298,10 +298,10 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     # one
     page.evaluate("window.masisShown = { ...window.masisShown, at: -1000, digest: 'another' }")
     page.keyboard.press("a")
-    says(page).to_contain_text("The answer on the page is just changing")
+    says(page).to_contain_text("The answer on the page is changing")
     page.get_by_text("Approve", exact=True).click()
     page.get_by_role("button", name="Submit").click()
-    says(page).to_contain_text("The answer on the page is just changing")
+    says(page).to_contain_text("The answer on the page is changing")
     assert not posted(draw)
     page = draw(notice={"text": "Decided by Bo and Cy.", "tone": "calm", "closed": True})
     expect(page.locator(".notice")).to_have_text("Decided by Bo and Cy.")
@@ -334,7 +334,7 @@ def test_nothing_is_said_to_be_missed_by_an_audit_that_is_hidden_or_was_not_made
 def test_a_suggested_name_is_confirmed_before_anything_is_recorded_under_it(draw: Draw) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
-    says(page).to_contain_text("You decide as ada: Enter confirms that")
+    says(page).to_contain_text("You decide as ada. Press Enter to confirm")
     expect(page.get_by_label("Your name")).to_be_focused()
     assert not posted(draw)
     page.keyboard.press("Enter")
@@ -387,10 +387,10 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     page.evaluate(insert, lanes)
     field = page.get_by_label("Corrected answer")
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    says(page).to_contain_text(f"Inserted behind “{cites}”: Two lanes")
+    says(page).to_contain_text(f"Inserted after “{cites}”: Two lanes")
     for again in (says_lanes, "By the river, two lanes of traffic are carried"):
         page.evaluate(insert, {"text": f"{again} [chunk_2].", "says": again, "after": cites})
-        says(page).to_contain_text("has this already")
+        says(page).to_contain_text("already says this")
     page.evaluate(insert, {"text": "It is grey [chunk_2].", "says": "It is grey", "after": ""})
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other} It is grey [chunk_2].")
     says(page).to_contain_text("Inserted at the end of the correction")
@@ -413,7 +413,7 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
     for _ in range(2):  # what was typed is no step
         page.keyboard.press("u")
-        says(page).to_contain_text("“Discard draft” removes it")
+        says(page).to_contain_text("Press “Discard draft” to remove it")
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
     page.get_by_role("button", name="Discard draft").click()
     expect(field).to_be_hidden()
@@ -463,7 +463,7 @@ def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -
             "document.querySelector('#host').shadowRoot.querySelector('.message').replaceChildren()"
         )
         page.keyboard.press(key)
-        says(page).to_have_text("There is no revision.")
+        says(page).to_have_text("This answer has no revision.")
     assert not draw.sent()  # type: ignore[attr-defined]
 
 
@@ -487,7 +487,7 @@ def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_ke
     expect(page.locator(".saved")).to_be_empty()
     page.keyboard.press("9")
     expect(page.get_by_label("Reason in your own words")).to_be_focused()
-    says(page).to_contain_text("Esc, then keys are commands again")
+    says(page).to_contain_text("then press Esc")
     page.keyboard.type("Sum")
     expect(page.locator(".saved")).to_contain_text("raft")
 
@@ -517,7 +517,7 @@ def test_behind_the_last_hit_n_goes_on_with_the_whole_queue_that_is_offered(draw
     message = {"id": "m", "text": "No other case.", "tone": "calm", "where": "", "narrowed": True}
     page = draw(go={"waiting": False, "says": "0 left in this search"}, message=message)
     page.keyboard.press("n")
-    page.get_by_role("button", name="Go on with the whole queue").click()
+    page.get_by_role("button", name="Continue with the whole queue").click()
     acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
     assert acts == ["whole_queue"] * 2
 

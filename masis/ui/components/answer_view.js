@@ -1,9 +1,9 @@
-// The answer with its marks, its issues and changes, and the evidence beside it in a scroll of its own.
-const NARROW = 700
-const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
-const ISSUES_FIRST = 40
+// The answer with its marks, issues and changes, and next to it the evidence, which scrolls separately.
+const NARROW_PX = 700
+const FIRST_CHARACTERS = 20_000 // of an answer; the rest is drawn on demand
+const FIRST_ISSUES = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "names evidence" }
+const referenceWords = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "names evidence" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
@@ -26,10 +26,10 @@ const drawDifferenceKey = difference => {
 const drawFixed = data => {
   const title = make("h3", "", `Fixed since iteration ${data.iteration - 1}`)
   const list = make("ul", "fixed")
-  for (const each of data.fixed) {
+  for (const issue of data.fixed) {
     const item = make("li", "")
-    item.append(make("span", "tick", "✓"), make("b", "", ` ${each.label.text}. `))
-    const words = make("span", "", each.description)
+    item.append(make("span", "tick", "✓"), make("b", "", ` ${issue.label.text}. `))
+    const words = make("span", "", issue.description)
     words.dir = "auto"
     item.append(words)
     list.append(item)
@@ -61,7 +61,7 @@ export default function (component) {
   if (root) whenReleased(root, () => drawView(root, component))
 }
 
-// Which answer stands on the page: the decision form reads it, so that nobody decides about another one (decision.js).
+// Announces which answer is on the page, so that the decision form never decides about another one (decision.js).
 const announce = shown => {
   const before = window.masisShown
   if (before?.place === shown.place && before.digest === shown.digest) return
@@ -69,7 +69,7 @@ const announce = shown => {
   window.dispatchEvent(new Event("masis-shown"))
 }
 
-// Scripts without blanks between words have no whole words to select.
+// A selection is widened to whole words, but not in scripts that write words without spaces between them.
 const WITHOUT_BLANKS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
 const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.test(letter)
 
@@ -77,14 +77,14 @@ function drawView(root, { data, setTriggerValue }) {
   if (root.dataset.version === data.version) { announce(data.shown); return }
   root.dataset.version = data.version
   const [run] = data.version.split("/", 1)
-  if (root.run !== run) root.hiddenMarks = new Set() // hidden for this case alone: the next one shows all
+  if (root.run !== run) root.hiddenMarks = new Set() // marks are hidden for one case; the next case shows all of them
   root.run = run
   root.replaceChildren()
 
   const pieceElements = []
   const issueCards = new Map()
   const tags = new Map()
-  const written = [] // the pieces that hold words, with where their text begins in the answer, in characters
+  const textPieces = [] // the elements that hold text, each with its offset in the answer, in characters
   const evidenceCards = new Map()
   const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
@@ -94,14 +94,14 @@ function drawView(root, { data, setTriggerValue }) {
   const why = make("div", "why-panel")
   why.setAttribute("role", "status")
   why.setAttribute("aria-live", "polite")
-  const close = plainButton("close", "✕") // where the reasons lie over the answer
+  const close = plainButton("close", "✕") // shown when the reasons cover the answer
   close.setAttribute("aria-label", "Close the reasons")
   close.onclick = () => dismiss()
   let drawRest = () => {}
 
-  // --- what is chosen, and what that says -------------------------------------------------------------------------
-  const narrow = () => root.clientWidth < NARROW
-  // In a narrow window answer and evidence are tabs; the decision stays beside them.
+  // --- the selection and its explanation ----------------------------------------------------------------------------
+  const isNarrow = () => root.clientWidth < NARROW_PX
+  // In a narrow window, answer and evidence are tabs.
   const grid = make("div", "grid")
   const tabs = make("div", "tabs")
   tabs.setAttribute("role", "tablist")
@@ -117,41 +117,40 @@ function drawView(root, { data, setTriggerValue }) {
     tabs.append(tab)
   }
   showTab("answer")
-  const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
-  const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
-  // Answer and evidence are tabs in a narrow window, and stand beside each other in a wide one: from one to the other,
-  // and back to where the reader came from.
+  const reducesMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
+  const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
+  // Moves the focus to the answer or the evidence. Going back to the answer returns to the element that the reader left.
   const turnTo = (name, element) => {
     showTab(name)
     const goal = element ?? (name === "answer" ? (root.cameFrom?.isConnected ? root.cameFrom : answer) : evidence)
     goal.focus({ preventScroll: true })
-    if (narrow()) goal.scrollIntoView({ block: name === "evidence" || goal === answer ? "start" : "center" })
+    if (isNarrow()) goal.scrollIntoView({ block: name === "evidence" || goal === answer ? "start" : "center" })
   }
   const turn = () => {
     const focused = root.getRootNode().activeElement
-    const there = narrow() ? grid.dataset.tab === "evidence" : evidence.contains(focused)
-    if (!there && answer.contains(focused)) root.cameFrom = focused
-    turnTo(there ? "answer" : "evidence")
+    const isInEvidence = isNarrow() ? grid.dataset.tab === "evidence" : evidence.contains(focused)
+    if (!isInEvidence && answer.contains(focused)) root.cameFrom = focused
+    turnTo(isInEvidence ? "answer" : "evidence")
   }
   const revealEvidence = (element, follow, opening) => {
     if (!element) return
     const card = element.closest(".card")
     card?.unfold?.()
-    if (narrow() && follow) {
+    if (isNarrow() && follow) {
       root.cameFrom = follow
       turnTo("evidence", card.querySelector(".card-head"))
       const back = plainButton("link back", "Back to the answer")
       back.append(make("kbd", "", "G"))
       back.onclick = () => turnTo("answer")
-      close.after(back) // first: of many reasons the last are scrolled to
+      close.after(back) // at the top, as long lists of reasons have to be scrolled
     }
-    if (narrow() && grid.dataset.tab === "answer") return
+    if (isNarrow() && grid.dataset.tab === "answer") return
     const pane = evidence.getBoundingClientRect()
-    const head = narrow() ? 0 : why.offsetHeight + 14
-    const { top } = element.getBoundingClientRect() // into the middle of what is seen, with what stands around it
-    const room = (pane.height - head - element.offsetHeight) / 2
-    const goal = evidence.scrollTop + top - pane.top - head - Math.max(room, 0)
-    evidence.scrollTo({ top: Math.max(0, goal), behavior: opening || still() ? "auto" : "smooth" })
+    const head = isNarrow() ? 0 : why.offsetHeight + 14
+    const { top } = element.getBoundingClientRect()
+    const margin = (pane.height - head - element.offsetHeight) / 2 // centers the passage, so that its context is visible
+    const goal = evidence.scrollTop + top - pane.top - head - Math.max(margin, 0)
+    evidence.scrollTo({ top: Math.max(0, goal), behavior: opening || reducesMotion() ? "auto" : "smooth" })
     if (!opening && (pane.top < 0 || pane.bottom > window.innerHeight)) reveal(evidence)
   }
   const clear = () => {
@@ -162,16 +161,17 @@ function drawView(root, { data, setTriggerValue }) {
     }
   }
   const dismiss = () => { clear(); close.remove() }
-  const decides = !root.getRootNode().host?.closest(".st-key-adjudicated-answer") // no decision form is there
-  // `target` is the claim or the reference that this is about: its label is given in the decision form (decision.js).
-  const say = (label, head, lines, target) => {
+  const hasDecisionForm = !root.getRootNode().host?.closest(".st-key-adjudicated-answer")
+  // Adds a reason to the panel. `target` is the claim or reference that it's about, which can be labelled in the decision
+  // form (decision.js).
+  const addReason = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
     const title = make("div", "reason-head")
     title.append(pill(label))
     if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
     row.append(title)
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
-    if (target && decides) {
+    if (target && hasDecisionForm) {
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
@@ -182,35 +182,39 @@ function drawView(root, { data, setTriggerValue }) {
     return row
   }
   const targetOf = (issue, piece) => issue.target ?? (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
-  // one fault, whoever raised it: what others add stands below; what the critic says of it once more, on its card alone
-  const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.filter(each => !each.restates).map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
-  const sayIssue = (issue, piece) => {
-    const row = say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
-    if (!issue.insert || !decides || !data.audited) return
+  // Several checks may raise the same issue. Their additions are listed below it, but a mere repetition by the critic is
+  // shown only on the issue's card.
+  const linesOf = issue => [
+    ...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]),
+    ...issue.also.filter(addition => !addition.restates).map(({ label, description, reason }) => `${label.text}: ${[description, reason].filter(Boolean).join(" ")}`),
+  ]
+  const explainIssue = (issue, piece) => {
+    const row = addReason(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
+    if (!issue.insert || !hasDecisionForm || !data.audited) return
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
     add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, says: issue.insert_says, after: issue.after } }))
-    add.said = () => { add.hidden = saidIn(window.masisCorrection ?? "", issue.insert_says) }
-    add.said()
+    add.hideIfInserted = () => { add.hidden = containsStatement(window.masisCorrection ?? "", issue.insert_says) }
+    add.hideIfInserted()
     row.append(add)
   }
-  const sayPiece = piece => {
+  const explainPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
-    for (const issue of own) sayIssue(issue, piece)
+    for (const issue of own) explainIssue(issue, piece)
     const shown = own.flatMap(linesOf).join(" ").toLowerCase()
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
-    if (reference) say(reference.label, reference.text, fresh(reference.says), reference.target)
+    if (reference) addReason(reference.label, reference.text, fresh(reference.says), reference.target)
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
       if (own.some(issue => issue.claim === number)) continue
       const support = claim.support === undefined ? "" : `, support ${claim.support.toFixed(2)}`
-      say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says), claim.target)
+      addReason(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says), claim.target)
     }
-    if (piece.status && piece.status !== "cited" && !own.length) say(sentenceLabel(piece.status), "Sentence", [piece.why])
+    if (piece.status && piece.status !== "cited" && !own.length) addReason(sentenceLabel(piece.status), "Sentence", [piece.why])
   }
-  // Green says that the evidence supports something: what a claim that isn't confirmed resembles is neutral.
-  const supported = claim => data.claims[claim]?.label.tone === "good"
+  // Green means that the evidence supports the claim. A passage that only resembles an unconfirmed claim is neutral.
+  const isSupported = claim => data.claims[claim]?.label.tone === "good"
   const sentenceLabel = status => data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? { text: status, tone: "calm" }
 
   const lightClaims = claims => {
@@ -219,7 +223,7 @@ function drawView(root, { data, setTriggerValue }) {
       for (const [element, piece] of card.pieces) {
         const against = piece.against?.some(claim => claims.includes(claim))
         if (!against && !piece.claims?.some(claim => claims.includes(claim))) continue
-        element.classList.add(against ? "lit-against" : claims.some(supported) ? "lit" : "lit-near")
+        element.classList.add(against ? "lit-against" : claims.some(isSupported) ? "lit" : "lit-near")
         card.element.classList.add("chosen")
         lit.push({ id, element, against })
       }
@@ -236,15 +240,15 @@ function drawView(root, { data, setTriggerValue }) {
       card.element.classList.add("chosen")
       target ??= card.element
     }
-    // a claim that was found right without a passage says so itself
-    if (ids.length || (claims.length && (lit.length || !claims.some(supported)))) sayLit(lit, ids)
+    // a claim confirmed without a passage needs no note about passages
+    if (ids.length || (claims.length && (lit.length || !claims.some(isSupported)))) listPassages(lit, ids)
     revealEvidence(target, follow, opening)
   }
-  const sayLit = (lit, ids) => {
+  const listPassages = (lit, ids) => {
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
-    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "No passage is highlighted; compare with " : "No passage of the evidence supports or contradicts it."))
+    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "No passage is highlighted. Compare with " : "No passage of the evidence supports or contradicts it."))
     for (const id of named.slice(0, 6)) {
       const go = plainButton("chip", id)
       go.onclick = () => {
@@ -255,8 +259,8 @@ function drawView(root, { data, setTriggerValue }) {
     }
     if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
     why.append(line)
-    if (narrow() && lit.length) {
-      const against = lit.some(item => item.against) // what contradicts it is what is wrong
+    if (isNarrow() && lit.length) {
+      const against = lit.some(item => item.against) // contradicting passages matter more than supporting ones
       const passages = Map.groupBy(lit.filter(item => Boolean(item.against) === against), item => item.id)
       for (const [id, items] of [...passages].slice(0, 2)) {
         const words = make("blockquote", "", `${id}: ${shortened(items.map(({ element }, place) => (place && element.previousSibling !== items[place - 1].element ? " … " : "") + element.textContent).join("").trim(), 300)}`)
@@ -280,43 +284,43 @@ function drawView(root, { data, setTriggerValue }) {
     card?.classList.add("chosen")
     if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number))) drawRest()
     const [piece] = choosePieces(item => item.issues?.includes(number))
-    sayIssue(issue, piece?.[1])
+    explainIssue(issue, piece?.[1])
     showEvidence(issue.claim === undefined ? piece?.[1].claims ?? [] : [issue.claim], issue.evidence)
-    if (from !== "correction") showTab("answer") // what is corrected stays beside its evidence
+    if (from !== "correction") showTab("answer") // while correcting, the reader keeps the tab that is open
     if (from === "issues" && piece) reveal(piece[0])
   }
-  // In a narrow window a marker leads to its evidence, `follow` being the marker to come back to.
+  // `follow` is set for a marker: in a narrow window it opens its evidence, and the reader can come back to it.
   const selectPiece = (piece, follow) => {
     clear()
-    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues) // F goes on from here
+    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues) // F continues from this issue
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
-    sayPiece(piece)
+    explainPiece(piece)
     showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [], follow)
   }
   const selectEvidence = card => {
     clear()
     evidenceCards.get(card.id).element.classList.add("chosen")
-    const rests = piece => piece.evidence === card.id || piece.claims?.some(claim => card.bearing.includes(claim))
-    if (data.pieces.some(rests)) drawRest()
-    const chosen = choosePieces(rests)
+    const relies = piece => piece.evidence === card.id || piece.claims?.some(claim => card.bearing.includes(claim))
+    if (data.pieces.some(relies)) drawRest()
+    const chosen = choosePieces(relies)
     const sentences = new Set(chosen.map(([, piece]) => piece.sentence))
     const words = data.difference ? "Marks in the answer are hidden while changes are shown." : chosen.length ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ${sentences.size === 1 ? "relies" : "rely"} on ${card.id}.` : `No sentence of the answer relies on ${card.id}.`
     why.append(make("div", "lit-note", words))
     reveal(chosen[0]?.[0])
   }
-  const onActivate = (element, act) => {
+  const onActivate = (element, activate) => {
     element.onclick = event => {
       if (window.getSelection()?.toString()) return
       event.stopPropagation()
-      act()
+      activate()
     }
     element.onkeydown = event => {
       if (event.key !== "Enter" && event.key !== " ") return
       if (event.ctrlKey || event.metaKey || event.altKey) return
       event.preventDefault()
       event.stopPropagation()
-      act()
+      activate()
     }
   }
 
@@ -367,7 +371,7 @@ function drawView(root, { data, setTriggerValue }) {
       element.title = data.claims[piece.claims?.[0]]?.says[0] ?? ""
     }
     const clickable = piece.issues?.length || piece.claims?.length || piece.reference || piece.status
-    styled(element, piece)
+    applyStyles(element, piece)
     if (clickable && !piece.hidden && piece.text.trim()) {
       element.classList.add("active")
       onActivate(element, () => selectPiece(piece, piece.evidence && !piece.beside ? element : null))
@@ -375,28 +379,28 @@ function drawView(root, { data, setTriggerValue }) {
     if (piece.reference && !piece.beside) {
       element.tabIndex = 0
       element.setAttribute("role", "button")
-      element.setAttribute("aria-label", `${piece.text} ${readAs[piece.reference] ?? piece.reference}`)
-      element.title = readAs[piece.reference] ?? piece.reference
+      element.setAttribute("aria-label", `${piece.text} ${referenceWords[piece.reference] ?? piece.reference}`)
+      element.title = referenceWords[piece.reference] ?? piece.reference
     }
     if (!piece.hidden) {
       pieceElements.push([element, piece])
-      written.push({ element, at: beginnings.get(piece) })
+      textPieces.push({ element, at: offsets.get(piece) })
     }
     if (!piece.beside?.length) return element
     const drawn = document.createDocumentFragment()
     drawn.append(element, drawBeside(piece))
     return drawn
   }
-  // A citation that came beside the answer covers words of it: they stay text, and a chip behind them names the evidence.
-  // The name is drawn by the style sheet, so that what is copied or searched is the answer alone.
+  // A citation that was attached to the answer, rather than written in it, covers words of it. The words stay text, and a
+  // chip after them names the evidence. The style sheet draws the name, so that it isn't copied or searched with the answer.
   const drawBeside = piece => {
     const chip = make("span", `mark active ref beside ref-${piece.reference}`)
-    const names = piece.beside.map(each => (each.length > 24 ? `${each.slice(0, 23)}…` : each)).join(", ")
+    const names = piece.beside.map(id => (id.length > 24 ? `${id.slice(0, 23)}…` : id)).join(", ")
     chip.dataset.names = `[${names}]`
     chip.tabIndex = 0
     chip.setAttribute("role", "button")
-    chip.setAttribute("aria-label", `Citation beside the answer, ${names}: ${readAs[piece.reference] ?? piece.reference}`)
-    chip.title = readAs[piece.reference] ?? piece.reference
+    chip.setAttribute("aria-label", `Citation beside the answer, ${names}: ${referenceWords[piece.reference] ?? piece.reference}`)
+    chip.title = referenceWords[piece.reference] ?? piece.reference
     onActivate(chip, () => selectPiece(piece, piece.evidence ? chip : null))
     pieceElements.push([chip, piece])
     return chip
@@ -411,11 +415,11 @@ function drawView(root, { data, setTriggerValue }) {
     tags.set(number, tag)
     return tag
   }
-  // Draws what fits in the first look, and the rest when it is asked for or something in it is chosen.
+  // Draws the first items, and the rest when the reader asks for it or something in it is selected.
   const drawLong = (box, items, lengthOf, draw) => {
     let place = 0
     let drawn = 0
-    for (; place < items.length && drawn < ANSWER_FIRST; place += 1) {
+    for (; place < items.length && drawn < FIRST_CHARACTERS; place += 1) {
       drawn += lengthOf(items[place])
       draw(items[place])
     }
@@ -430,7 +434,7 @@ function drawView(root, { data, setTriggerValue }) {
     more.onclick = () => drawRest()
     box.after(more)
   }
-  // An override that stands is seen first, with what it changes; a press shows the answer that it is about, with its marks.
+  // A recorded correction is shown first, with its changes. A button shows the answer that it corrects, with its marks.
   const showVersion = name => {
     answer.dataset.version = name
     for (const button of answer.querySelectorAll(".versions button")) button.setAttribute("aria-pressed", String(button.dataset.version === name))
@@ -461,6 +465,7 @@ function drawView(root, { data, setTriggerValue }) {
       answer.append(text)
       const tags = { same: "span", out: "del", in: "ins" }
       drawLong(text, difference.changes, ([, words]) => words.length, ([kind, words]) => {
+        // leading spaces stay outside the element, so that they aren't underlined or struck through
         const blanks = kind === "same" ? "" : words.slice(0, words.length - words.trimStart().length)
         if (words.length > blanks.length) text.append(blanks, make(tags[kind], "", words.slice(blanks.length)))
         else text.append(make(tags[kind], "", words))
@@ -483,28 +488,30 @@ function drawView(root, { data, setTriggerValue }) {
   }
 
   // --- words that a reviewer labels ---------------------------------------------------------------------------------
-  // Offsets count characters (code points) of the answer as stored; hidden markup counts, signs that style sheets draw
-  // have no text, and so don't.
+  // Offsets count the characters of the stored answer, as code points, because Python counts so. Hidden markup counts. Signs
+  // drawn by the style sheet are no text and don't count.
   const letters = Array.from(data.pieces.map(piece => piece.text).join(""))
-  const beginnings = new Map()
-  data.pieces.reduce((at, piece) => { beginnings.set(piece, at); return at + lettersIn(piece.text) }, 0)
+  const offsets = new Map()
+  data.pieces.reduce((at, piece) => { offsets.set(piece, at); return at + lettersIn(piece.text) }, 0)
+  // A selection within a shadow root isn't visible to window.getSelection() in every browser: Chromium has getSelection() on
+  // the shadow root, and getComposedRanges() is the standard way (https://w3c.github.io/selection-api/).
   const selectedRange = () => {
     const selection = root.getRootNode().getSelection?.() ?? window.getSelection()
     if (!selection || selection.isCollapsed && !selection.getComposedRanges) return null
-    const found = selection.getComposedRanges?.({ shadowRoots: [root.getRootNode()] })[0] ?? (selection.rangeCount ? selection.getRangeAt(0) : null)
-    if (!found || found.collapsed) return null
-    const range = document.createRange()
-    range.setStart(found.startContainer, found.startOffset)
-    range.setEnd(found.endContainer, found.endOffset)
+    const selected = selection.getComposedRanges?.({ shadowRoots: [root.getRootNode()] })[0] ?? (selection.rangeCount ? selection.getRangeAt(0) : null)
+    if (!selected || selected.collapsed) return null
+    const range = document.createRange() // composed ranges are static and have no methods
+    range.setStart(selected.startContainer, selected.startOffset)
+    range.setEnd(selected.endContainer, selected.endOffset)
     return range
   }
-  // The words of the answer that are selected: where they stand, blanks around them left out; null where none are.
+  // Returns the selected words of the answer and their offsets, without the spaces around them, or null.
   const selectedWords = () => {
     const range = selectedRange()
     if (!range || !range.intersectsNode(answer)) return null
     let start = Infinity
     let end = -1
-    for (const { element, at } of written) {
+    for (const { element, at } of textPieces) {
       if (!range.intersectsNode(element)) continue
       const inside = document.createRange()
       inside.selectNodeContents(element)
@@ -520,7 +527,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
     while (start < end && !letters[start].trim()) start += 1
     while (end > start && !letters[end - 1].trim()) end -= 1
-    // half a word is never meant: a press a little beside its edge is
+    // a selection that cuts a word was meant to hold all of it: the pointer was a little off
     while (start < end && start > 0 && inWord(letters[start - 1]) && inWord(letters[start])) start -= 1
     while (end > start && end < letters.length && inWord(letters[end - 1]) && inWord(letters[end])) end += 1
     return end > start ? { start, end, text: letters.slice(start, end).join("") } : null
@@ -529,7 +536,7 @@ function drawView(root, { data, setTriggerValue }) {
   offer.append(make("kbd", "", "M"))
   offer.setAttribute("aria-keyshortcuts", "M")
   offer.hidden = true
-  offer.onpointerdown = event => event.preventDefault() // else the selection is gone before the click
+  offer.onpointerdown = event => event.preventDefault() // a press would clear the selection before the click
   offer.onclick = event => {
     event.stopPropagation()
     const words = selectedWords()
@@ -541,7 +548,7 @@ function drawView(root, { data, setTriggerValue }) {
     const words = pointing || data.difference ? null : selectedWords()
     offer.hidden = !words
     if (!words) return
-    const last = [...selectedRange().getClientRects()].findLast(each => each.width) ?? selectedRange().getBoundingClientRect()
+    const last = [...selectedRange().getClientRects()].findLast(rect => rect.width) ?? selectedRange().getBoundingClientRect()
     const home = answer.getBoundingClientRect()
     offer.style.top = `${last.bottom - home.top + 6}px`
     offer.style.left = `${Math.max(0, Math.min(last.left - home.left, home.width - offer.offsetWidth))}px`
@@ -549,14 +556,14 @@ function drawView(root, { data, setTriggerValue }) {
   const unmark = () => {
     for (const chip of answer.querySelectorAll(".reported-chip")) chip.remove()
     for (const mark of answer.querySelectorAll(".reported")) {
-      const around = mark.parentNode
+      const parent = mark.parentNode
       mark.replaceWith(...mark.childNodes)
-      around.normalize()
+      parent.normalize() // joins the text nodes that markWords split
     }
   }
   const markWords = (issue, place, edited) => {
     let last = null
-    for (const { element, at } of written) {
+    for (const { element, at } of textPieces) {
       let passed = at
       const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
       const nodes = []
@@ -577,7 +584,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
     if (!last) return
     const chip = make("span", `reported-chip tone-${{ medium: "warn", low: "calm" }[issue.severity] ?? "bad"}`)
-    chip.dataset.names = issue.type // drawn by the style sheet: what is copied or searched is the answer alone
+    chip.dataset.names = issue.type // drawn by the style sheet, so that it isn't copied or searched with the answer
     const name = `Reported issue: ${issue.type}, ${issue.severity}`
     if (edited) {
       chip.tabIndex = 0
@@ -589,11 +596,11 @@ function drawView(root, { data, setTriggerValue }) {
       chip.setAttribute("aria-label", name)
     }
     chip.title = name
-    // a button within the button of a reference could not be reached
-    const around = last.element.closest("[role=button]")
-    if (around) around.after(chip)
+    // a button within the button of a reference can't be reached by keyboard or screen reader
+    const outerButton = last.element.closest("[role=button]")
+    if (outerButton) outerButton.after(chip)
     else {
-      // where marks lie within each other and end together, behind all of them
+      // if nested marks end at the same place, the chip follows the outermost
       let after = last.mark
       while (after.parentNode.classList.contains("reported") && !after.nextSibling?.textContent) after = after.parentNode
       after.after(chip)
@@ -604,7 +611,7 @@ function drawView(root, { data, setTriggerValue }) {
     unmark()
     if (shown?.digest !== data.shown.digest || data.difference) return
     const placed = shown.issues.map((issue, place) => [issue, place]).filter(([issue]) => issue.start !== null)
-    if (placed.some(([issue]) => issue.end > (written.at(-1)?.at ?? 0))) drawRest()
+    if (placed.some(([issue]) => issue.end > (textPieces.at(-1)?.at ?? 0))) drawRest()
     for (const [issue, place] of placed) markWords(issue, place, shown.edited)
   }
 
@@ -621,17 +628,17 @@ function drawView(root, { data, setTriggerValue }) {
     if (issue.quote) line("quote", `“${issue.quote}”`)
     if (issue.reason) line("why", issue.reason)
     if (issue.suggestion) line("hint", issue.suggestion)
-    for (const each of issue.also) {
+    for (const { label, description, reason } of issue.also) {
       const row = make("p", "also")
       row.dir = "auto"
-      row.append(make("b", "", each.label.text), ` ${[each.description, each.reason].filter(Boolean).join(" ")}`)
+      row.append(make("b", "", label.text), ` ${[description, reason].filter(Boolean).join(" ")}`)
       card.append(row)
     }
     for (const id of issue.evidence) card.append(make("span", "chip", id))
     if (!issue.placed) head.append(make("span", "dim", "about the answer as a whole"))
-    const act = () => selectIssue(issue.number, "issues")
-    onActivate(head, act)
-    card.onclick = () => { if (!window.getSelection()?.toString()) act() }
+    const activate = () => selectIssue(issue.number, "issues")
+    onActivate(head, activate)
+    card.onclick = () => { if (!window.getSelection()?.toString()) activate() }
     issueCards.set(issue.number, card)
     return card
   }
@@ -643,7 +650,8 @@ function drawView(root, { data, setTriggerValue }) {
     }
     const list = make("div", "issue-list")
     issues.append(list)
-    const first = data.issues.length > ISSUES_FIRST + 10 ? ISSUES_FIRST : data.issues.length
+    // a button that shows fewer than ten more issues isn't worth its place
+    const first = data.issues.length > FIRST_ISSUES + 10 ? FIRST_ISSUES : data.issues.length
     list.append(...data.issues.slice(0, first).map(drawIssue))
     if (first < data.issues.length) {
       const more = plainButton("more", `Show ${data.issues.length - first} more issues`)
@@ -651,7 +659,7 @@ function drawView(root, { data, setTriggerValue }) {
       issues.append(more)
     }
     const unsent = data.issues_total - data.issues.length
-    if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here; the report has all of them.`))
+    if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here. The report has all of them.`))
     if (data.fixed.length) issues.append(...drawFixed(data))
   }
   // --- the evidence -------------------------------------------------------------------------------------------------
@@ -677,15 +685,15 @@ function drawView(root, { data, setTriggerValue }) {
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
-      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims?.some(supported) ? "bearing" : piece.claims?.some(claim => claim >= 0) ? "near" : ""
-      const span = styled(make("span", kind, piece.text), piece)
+      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims?.some(isSupported) ? "bearing" : piece.claims?.some(claim => claim >= 0) ? "near" : ""
+      const span = applyStyles(make("span", kind, piece.text), piece)
       if (piece.instructs) span.title = "Instructs a reader, a model or a tool"
       length += piece.text.length
       pieces.push([span, piece])
       blocks.of(piece).append(span)
     }
     blocks.end()
-    if (!card.pieces.length) text.append(make("em", "dim", "No text: only an address is stored, so nothing can be checked."))
+    if (!card.pieces.length) text.append(make("em", "dim", "Only an address is stored for this chunk, so nothing can be checked against it."))
     element.append(text)
     let unfold = () => {}
     if (length > LONG_CHUNK) {
@@ -696,9 +704,9 @@ function drawView(root, { data, setTriggerValue }) {
       element.append(more)
     }
     element.unfold = unfold
-    const act = () => selectEvidence(card)
-    onActivate(head, act)
-    element.onclick = () => { if (!window.getSelection()?.toString()) act() }
+    const activate = () => selectEvidence(card)
+    onActivate(head, activate)
+    element.onclick = () => { if (!window.getSelection()?.toString()) activate() }
     evidenceCards.set(card.id, { element, pieces, unfold })
     return element
   }
@@ -711,26 +719,27 @@ function drawView(root, { data, setTriggerValue }) {
     evidence.append(list)
     const rest = data.evidence_total - data.evidence.length
     if (rest > 0) {
-      const what = data.audited ? "The chunks above are those that are cited or used for a claim, followed by the first others." : ""
+      const what = data.audited ? "Chunks that are cited or used for a claim are listed first." : ""
       const more = plainButton("more", `Show more (${plural(rest, "chunk")} left)`)
       more.onclick = () => setTriggerValue("more", data.evidence.length)
       evidence.append(make("p", "dim", what), more)
     }
   }
 
-  // Where the decision is below the answer, a button leads to it from anywhere.
+  // If the decision form is below the answer, a button scrolls to it.
   const drawWayToDecision = () => {
     root.decision?.disconnect()
     const panel = document.querySelector(`.st-key-review ${STREAMLIT.elements.column}:nth-child(2)`)
     if (!panel) return
     const go = plainButton("to-decision", "Decision ↓")
-    go.onclick = () => panel.scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" })
+    go.onclick = () => panel.scrollIntoView({ block: "start", behavior: reducesMotion() ? "auto" : "smooth" })
     root.append(go)
     root.decision = new IntersectionObserver(([seen]) => { go.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0 })
     root.decision.observe(panel)
   }
 
-  // The next or the previous issue by its number, 1 being the gravest, asked for by key (decision.js): its tag in the answer has the focus, else its card.
+  // Goes to the next or previous issue by number, for F and Shift+F (decision.js). Issue 1 is the most severe. The tag in the
+  // answer gets the focus, or else the card.
   const stepIssue = step => {
     const numbers = data.issues.map(issue => issue.number)
     if (!numbers.length) {
@@ -743,62 +752,64 @@ function drawView(root, { data, setTriggerValue }) {
     const card = issueCards.get(root.issueAt)
     const tag = tags.get(root.issueAt)
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
-    const begins = tag && beginOf(root.issueAt) // the tag stands at the end of words that may begin lines above it
-    const hidden = begins && begins.getBoundingClientRect().top < Math.max(left.getBoundingClientRect().top, 0) + parseFloat(getComputedStyle(begins).scrollMarginTop)
-    reveal(hidden ? begins : tag ?? card)
+    const start = tag && firstPieceOf(root.issueAt) // the tag is at the end of its sentence, which may start lines above
+    const isHidden = start && start.getBoundingClientRect().top < Math.max(left.getBoundingClientRect().top, 0) + parseFloat(getComputedStyle(start).scrollMarginTop)
+    reveal(isHidden ? start : tag ?? card)
   }
-  const beginOf = number => {
+  const firstPieceOf = number => {
     const sentence = data.pieces.find(piece => piece.issues?.includes(number))?.sentence
     return pieceElements.find(([, piece]) => piece.sentence === sentence)?.[0]
   }
-  // An adjudication opens at what its headline says: answer and evidence scroll to it, the page stays where it is.
-  const openAtWorst = () => {
+  // Scrolls answer and evidence of an adjudication to the issue in its headline. The page itself isn't scrolled.
+  const scrollToWorst = () => {
     const [worst] = data.issues
-    if (decides || !worst) return
+    if (hasDecisionForm || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
     showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
     if (!piece) return
-    const down = element => left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
-    const goal = down(piece[0]) - left.clientHeight / 3
-    const text = down(answer.querySelector(".text"))
-    // no sliver of the legend above the answer: all of it, or none
-    left.scrollTop = goal >= text ? goal : down(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
+    const offsetOf = element => left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
+    const goal = offsetOf(piece[0]) - left.clientHeight / 3
+    const text = offsetOf(answer.querySelector(".text"))
+    // show the legend above the answer in full or not at all
+    left.scrollTop = goal >= text ? goal : offsetOf(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
   }
-  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence; of
-  // a citation that belongs elsewhere, that one.
-  const wordsOf = number => {
+  // Returns the pieces that an issue is about. For a misplaced citation, these are its marker; for a claim, the pieces of
+  // the claim, even if the critic raised the issue for the whole sentence.
+  const piecesOf = number => {
     const { claim = -1, reference } = issuesByNumber.get(number)
     const own = data.pieces.filter(piece => piece.issues?.includes(number))
-    const cited = data.pieces.filter(piece => own.some(each => each.sentence === piece.sentence) && reference && piece.reference === reference)
+    const isInSentence = piece => own.some(({ sentence }) => sentence === piece.sentence)
+    const cited = data.pieces.filter(piece => reference && piece.reference === reference && isInSentence(piece))
     if (cited.length) return cited
     return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
   }
-  // Shows the issue to correct, else the one gone to, else the gravest; returns where the words stand that are to be
-  // replaced, in characters: those framed as wrong, else those it is about, without citations that hold and the stop
-  // behind them. Of a missing point, which sentence it belongs behind.
-  const showFaulty = asked => {
-    const number = asked ?? root.issueAt ?? data.issues[0]?.number
+  // Shows the issue with this number, or the one gone to last, or the most severe. Returns the offsets of the words to
+  // replace, in characters: the facts marked as wrong, or else all words of the issue, without valid citations and the full
+  // stop after them. For a missing point, returns the sentence that it belongs after.
+  const showFaulty = requested => {
+    const number = requested ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
     const { insert, after } = issuesByNumber.get(number)
     if (insert) return { after }
-    const own = data.difference ? [] : wordsOf(number)
+    const own = data.difference ? [] : piecesOf(number)
     const inFirst = own.filter(piece => piece.sentence === own[0].sentence)
-    const framed = inFirst.filter(piece => piece.fact && piece.fact !== "figure" && piece.fact !== "marked")
-    const goes = piece => (piece.reference && !piece.beside ? piece.reference !== "valid" && piece.reference !== "contradicts" && piece.reference !== "unsupported" : /[\p{L}\p{N}]/u.test(piece.text))
-    const last = (framed.length ? framed : inFirst).findLast(goes) ?? inFirst.at(-1)
-    const [first] = framed.length ? framed : own
+    const wrongFacts = inFirst.filter(piece => piece.fact && piece.fact !== "figure" && piece.fact !== "marked")
+    // a citation is replaced if it's fabricated or misplaced; other pieces if they hold a letter or a digit
+    const isReplaced = piece => (piece.reference && !piece.beside ? !["valid", "contradicts", "unsupported"].includes(piece.reference) : /[\p{L}\p{N}]/u.test(piece.text))
+    const last = (wrongFacts.length ? wrongFacts : inFirst).findLast(isReplaced) ?? inFirst.at(-1)
+    const [first] = wrongFacts.length ? wrongFacts : own
     if (!first) return {}
-    const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
-    return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()), answer: whole }
+    const start = offsets.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
+    return { start, end: offsets.get(last) + lettersIn(last.text.trimEnd()), answer: whole }
   }
-  // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
-  // the answer has more than once are found by what stands before or behind them. That may be repeated as well, as the
-  // full stop behind the last citation is: then the issue is left if the correction has the words as often as the answer.
+  // Returns whether a correction leaves an issue unchanged: it still has the words, or still lacks the missing point. Words
+  // that the answer repeats are recognized by the 20 characters before or after them. If these are repeated as well, as with
+  // the full stop after a last citation, the issue is unchanged if the correction has the words as often as the answer.
   const whole = data.pieces.map(piece => piece.text).join("")
-  const untouched = (corrected, { number, insert, insert_says: says }) => {
-    if (insert) return !saidIn(corrected, says)
-    const own = wordsOf(number)
+  const isUntouched = (corrected, { number, insert, insert_says: says }) => {
+    if (insert) return !containsStatement(corrected, says)
+    const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])
     const last = data.pieces.indexOf(own.at(-1))
     const textOf = (from, to) => data.pieces.slice(from, to).map(piece => piece.text).join("")
@@ -811,11 +822,10 @@ function drawView(root, { data, setTriggerValue }) {
     return count(corrected, words) >= count(whole, words)
   }
   root.issueAt = null
-  root.listens?.abort()
-  root.listens = new AbortController()
-  window.addEventListener("masis-issue", event => { if (root.isConnected) stepIssue(event.detail) }, { signal: root.listens.signal })
-
-  const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
+  root.listeners?.abort()
+  root.listeners = new AbortController()
+  const listen = (target, name, handler) => target.addEventListener(name, event => { if (root.isConnected) handler(event) }, { signal: root.listeners.signal })
+  listen(window, "masis-issue", event => stepIssue(event.detail))
   listen(window, "masis-turn", turn)
   listen(window, "masis-version", event => {
     if (!data.corrected) return
@@ -824,15 +834,15 @@ function drawView(root, { data, setTriggerValue }) {
   })
   listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty(event.detail.number)) })
   listen(window, "masis-untouched", ({ detail }) => {
-    const seen = data.issues.filter(issue => issue.placed || issue.insert)
-    detail.count = seen.length
-    detail.others = data.issues_total - seen.length
-    detail.left = seen.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
+    const checkable = data.issues.filter(issue => issue.placed || issue.insert)
+    detail.count = checkable.length
+    detail.others = data.issues_total - checkable.length
+    detail.left = checkable.filter(issue => isUntouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
   })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
-  listen(window, "masis-insert-chosen", event => { event.detail.found = why.querySelector(".insert"); event.detail.found?.click() })
-  listen(window, "masis-corrected", () => why.querySelector(".insert")?.said())
+  listen(window, "masis-insert-chosen", event => { event.detail.button = why.querySelector(".insert"); event.detail.button?.click() })
+  listen(window, "masis-corrected", () => why.querySelector(".insert")?.hideIfInserted())
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
   listen(window, "masis-reported", drawReported)
   listen(document, "keydown", event => { if (event.key === "Escape" && close.isConnected && !event.defaultPrevented && !event.composedPath()[0].closest?.("input, textarea, select, dialog")) dismiss() })
@@ -853,14 +863,14 @@ function drawView(root, { data, setTriggerValue }) {
   grid.append(left, evidence)
   root.append(tabs, grid)
   drawWayToDecision()
-  // In a narrow window the reasons stand at the foot of the window, where the answer stays in view above them.
-  const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }
-  place()
-  root.unfit?.()
-  // what lies over the foot of the evidence: the correction, and in a narrow window the reasons
-  root.unfit = fitToWindow(evidence, () => (window.masisDock ?? 0) + (narrow() ? why.offsetHeight : 0))
-  root.resized?.disconnect()
-  root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
-  root.resized.observe(root)
-  openAtWorst()
+  // In a narrow window the reasons are at the bottom of the window, so that the answer stays in view above them.
+  const placeReasons = () => { isNarrow() ? root.append(why) : evidence.prepend(why) }
+  placeReasons()
+  root.stopFitting?.()
+  // the editor of the correction and, in a narrow window, the reasons cover the bottom of the evidence
+  root.stopFitting = fitToWindow(evidence, () => (window.masisDock ?? 0) + (isNarrow() ? why.offsetHeight : 0))
+  root.resizes?.disconnect()
+  root.resizes = new ResizeObserver(() => { if ((why.parentElement === root) !== isNarrow()) placeReasons() })
+  root.resizes.observe(root)
+  scrollToWorst()
 }

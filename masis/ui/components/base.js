@@ -1,4 +1,4 @@
-// Shared by the components. Text from outside only ever becomes text: textContent, never markup.
+// Shared by the components. Text from outside is set with textContent and never parsed as markup.
 const make = (tag, className, text) => {
   const element = document.createElement(tag)
   if (className) element.className = className
@@ -10,19 +10,21 @@ const pill = (label, extra) => {
   if (label.meaning) element.title = label.meaning
   return element
 }
-// A name without blanks, such as the id of a case, goes on in the next line behind one of its separators only.
+// Allows a line break in a name without blanks, such as the id of a case, but only after a separator:
+// "med-03_b" splits into "med-", "03_" and "b".
 const separable = (element, text) => {
-  element.replaceChildren(...text.split(/(?<=[-_./:#@])/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])))
+  const parts = text.split(/(?<=[-_./:#@])/)
+  element.replaceChildren(...parts.flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part])))
   element.title = text
   return element
 }
-// An empty table below its head; a column is its title, or its title and its class.
-const tabled = columns => {
+// Returns a table with its head and without rows. A column is its title, or an array of title and class.
+const makeTable = columns => {
   const table = make("table")
   const head = make("tr")
   for (const column of columns) {
-    const [title, kind] = Array.isArray(column) ? column : [column, ""]
-    const cell = make("th", kind, title)
+    const [title, className] = Array.isArray(column) ? column : [column, ""]
+    const cell = make("th", className, title)
     cell.scope = "col"
     head.append(cell)
   }
@@ -30,9 +32,9 @@ const tabled = columns => {
   table.tHead.append(head)
   return table
 }
-// A click is a press and a release on one element. What a person presses on is drawn again only after the release:
-// leaving a field posts its text, and the page that comes back may replace the button that was pressed to leave it.
-const CLICK_FOLLOWS_MS = 50 // by touch, the click comes a moment after the release
+// A browser fires a click only if the press and the release hit the same element. Leaving a field posts its text, and the
+// run that follows may replace the button that was pressed to leave it. Drawing waits for the release, therefore.
+const CLICK_FOLLOWS_MS = 50 // on a touch screen, the click follows the release after a moment
 const presses = new WeakMap()
 const whenReleased = (root, draw) => {
   let press = presses.get(root)
@@ -53,29 +55,32 @@ const whenReleased = (root, draw) => {
   if (press.held) press.waiting = draw
   else draw()
 }
-// What stays in view reaches to the window's foot and no further: `--fit` is its height from where it begins just now.
-// `below` is how much of the foot something else covers.
-const HEADER_PX = 64 // the frame's head lies over what is scrolled below it
+const HEADER_PX = 64 // Streamlit's header covers the top of the scrolled page
+// Sets `--fit` on an element: the height from its present top to the bottom of the window, less the height that
+// something else covers there (`below`). CSS alone can't know where the element starts while the page scrolls.
+// Returns a function that stops it.
 const fitToWindow = (element, below = () => 0) => {
   const fit = () => {
     const top = Math.max(element.getBoundingClientRect().top, HEADER_PX)
     element.style.setProperty("--fit", `${Math.max(window.innerHeight - below() - top - 16, 200)}px`)
   }
-  const leaving = new AbortController()
-  for (const moved of ["scroll", "resize"]) window.addEventListener(moved, fit, { capture: true, passive: true, signal: leaving.signal })
-  const resized = new ResizeObserver(fit)
-  resized.observe(document.querySelector(STREAMLIT.elements.main)?.firstElementChild ?? document.body)
+  const listeners = new AbortController()
+  // scroll events don't bubble: capturing them on the window catches those of every container
+  for (const type of ["scroll", "resize"]) window.addEventListener(type, fit, { capture: true, passive: true, signal: listeners.signal })
+  const resizes = new ResizeObserver(fit)
+  resizes.observe(document.querySelector(STREAMLIT.elements.main)?.firstElementChild ?? document.body)
   fit()
-  return () => { leaving.abort(); resized.disconnect() }
+  return () => { listeners.abort(); resizes.disconnect() }
 }
-// Markdown: blocks are made as their first piece is drawn, from names of our own; a piece only ever becomes text.
+// Markdown. Python parses it and sends blocks and pieces of text; tags come only from these two tables, so a text can't
+// name an element. A block is created with its first piece.
 const BLOCK_TAGS = { p: "p", h3: "h3", h4: "h4", h5: "h5", h6: "h6", ul: "ul", ol: "ol", li: "li", quote: "blockquote", pre: "pre", table: "table", tr: "tr", th: "th", td: "td", hr: "hr" }
 const STYLE_TAGS = { strong: "strong", em: "em", code: "code", link: "span", url: "span" }
 const blockDrawer = (box, blocks) => {
   const drawn = []
   let current = box
-  const upTo = place => {
-    while (drawn.length <= place) {
+  const drawUpTo = index => {
+    while (drawn.length <= index) {
       const block = blocks[drawn.length]
       const element = make(BLOCK_TAGS[block.tag] ?? "p", `md md-${block.tag}`)
       if (block.number !== undefined) element.value = block.number
@@ -86,37 +91,39 @@ const blockDrawer = (box, blocks) => {
   }
   if (blocks.length) box.classList.add("has-blocks")
   return {
-    // where a piece is drawn: the block it belongs to, else the one before it
+    // returns the block of a piece; a piece without one continues the block before it
     of: piece => {
-      if (piece.block !== undefined) { upTo(piece.block); current = drawn[piece.block] }
+      if (piece.block !== undefined) { drawUpTo(piece.block); current = drawn[piece.block] }
       return current
     },
-    end: () => upTo(blocks.length - 1),
+    end: () => drawUpTo(blocks.length - 1),
   }
 }
-// The words of a piece in its styles; hidden markup leaves an empty element, on which marks may still end.
-const styled = (element, piece) => {
+// Draws the text of a piece with its styles. Hidden markup leaves an empty element, as marks may end on it.
+const applyStyles = (element, piece) => {
   if (piece.hidden) { element.replaceChildren(); return element }
   if (!piece.styles?.length) return element
   let inner = document.createTextNode(piece.text)
   for (const style of [...piece.styles].reverse()) {
-    const around = make(STYLE_TAGS[style] ?? "span", `md-${style}`)
-    around.append(inner)
-    inner = around
+    const wrapper = make(STYLE_TAGS[style] ?? "span", `md-${style}`)
+    wrapper.append(inner)
+    inner = wrapper
   }
   element.replaceChildren(inner)
   return element
 }
 
-// Whether a sentence of the text says this already: all of its figures and nearly all of its words. The point comes
-// without citation markers: only Python knows how those look.
-const saidIn = (text, point) => {
-  const parts = of => of.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
-  const wanted = [...new Set(parts(point))]
+// Returns whether a sentence of the text says the point already: it has all of its numbers and at least 80% of its words.
+// The point arrives without citation markers, as only Python knows their formats.
+const containsStatement = (text, point) => {
+  // numbers such as 2,917 or 0.87, and words of four letters or more: shorter ones are mostly function words
+  const terms = words => words.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
+  const wanted = [...new Set(terms(point))]
   if (!wanted.length) return text.includes(point)
+  // a sentence ends with its stop or with the bracket of a citation behind it: "... in adults [2]. Women ..."
   return text.split(/(?<=[.!?\]])\s+/).some(sentence => {
-    const has = new Set(parts(sentence))
-    const missing = wanted.filter(each => !has.has(each))
-    return missing.length <= wanted.length * 0.2 && !missing.some(each => /\d/.test(each))
+    const present = new Set(terms(sentence))
+    const missing = wanted.filter(term => !present.has(term))
+    return missing.length <= wanted.length * 0.2 && !missing.some(term => /\d/.test(term))
   })
 }

@@ -1,4 +1,4 @@
-// The head of a case: question, state, worst issue. What is long or secondary unfolds, over what lies below it.
+// The head of a case: question, status and worst issue. Long and secondary parts unfold, on top of the page below.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   const version = JSON.stringify(data)
@@ -9,8 +9,8 @@ export default function ({ data, parentElement }) {
   title.dir = "auto"
   const line = make("div", "facts")
   line.append(pill(data.state))
-  if (data.reasons?.length) line.append(why(root, data))
-  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact)) // first: at the end, they would wrap alone
+  if (data.reasons?.length) line.append(reviewReasons(root, data))
+  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact)) // before the headline: after it, they would wrap alone
   if (data.headline) {
     const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
     words.dir = "auto"
@@ -28,25 +28,25 @@ export default function ({ data, parentElement }) {
   }
   fold.hidden = true
   line.prepend(fold)
-  root.resized?.disconnect()
-  root.resized = new ResizeObserver(() => {
+  root.resizes?.disconnect()
+  root.resizes = new ResizeObserver(() => {
     if (!title.classList.contains("open")) fold.hidden = title.scrollHeight <= title.clientHeight + 1
   })
-  root.resized.observe(title)
+  root.resizes.observe(title)
 }
 
-// Why a person should look, in words; what went wrong technically is a press further away.
-function why(root, { reasons, technical, past }) {
+// Returns the reasons for a review, folded. Technical details are folded once more inside.
+function reviewReasons(root, { reasons, technical, past }) {
   const list = make("ul")
-  for (const each of reasons) list.append(make("li", "", each))
+  for (const reason of reasons) list.append(make("li", "", reason))
   const panel = make("div", "reasons")
   panel.append(list)
   if (technical) panel.append(folded("Technical details", make("p", "dim", technical)))
   const details = folded(past ? "Why it needed review" : "Why it needs review", panel)
-  // it lies over the answer: whoever goes on, by mouse or by key, has read it
-  root.closes?.abort()
-  root.closes = new AbortController()
-  const closeOn = (type, leaves) => document.addEventListener(type, event => { if (leaves(event)) details.open = false }, { capture: true, signal: root.closes.signal })
+  // the list covers the answer, so it closes as soon as the reader clicks elsewhere or presses a key
+  root.listeners?.abort()
+  root.listeners = new AbortController()
+  const closeOn = (type, isLeaving) => document.addEventListener(type, event => { if (isLeaving(event)) details.open = false }, { capture: true, signal: root.listeners.signal })
   closeOn("pointerdown", event => !event.composedPath().includes(details))
   closeOn("keydown", event => event.key === "Escape" || (event.key.length === 1 && event.key !== " "))
   return details

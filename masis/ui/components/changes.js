@@ -1,10 +1,10 @@
-// A text with what was removed struck through and what was added underlined.
+// A text in which removed words are struck through and added words underlined.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   const version = JSON.stringify(data)
   if (!root || root.dataset.version === version) return
-  const before = new Set([...root.querySelectorAll("ins, del")].map(each => each.textContent))
-  const drawn = root.dataset.version
+  const before = new Set([...root.querySelectorAll("ins, del")].map(change => change.textContent))
+  const isRedraw = root.dataset.version
   root.dataset.version = version
   root.replaceChildren()
   if (data.key) {
@@ -19,8 +19,8 @@ export default function ({ data, parentElement }) {
   text.setAttribute("aria-label", data.description)
   for (const piece of data.pieces) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
   root.append(text)
-  if (!drawn) return
-  // drawn anew while somebody types: the end of the newest change is in view
-  const newest = [...text.querySelectorAll("ins, del")].find(each => !before.has(each.textContent))
+  if (!isRedraw) return
+  // while somebody types, keep the end of the newest change in view
+  const newest = [...text.querySelectorAll("ins, del")].find(change => !before.has(change.textContent))
   if (newest) text.scrollTop = newest.offsetTop + newest.offsetHeight + 8 - text.offsetTop - text.clientHeight
 }

@@ -1,26 +1,27 @@
-// Beside the button that records a correction where Streamlit draws its form: what the correction leaves.
+// The check of a correction next to the button that records it, on pages whose form Streamlit draws.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   if (!root) return
-  // the answer shows an issue; the correction selects its words, or has the caret where what is missing may stand
-  const show = number => {
-    const asked = { number }
-    window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
+  // Shows an issue in the answer and selects its words in the correction. For a missing point, the caret is put where it
+  // can be inserted.
+  const showIssue = number => {
+    const request = { number } // the view of the answer fills it in (answer_view.js)
+    window.dispatchEvent(new CustomEvent("masis-correct", { detail: request }))
     const field = document.querySelector(".st-key-final-corrected textarea")
     if (!field) return
-    const behind = asked.after ? field.value.lastIndexOf(asked.after) : -1
-    const end = behind < 0 ? field.value.trimEnd().length : behind + asked.after.length
-    const place = asked.answer ? wordsIn(field.value, asked.answer, asked) : "after" in asked ? [end, end] : null
-    if (!place) return
+    const index = request.after ? field.value.lastIndexOf(request.after) : -1
+    const end = index < 0 ? field.value.trimEnd().length : index + request.after.length
+    const range = request.answer ? findWords(field.value, request.answer, request) : "after" in request ? [end, end] : null
+    if (!range) return
     field.focus()
-    selectIn(field, place)
+    selectRange(field, range)
   }
-  let tries = 10, later = 0
+  let tries = 10, retryTimer = 0
   const draw = () => {
-    const left = untouchedIssues(data.corrected, show)
-    root.replaceChildren(...[left, ...offenders(data.check)].filter(Boolean))
-    if (!left && tries--) later = setTimeout(draw, 200) // the answer with its issues may be drawn after the form
+    const issues = untouchedIssues(data.corrected, showIssue)
+    root.replaceChildren(...[issues, ...citationProblems(data.check)].filter(Boolean))
+    if (!issues && tries--) retryTimer = setTimeout(draw, 200) // the answer with its issues may be drawn after the form
   }
   draw()
-  return () => clearTimeout(later)
+  return () => clearTimeout(retryTimer)
 }

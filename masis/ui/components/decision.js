@@ -1,25 +1,30 @@
-// The decision form. What is typed stays in the page, is stored in the browser until the server has it, and is posted when
-// it has rested for a moment or a field is left: a killed server, browser or connection loses nothing.
-const RESTED_MS = 600
-const UNANSWERED_MS = 4000
-const UNREAD_MS = 400 // nobody has read what was drawn a moment ago: a key meant for the case before decides nothing
-const AGAIN_MS = 2000 // a press on Submit so soon after one is the same press
-const ADVANCE = "masis-advance"
+// The decision form. Typed text stays on the page and in the browser's storage until the server confirms it. It's posted
+// after a pause in typing or when a field loses the focus, so that a killed server, browser or connection loses nothing.
+const TYPING_PAUSE_MS = 600
+const ANSWER_TIMEOUT_MS = 4000
+const MIN_READING_MS = 400 // a key pressed sooner was meant for the case before, and must not decide this one
+const DOUBLE_PRESS_MS = 2000 // a second press on Submit within this time is a double click
+const ADVANCE_KEY = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
-// A control elsewhere on the page has the focus: keys are its own. The answer's marks and the reasons in the head are read,
-// not filled in.
-const elsewhere = (element, root) => {
-  if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review, .st-key-head")) return false
+// Returns whether a control elsewhere on the page has the focus and so gets the keys. The marks of the answer and the
+// reasons in the head are only read, so they don't count.
+const focusIsOutside = (element, root) => {
+  if (!(element instanceof Element) || root.contains(element)) return false
+  if (element.getRootNode().host?.closest(".st-key-review, .st-key-head")) return false
   return Boolean(element.closest("a, button, input, select, textarea, summary, [role=button], [role=radio], [role=option], [contenteditable]"))
 }
 const panels = new WeakMap()
-// While a case gives way to the next, both may stand in the page for a moment: keys go to the newest only.
-let listening = null
+// Two panels may be on the page for a moment while one case replaces another. Only the newest handles keys.
+let activePanel = null
 
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other)
-const STEPS = { reported: "the reported issue", labels: "the label", reason: "the reason", corrected: "the correction", verdict: "the verdict", note: "the note", other: "the reason" }
-const inked = pieces => pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+const isEqual = (left, right) => JSON.stringify(left) === JSON.stringify(right)
+const FIELD_NAMES = { // in the order in which an undone step is named
+  reported: "the reported issue", labels: "the label", reason: "the reason", corrected: "the correction",
+  verdict: "the verdict", note: "the note", other: "the reason",
+}
+const renderDiff = pieces => pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+
 class Panel {
   constructor(root) {
     this.root = root
@@ -31,98 +36,98 @@ class Panel {
     this.fields = {}
     this.steps = []
     this.build()
-    listening = this
+    activePanel = this
     this.column = root.getRootNode().host?.closest(STREAMLIT.elements.column)
     const pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
-    this.unfit = pane ? fitToWindow(pane) : () => {}
+    this.stopFitting = pane ? fitToWindow(pane) : () => {}
     this.drawnAt = performance.now()
-    this.gone = new AbortController()
-    const listen = (target, name, act) => target.addEventListener(name, act, { signal: this.gone.signal })
-    const asked = (name, act) => listen(window, name, event => { if (this.listens()) act(event.detail) })
+    this.listeners = new AbortController()
+    const listen = (target, name, handler) => target.addEventListener(name, handler, { signal: this.listeners.signal })
+    const listenIfActive = (name, handler) => listen(window, name, event => { if (this.isActive()) handler(event.detail) })
     listen(window, "masis-shown", () => { if (this.data) this.drawEditor(); this.drawReady() })
-    asked("masis-label", words => this.labelWords(words))
-    asked("masis-report-edit", place => this.editReport(place))
-    asked("masis-label-target", target => this.labelTarget(target))
-    asked("masis-insert", point => this.insert(point))
-    listen(document, "keydown", event => this.key(event))
+    listenIfActive("masis-label", words => this.labelWords(words))
+    listenIfActive("masis-report-edit", index => this.editReport(index))
+    listenIfActive("masis-label-target", target => this.labelTarget(target))
+    listenIfActive("masis-insert", point => this.insert(point))
+    listen(document, "keydown", event => this.onKeydown(event))
     listen(window, "pagehide", () => this.flush())
     listen(document, "visibilitychange", () => this.flush())
-    this.resized = new ResizeObserver(() => this.dock())
-    if (this.column?.previousElementSibling) this.resized.observe(this.column.previousElementSibling)
-    this.resized.observe(this.el.editor) // it grows with its text
+    this.resizes = new ResizeObserver(() => this.placeEditor())
+    if (this.column?.previousElementSibling) this.resizes.observe(this.column.previousElementSibling)
+    this.resizes.observe(this.el.editor) // it grows with its text
   }
 
-  // Keys are for the newest panel; where that one has gone, for the one that stayed.
-  listens() { return (listening ??= this) === this }
+  // The newest panel is active; once it has gone, the one that is left takes over.
+  isActive() { return (activePanel ??= this) === this }
 
   leave() {
-    if (listening === this) listening = null
-    this.unfit()
-    this.gone.abort()
-    this.resized.disconnect()
+    if (activePanel === this) activePanel = null
+    this.stopFitting()
+    this.listeners.abort()
+    this.resizes.disconnect()
     this.el.editor.hidden = true
-    this.dock()
-    clearTimeout(this.unanswered)
-    clearTimeout(this.readySoon)
+    this.placeEditor()
+    clearTimeout(this.answerTimer)
+    clearTimeout(this.readyTimer)
     this.flush()
   }
 
-  // What the server says, on every run.
+  // Applies the data of a run of the page.
   update({ data, setStateValue, setTriggerValue }) {
     const first = this.data === undefined
     const before = this.data
     this.data = data
-    this.leaving = false
-    clearTimeout(this.unanswered)
-    this.post = setStateValue
-    this.fire = setTriggerValue
-    if (data.acks?.[this.mount] >= this.seq) this.settled()
-    const done = Boolean(this.sent) && data.done.includes(this.sent)
-    if (done) { this.settled(); this.sent = null; this.steps = [] }
+    this.isLeaving = false
+    clearTimeout(this.answerTimer)
+    this.setState = setStateValue
+    this.trigger = setTriggerValue
+    if (data.acks?.[this.mount] >= this.seq) this.markSaved()
+    const done = Boolean(this.sentToken) && data.done.includes(this.sentToken) // the decision is recorded
+    if (done) { this.markSaved(); this.sentToken = null; this.steps = [] }
     const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)
     const filled = first || done || (otherForm && !this.dirty)
     if (filled) this.fill(data.draft)
     if (first) this.recall()
     else if (otherForm && this.dirty) this.postSoon()
-    if (data.handled && data.handled.mount === this.mount && data.handled.sends === this.sends) this.busy = false
-    if (done) this.busy = false
-    // the server that was asked is gone; the same token makes asking the next one harmless
-    if (this.busy && otherForm) setTimeout(() => { this.fire("submit", this.submitted); this.expectAnswer() })
-    else if (this.busy) this.expectAnswer()
+    if (data.handled && data.handled.mount === this.mount && data.handled.sends === this.sends) this.isSubmitting = false
+    if (done) this.isSubmitting = false
+    // the server that got the decision is gone; the token keeps the next one from recording it twice
+    if (this.isSubmitting && otherForm) setTimeout(() => { this.trigger("submit", this.submitted); this.expectAnswer() })
+    else if (this.isSubmitting) this.expectAnswer()
     const message = data.message?.id ?? null
-    // a restarted server opens another form on the same answer: what was asked stays asked
+    // a restarted server opens a new form on the same answer: the question about serious issues stays open
     const otherAnswer = first || before.shown.place !== data.shown.place || before.shown.digest !== data.shown.digest
-    if (otherAnswer || done || this.fields.verdict !== "approve") this.asked = null
+    if (otherAnswer || done || this.fields.verdict !== "approve") this.confirming = null
     if (first) {
       this.drawnAt = performance.now()
-      // the next case is read from its question on, wherever the one before was left
+      // the next case starts at its question, however far the one before was scrolled
       if (window.masisCase !== undefined && window.masisCase !== data.case) document.querySelector(STREAMLIT.elements.main)?.scrollTo({ top: 0 })
       window.masisCase = data.case
     }
-    const news = message !== this.message
-    if (news && message) this.own = null
+    const isNewMessage = message !== this.message
+    if (isNewMessage && message) this.localMessage = null
     this.message = message
     this.draw()
     this.drawReady()
-    if (news && data.message?.where) this.focusField(data.message.where)
+    if (isNewMessage && data.message?.where) this.focusField(data.message.where)
     if (done) this.el.next.focus({ preventScroll: true })
-    // a report that was being written when the page went away
+    // reopen a report that was being written when the page was reloaded
     if (filled && this.fields.reporting?.answer === data.shown.digest) this.issue.open(this.fields.reporting)
   }
 
-  settled() {
-    clearTimeout(this.timer)
-    this.timer = null
+  markSaved() {
+    clearTimeout(this.saveTimer)
+    this.saveTimer = null
     this.dirty = false
-    try { localStorage.removeItem(this.place()) } catch { /* a browser that keeps nothing */ }
+    try { localStorage.removeItem(this.storageKey()) } catch { /* storage is forbidden */ }
   }
 
-  place() { return `masis-draft:${this.data.case}` }
+  storageKey() { return `masis-draft:${this.data.case}` }
 
-  // What this browser stored because no server confirmed it.
+  // Restores a draft that this browser stored because the server hadn't confirmed it.
   recall() {
     let stored = null
-    try { stored = JSON.parse(localStorage.getItem(this.place()) ?? "null") } catch { return }
+    try { stored = JSON.parse(localStorage.getItem(this.storageKey()) ?? "null") } catch { return }
     if (!stored || typeof stored.fields !== "object" || this.data.done.includes(stored.token)) return
     if (stored.reviewer && this.data.reviewer && stored.reviewer !== this.data.reviewer) return
     if (this.data.saved_at && stored.at <= Date.parse(this.data.saved_at)) return
@@ -135,95 +140,96 @@ class Panel {
     this.el.other.value = this.fields.other
     this.el.note.value = this.fields.note
     this.el.corrected.value = this.fields.corrected ?? this.data.answer
-    this.answer = this.data.answer
+    this.drawnAnswer = this.data.answer
   }
 
-  // Whatever a person changes goes through here: some fields anew, stored `now` or once typing rests. What was said
-  // before is past. All but what is `typed`, which the browser undoes, is a step that U takes back: `inserted` text only
-  // itself, though the text around it was changed meanwhile.
+  // Changes some fields for the reviewer and saves the draft, `now` or after a pause in typing. It replaces the message
+  // with `says`. A change is a step that U takes back, except `typed` text, for which the browser has its own undo. The
+  // undo of `inserted` text removes only that text, even if the text around it has been changed since.
   change(fields, { now = false, says = "", typed = false, inserted = "" } = {}) {
     const before = Object.fromEntries(Object.keys(fields).filter(name => name !== "reporting").map(name => [name, this.fields[name]]))
-    if (!typed && Object.keys(before).some(name => !same(before[name], fields[name]))) this.steps.push({ before, after: fields, inserted })
+    if (!typed && Object.keys(before).some(name => !isEqual(before[name], fields[name]))) this.steps.push({ before, after: fields, inserted })
     this.fields = { ...this.fields, ...fields }
-    this.own = says ? { text: says, tone: "calm", before: true } : this.own?.stays && typed ? this.own : null
+    this.localMessage = says ? { text: says, tone: "calm", before: true } : this.localMessage?.stays && typed ? this.localMessage : null
     this.seq += 1
     this.dirty = true
     try {
       const stored = { at: Date.now(), reviewer: this.data.reviewer, token: this.data.form, fields: this.fields }
-      localStorage.setItem(this.place(), JSON.stringify(stored))
-    } catch { /* full or forbidden: the store has it in a moment */ }
+      localStorage.setItem(this.storageKey(), JSON.stringify(stored))
+    } catch { /* full or forbidden: the server will have it in a moment */ }
     this.postSoon(now)
     this.draw()
-    if (typed) this.clearOfFoot() // a field grows with its text
+    if (typed) this.scrollAboveFooter() // the field may have grown with its text
   }
 
   postSoon(now) {
-    clearTimeout(this.timer)
-    this.timer = setTimeout(() => this.flush(), now ? 0 : RESTED_MS)
+    clearTimeout(this.saveTimer)
+    this.saveTimer = setTimeout(() => this.flush(), now ? 0 : TYPING_PAUSE_MS)
   }
 
   flush() {
-    if (!this.timer) return
-    clearTimeout(this.timer)
-    this.timer = null
-    this.post("draft", { case: this.data.case, token: this.data.form, mount: this.mount, seq: this.seq, fields: this.fields })
+    if (!this.saveTimer) return
+    clearTimeout(this.saveTimer)
+    this.saveTimer = null
+    this.setState("draft", { case: this.data.case, token: this.data.form, mount: this.mount, seq: this.seq, fields: this.fields })
     this.expectAnswer()
   }
 
-  // A server that was restarted knows nothing of this panel and ignores what it posts until the whole page has been
-  // run once: the frame (reviewer.js) is asked to do that.
+  // A restarted server doesn't know this panel and ignores its posts until the whole page has run once. If no answer
+  // arrives, "masis-wake" asks the frame for that run (reviewer.js).
   expectAnswer() {
-    clearTimeout(this.unanswered)
-    this.unanswered = setTimeout(() => {
+    clearTimeout(this.answerTimer)
+    this.answerTimer = setTimeout(() => {
       if (!this.root.isConnected) return
-      this.leaving = false
+      this.isLeaving = false
       this.drawReady()
       const { elements, state } = STREAMLIT
       const app = document.querySelector(elements.app)?.dataset
       if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
         window.dispatchEvent(new Event("masis-wake"))
-        // another run of the page may have ended the one that was to record this; the token makes it harmless twice
-        if (this.busy) this.fire("submit", this.submitted)
+        // Another run of the page may have ended the run that was to record the decision. The token makes it safe to send
+        // it again.
+        if (this.isSubmitting) this.trigger("submit", this.submitted)
       }
       this.expectAnswer()
-    }, UNANSWERED_MS)
+    }, ANSWER_TIMEOUT_MS)
   }
 
-  // The answer that stands on the page is the one this form is about.
-  answerInPlace() { return window.masisShown?.place === this.data?.shown.place && window.masisShown.digest === this.data.shown.digest }
+  // Returns whether the page shows the answer that this form is about.
+  isAnswerShown() { return window.masisShown?.place === this.data?.shown.place && window.masisShown.digest === this.data.shown.digest }
 
-  // How long until what is shown can have been read; a key before that decides nothing.
-  unread() {
-    if (!this.answerInPlace()) return UNREAD_MS
-    const since = Math.max(this.drawnAt, window.masisShown.at, this.asked?.at ?? 0)
-    return Math.max(0, since + UNREAD_MS - performance.now())
+  // Returns the milliseconds until a reader can have seen what is shown. Keys don't decide before that.
+  readingTimeLeft() {
+    if (!this.isAnswerShown()) return MIN_READING_MS
+    const since = Math.max(this.drawnAt, window.masisShown.at, this.confirming?.at ?? 0)
+    return Math.max(0, since + MIN_READING_MS - performance.now())
   }
 
-  // A correction that was submitted doesn't stand under the answer of the next case while this form gives way to its own.
+  // Hides a submitted correction while the page already shows the next case and this form is about to be replaced.
   drawEditor() {
-    const gone = (this.busy || this.leaving) && !this.answerInPlace()
-    this.el.editor.hidden = this.fields.verdict !== "override" || !this.open() || gone
-    this.dock()
+    const gone = (this.isSubmitting || this.isLeaving) && !this.isAnswerShown()
+    this.el.editor.hidden = this.fields.verdict !== "override" || !this.isOpen() || gone
+    this.placeEditor()
   }
 
   drawReady() {
-    clearTimeout(this.readySoon)
-    const left = this.unread()
-    this.root.firstChild.dataset.ready = String(left === 0 && !this.busy && !this.leaving)
-    if (left && this.answerInPlace()) this.readySoon = setTimeout(() => this.drawReady(), left)
+    clearTimeout(this.readyTimer)
+    const left = this.readingTimeLeft()
+    this.root.firstChild.dataset.ready = String(left === 0 && !this.isSubmitting && !this.isLeaving)
+    if (left && this.isAnswerShown()) this.readyTimer = setTimeout(() => this.drawReady(), left)
   }
 
-  advances() {
-    try { return localStorage.getItem(ADVANCE) !== "off" } catch { return true }
+  opensNextCase() {
+    try { return localStorage.getItem(ADVANCE_KEY) !== "off" } catch { return true }
   }
 
-  // One key: it decides at once where nothing was decided before. A key that does nothing says why.
-  byKey(verdict) {
-    if (this.refused()) return
+  // Chooses a verdict. "Approve" is recorded at once if the case has no decision yet.
+  onVerdictKey(verdict) {
+    if (this.refuseIfBlocked()) return
     const decided = Boolean(this.data.standing)
     this.choose(verdict)
     if (verdict === "approve" && !decided) { this.submit(); return }
-    this.reveal()
+    this.scrollIntoView()
     if (verdict !== "override") return
     const { corrected } = this.el
     corrected.focus({ preventScroll: true })
@@ -231,141 +237,148 @@ class Panel {
     this.showIssue()
   }
 
-  // The answer shows an issue, else the one chosen, else the gravest, with its evidence in view; its words are selected,
-  // as far as the correction still has them. Where a point is missing, the caret stands where it would be inserted.
+  // Shows an issue in the answer, with its evidence in view: the one with this number, or the one gone to last, or the most
+  // severe. Selects its words in the correction if they are still there. For a missing point, the caret is put where the
+  // point would be inserted.
   showIssue(number = null) {
     const { corrected } = this.el
-    const asked = { number, start: null, end: null, after: null }
-    window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
-    if (asked.after !== null) {
-      const { end } = this.placeOf(asked.after)
+    const request = { number, start: null, end: null, after: null } // the view of the answer fills it in (answer_view.js)
+    window.dispatchEvent(new CustomEvent("masis-correct", { detail: request }))
+    if (request.after !== null) {
+      const { end } = this.insertionPoint(request.after)
       corrected.focus({ preventScroll: true })
-      selectIn(corrected, [end, end])
+      selectRange(corrected, [end, end])
       return
     }
-    if (asked.end === null) return
-    const place = wordsIn(corrected.value, this.data.answer, asked)
-    if (!place) { this.say("The words of this issue are changed already."); return }
+    if (request.end === null) return
+    const range = findWords(corrected.value, this.data.answer, request)
+    if (!range) { this.showMessage("You've already changed the words of this issue."); return }
     corrected.focus({ preventScroll: true })
-    selectIn(corrected, place)
+    selectRange(corrected, range)
   }
 
-  // A missing point goes behind the sentence that cites the same evidence, else behind the one with the caret, else to the end.
-  placeOf(after) {
+  // Returns where a missing point is inserted: after the sentence that cites the same evidence, or else after the sentence
+  // with the caret, or else at the end.
+  insertionPoint(after) {
     const { corrected } = this.el
     const text = this.fields.corrected ?? this.data.answer
-    const found = after ? text.lastIndexOf(after) : -1
-    if (found >= 0) return { end: found + after.length, where: `behind “${after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after}”` }
-    const stop = this.careted ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
-    return stop < 0 ? { end: text.trimEnd().length, where: "at the end of the correction" } : { end: corrected.selectionEnd + stop + 1, where: "behind the sentence with the caret" }
+    const index = after ? text.lastIndexOf(after) : -1
+    if (index >= 0) {
+      // of a long sentence, the last 60 characters without the word that this cuts
+      const shown = after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after
+      return { end: index + after.length, where: `after “${shown}”` }
+    }
+    const stop = this.hasCaret ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
+    if (stop < 0) return { end: text.trimEnd().length, where: "at the end of the correction" }
+    return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
   insert({ text, says, after }) {
-    if (this.refused()) return
+    if (this.refuseIfBlocked()) return
     const before = this.fields.corrected ?? this.data.answer
-    if (saidIn(before, says)) { this.say("The correction has this already."); return }
-    const { end, where } = this.placeOf(after)
+    if (containsStatement(before, says)) { this.showMessage("The correction already says this."); return }
+    const { end, where } = this.insertionPoint(after)
     const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
     this.reopened = true
-    this.asked = null
+    this.confirming = null
     this.el.corrected.value = corrected
     this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}`, inserted: ` ${text}` })
-    selectIn(this.el.corrected, [end, end + 1 + text.length])
+    selectRange(this.el.corrected, [end, end + 1 + text.length])
   }
 
-  // Says why a key or a press can't decide now, and returns whether that is so.
-  refused() {
-    const why = this.closed() ? this.data.notice.text
-      : this.busy ? "The decision before this one is still being recorded: press again in a moment."
-      : !this.answerInPlace() ? "The answer on the page is just changing. Read it, then decide."
-      : this.unread() && this.asked ? "Nothing was recorded: read the serious issues listed here, then press again."
-      : this.unread() ? "Nothing was recorded: this answer has only just appeared. Read it, then press again."
+  // If the form can't decide now, shows why and returns true.
+  refuseIfBlocked() {
+    const reason = this.isClosed() ? this.data.notice.text
+      : this.isSubmitting ? "Your last decision is still being recorded. Press again in a moment."
+      : !this.isAnswerShown() ? "The answer on the page is changing. Read the new one, then decide."
+      : this.readingTimeLeft() && this.confirming ? "Nothing was recorded. Read the serious issues listed here, then press again."
+      : this.readingTimeLeft() ? "Nothing was recorded, because this answer has only just appeared. Read it, then press again."
       : ""
-    if (!why) return false
-    this.say(why, "warn")
-    this.own.stays = true // until a verdict is chosen: who types on takes it for chosen
+    if (!reason) return false
+    this.showMessage(reason, "warn")
+    this.localMessage.stays = true // while they type on, reviewers would believe that the verdict was chosen
     return true
   }
 
-  // Says something; `before`: with the way to take back what it is about.
-  say(text, tone = "calm", before = false) {
-    this.own = { text, tone, before }
+  // Shows a message, with an undo button if `before` is set.
+  showMessage(text, tone = "calm", before = false) {
+    this.localMessage = { text, tone, before }
     this.draw()
   }
 
-  // Takes back the newest step whose outcome still stands; returns false where there is none.
+  // Takes back the newest step that is still in effect. Returns false if there is none.
   stepBack() {
     for (let step = this.steps.pop(); step; step = this.steps.pop()) {
       const { before, after, inserted, discards } = step
       const corrected = this.fields.corrected ?? ""
-      const around = inserted && !same(corrected, after.corrected) && corrected.includes(inserted)
+      const around = inserted && !isEqual(corrected, after.corrected) && corrected.includes(inserted)
       const back = around ? { corrected: corrected.replace(inserted, () => "") }
-        : Object.fromEntries(Object.entries(before).filter(([name, value]) => same(this.fields[name], after[name]) && !same(value, after[name])))
-      const name = Object.keys(STEPS).find(each => each in back)
+        : Object.fromEntries(Object.entries(before).filter(([name, value]) => isEqual(this.fields[name], after[name]) && !isEqual(value, after[name])))
+      const name = Object.keys(FIELD_NAMES).find(field => field in back)
       if (!name) continue
       if (back.corrected === this.data.answer) back.corrected = null
       this.fill({ ...this.fields, ...back })
       this.reopened = true
       this.change({}, { now: true })
-      this.say(`Undone: ${discards ? "the draft is back" : inserted ? "the insertion" : STEPS[name]}.`)
+      this.showMessage(`Undone: ${discards ? "the draft is back" : inserted ? "the insertion" : FIELD_NAMES[name]}.`)
       return true
     }
     return false
   }
 
-  // Where the form stands below the answer, a key that opens it brings it into view.
-  reveal() {
+  // Scrolls to the form when a key opens it: in a narrow window it's below the answer.
+  scrollIntoView() {
     const { top, bottom } = this.el.verdicts.getBoundingClientRect()
     if (top < HEADER_PX || bottom > window.innerHeight * 0.6) this.el.title.scrollIntoView({ block: "start" })
   }
 
   choose(verdict) {
-    if (!this.open()) this.reopened = true
-    if (this.fields.verdict !== verdict) this.asked = null
+    if (!this.isOpen()) this.reopened = true
+    if (this.fields.verdict !== verdict) this.confirming = null
     this.change({ verdict }, { now: true })
   }
 
-  // The form is open unless there is a decision and nothing new has been entered.
-  open() { return !this.closed() && this.begun() }
+  // The form is open unless the case has a decision and nothing new has been entered.
+  isOpen() { return !this.isClosed() && this.hasStarted() }
 
-  // Others have settled the case, or hold it: nothing is decided here.
-  closed() { return Boolean(this.data.notice?.closed) }
+  // Returns whether other people have settled the case or hold it, so that you can't decide it here.
+  isClosed() { return Boolean(this.data.notice?.closed) }
 
-  // Whether the form holds anything.
-  entered() { return JSON.stringify(this.fields) !== JSON.stringify(this.data.blank) }
+  // Returns whether anything has been entered.
+  hasInput() { return JSON.stringify(this.fields) !== JSON.stringify(this.data.blank) }
 
-  begun() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reported().length) }
+  hasStarted() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reportedIssues().length) }
 
-  // Issues that the reviewer reports in the answer shown.
+  // Returns the issues that the reviewer reports in the answer shown.
+  reportedIssues() { return this.fields.reported[this.data.shown.digest] ?? [] }
 
-  reported() { return this.fields.reported[this.data.shown.digest] ?? [] }
-
-  // The words chosen in the answer; where none are, a sentence of it is to be chosen.
+  // Opens the form for an issue in the words selected in the answer. Without a selection, it offers the sentences.
   labelWords(words) {
-    if (!this.data.answer.trim() || !this.answerInPlace() || this.busy) return
-    const asked = { words: words ?? null }
-    if (!words) window.dispatchEvent(new CustomEvent("masis-words", { detail: asked }))
-    if (asked.words) { this.issue.open(asked.words); return }
+    if (!this.data.answer.trim() || !this.isAnswerShown() || this.isSubmitting) return
+    const request = { words: words ?? null }
+    if (!words) window.dispatchEvent(new CustomEvent("masis-words", { detail: request }))
+    if (request.words) { this.issue.open(request.words); return }
+    // Python counts code points and JavaScript UTF-16 units: Array.from() splits into code points
     const letters = Array.from(this.data.answer)
     const sentences = this.data.reporting.sentences.map(([start, end]) => ({ start, end, text: letters.slice(start, end).join("") }))
     this.issue.open({}, sentences)
   }
 
-  // To the label of the claim or the reference that was chosen in the answer; where none was, to the first.
+  // Focuses the label of the claim or reference chosen in the answer, or else the first label.
   labelTarget(target) {
     if (!this.data.labels.rows.length) return
     this.reopened = true
     this.draw()
     this.el.labels.open = true
     const selects = [...this.el.labelRows.querySelectorAll("select")]
-    const select = selects.find(each => each.dataset.key === target) ?? selects[0]
+    const select = selects.find(option => option.dataset.key === target) ?? selects[0]
     select.focus({ preventScroll: true })
     select.closest(".label-row").scrollIntoView({ block: "nearest" })
   }
 
-  reportWhole() { if (this.data.answer.trim() && this.answerInPlace() && !this.busy) this.issue.open({}) }
+  reportWhole() { if (this.data.answer.trim() && this.isAnswerShown() && !this.isSubmitting) this.issue.open({}) }
 
-  editReport(place) { const report = this.reported()[place]; if (report && !this.busy) this.issue.open({ ...report, place }) }
+  editReport(place) { const report = this.reportedIssues()[place]; if (report && !this.isSubmitting) this.issue.open({ ...report, place }) }
 
   keepReport(reporting) {
     if (!reporting && !this.fields.reporting) return
@@ -373,8 +386,8 @@ class Panel {
   }
 
   addReport(report, place, answer) {
-    if (answer !== this.data.shown.digest) { this.say("The answer on the page has changed: the issue was not added.", "warn"); return }
-    const issues = [...this.reported()]
+    if (answer !== this.data.shown.digest) { this.showMessage("The issue wasn't added, because the answer on the page has changed.", "warn"); return }
+    const issues = [...this.reportedIssues()]
     if (place === null) issues.push(report)
     else issues[place] = report
     this.setReported(issues, `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ${aboutWords(report)}.`)
@@ -384,12 +397,13 @@ class Panel {
   setReported(issues, says) {
     this.reopened = true
     const { [this.data.shown.digest]: _, ...others } = this.fields.reported
-    // it is no draft any more, which the dialog would clear as it closes
+    // `reporting` is cleared here: once the report is added, closing the dialog must not save or clear it as a draft
     this.change({ reporting: null, reported: issues.length ? { ...others, [this.data.shown.digest]: issues } : others }, { now: true, says })
   }
 
-  // Where a sentence was deleted, the blanks on either side of it are one.
-  tidy() {
+  // Joins the two spaces that a deleted sentence leaves: "... [1].  Women ..." becomes "... [1]. Women ...". An answer that
+  // has double spaces itself is left alone.
+  joinSpaces() {
     const { corrected } = this.fields
     const text = corrected?.replace(/(?<=[.!?\]]) {2,}(?=\S)/g, " ") ?? null
     if (text === corrected || /\S {2,}\S/.test(this.data.answer)) return
@@ -398,88 +412,88 @@ class Panel {
   }
 
   submit() {
-    if (this.refused()) return
-    this.tidy()
-    if (!this.open()) {
-      // the second press of a double one: what it would say must not take the place of what the first one did
-      if (performance.now() - this.submittedAt > AGAIN_MS) this.say("A decision stands. Choose a verdict to decide again.", "warn")
+    if (this.refuseIfBlocked()) return
+    this.joinSpaces()
+    if (!this.isOpen()) {
+      // the message of a double click's second press must not replace the confirmation of the first
+      if (performance.now() - this.submittedAt > DOUBLE_PRESS_MS) this.showMessage("This case has a decision. Choose a verdict to decide again.", "warn")
       return
     }
     if (!this.data.reviewer && !this.nameConfirmed && this.fields.verdict) {
-      this.say(this.name() ? `You decide as ${this.name()}: Enter confirms that, or type another name.` : "Type your name: it is recorded with every decision.", "warn")
+      this.showMessage(this.reviewerName() ? `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.` : "Type your name. It's recorded with every decision.", "warn")
       this.el.name.focus()
       this.el.name.select()
       return
     }
     if (this.fields.verdict === "approve" && this.data.serious.length) {
-      if (!this.asked) {
-        this.asked = { at: performance.now(), ids: this.data.serious.flatMap(each => each.ids) }
+      if (!this.confirming) {
+        this.confirming = { at: performance.now(), ids: this.data.serious.flatMap(issue => issue.ids) }
         this.change({}, { now: true })
         this.drawReady()
         this.el.ask.scrollIntoView({ block: "nearest" })
         return
       }
     }
-    this.own = null
-    clearTimeout(this.timer)
-    this.timer = null
-    this.busy = true
+    this.localMessage = null
+    clearTimeout(this.saveTimer)
+    this.saveTimer = null
+    this.isSubmitting = true
     this.submittedAt = performance.now()
     this.sends += 1
-    this.sent = this.data.form
+    this.sentToken = this.data.form
     this.reopened = false
     this.submitted = { case: this.data.case, token: this.data.form, seen: this.data.seen, mount: this.mount, seq: this.seq,
-      sends: this.sends, reviewer: this.name(), fields: this.fields,
-      shown: { place: window.masisShown.place, digest: window.masisShown.digest }, acknowledged: this.asked?.ids ?? [], advance: this.advances() }
-    this.fire("submit", this.submitted)
+      sends: this.sends, reviewer: this.reviewerName(), fields: this.fields,
+      shown: { place: window.masisShown.place, digest: window.masisShown.digest }, acknowledged: this.confirming?.ids ?? [], advance: this.opensNextCase() }
+    this.trigger("submit", this.submitted)
     this.expectAnswer()
     this.draw()
     this.drawReady()
   }
 
-  name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
+  reviewerName() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
 
-  // The next case that needs review; once there is none, the next one of the list; behind its end, the whole queue.
-  next() { this.go(this.data.go.waiting ? "next" : this.data.message?.narrowed ? "whole_queue" : "forward") }
+  // Opens the next case that needs review, or else the next one of the list, or else the whole queue.
+  openNext() { this.leaveCase(this.data.go.waiting ? "next" : this.data.message?.narrowed ? "whole_queue" : "forward") }
 
-  go(kind) { if (this.asked) this.withdraw(); this.leaving = true; this.drawReady(); this.act(kind) }
+  leaveCase(kind) { if (this.confirming) this.withdraw(); this.isLeaving = true; this.drawReady(); this.sendAction(kind) }
 
   discard() {
     this.reopened = false
     this.change(this.data.blank)
     this.fill({})
     if (this.steps.length) this.steps.at(-1).discards = true
-    this.settled()
-    this.act("discard", { seq: this.seq, mount: this.mount })
-    this.say("The draft was discarded.", "calm", true)
+    this.markSaved()
+    this.sendAction("discard", { seq: this.seq, mount: this.mount })
+    this.showMessage("The draft was discarded.", "calm", true)
   }
 
-  act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
+  sendAction(kind, more) { this.flush(); this.trigger("act", { kind, case: this.data.case, reviewer: this.reviewerName(), at: Date.now(), ...more }); this.expectAnswer() }
 
-  // Takes back an approval that waits for an answer to what was asked about it.
+  // Takes back an approval that waits for confirmation because of serious issues.
   withdraw() {
-    this.asked = null
+    this.confirming = null
     this.change({ verdict: this.data.blank.verdict, reason: this.data.blank.reason }, { now: true, typed: true })
-    this.say("Not approved: nothing was recorded.")
+    this.showMessage("Not approved. Nothing was recorded.")
   }
 
-  // What is begun here comes first, a step at a time, then the decision that stands here; another case's only once it has
-  // been named. What is typed is no step: it goes by "Discard draft" alone.
+  // Undoes the newest step in the form, or else the decision on this case, or else the previous decision, which belongs to
+  // another case and is named first. Typed text isn't a step: only "Discard draft" removes it.
   undo() {
-    if (this.asked) this.withdraw()
+    if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
-    else if (this.open() && this.entered()) this.say("What is left here was typed, or is from before: “Discard draft” removes it.")
-    else if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
-    else if (this.data.standing && this.data.notice) this.say(this.data.notice.text)
-    else if (this.data.previous && this.namesPrevious) this.go("undo_previous")
-    else if (this.data.previous) { this.own = this.data.message = null; this.draw() }
-    else this.say("There is nothing to undo.")
+    else if (this.isOpen() && this.hasInput()) this.showMessage("Undo doesn't remove typed text or an earlier draft. Press “Discard draft” to remove it.")
+    else if (this.data.standing?.undoable) this.sendAction("undo", { entry: this.data.standing.id })
+    else if (this.data.standing && this.data.notice) this.showMessage(this.data.notice.text)
+    else if (this.data.previous && this.offersPrevious) this.leaveCase("undo_previous")
+    else if (this.data.previous) { this.localMessage = this.data.message = null; this.draw() }
+    else this.showMessage("There is nothing to undo.")
   }
 
   takeRevision() {
-    if (this.refused()) return
+    if (this.refuseIfBlocked()) return
     this.reopened = true
-    this.act("take_revision")
+    this.sendAction("take_revision")
   }
 
   focusField(field) {
@@ -490,87 +504,99 @@ class Panel {
     target?.focus()
   }
 
-  key(event) {
+  onKeydown(event) {
     if (!this.root.isConnected) { this.leave(); return }
-    if (!this.listens() || this.leaving) return
+    if (!this.isActive() || this.isLeaving) return
     if (this.issue.opened) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-      if (elsewhere(within, this.root)) return
+      if (focusIsOutside(within, this.root)) return
       event.preventDefault()
       if (!event.repeat) this.submit()
       return
     }
-    const off = elsewhere(within, this.root)
-    const open = document.querySelector(STREAMLIT.elements.dialog)
-    // Esc leaves a field, and whatever else has the focus: from then on keys are the form's again
-    if (event.key === "Escape" && !open && (off || (this.root.contains(within) && typesIn(within)))) { within.blur(); return }
-    if (event.key === "Escape" && !open && (this.asked || this.own)) {
-      if (this.asked) this.withdraw()
-      else { this.own = null; this.draw() }
+    const isOutside = focusIsOutside(within, this.root)
+    const dialog = document.querySelector(STREAMLIT.elements.dialog)
+    // Esc takes the focus from a field or another control, so that the next keys are the form's
+    if (event.key === "Escape" && !dialog && (isOutside || (this.root.contains(within) && typesIn(within)))) { within.blur(); return }
+    if (event.key === "Escape" && !dialog && (this.confirming || this.localMessage)) {
+      if (this.confirming) this.withdraw()
+      else { this.localMessage = null; this.draw() }
       return
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || open) return
-    if (off) {
-      // D is the key of a button of the page, which acts whatever has the focus
-      if (/^[a-ce-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || dialog) return
+    if (isOutside) {
+      // every letter but D: D belongs to a button of the page, which acts wherever the focus is
+      if (/^[a-ce-z]$/i.test(event.key)) this.showMessage("Keys are off while another control has the focus. Press Esc, then the key again.", "warn")
       return
     }
-    const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
-    // a correction that stands is seen first: the answer that it is about is a press away
-    if (press === "v" && !window.dispatchEvent(new Event("masis-version", { cancelable: true }))) { event.preventDefault(); return }
-    if (!this.data.revision && (["v", "d", "[", "]"].includes(press) || (press === "w" && event.shiftKey))) {
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    // a recorded correction is shown first; V switches between it and the answer it corrects (answer_view.js)
+    if (key === "v" && !window.dispatchEvent(new Event("masis-version", { cancelable: true }))) { event.preventDefault(); return }
+    if (!this.data.revision && (["v", "d", "[", "]"].includes(key) || (key === "w" && event.shiftKey))) {
       event.preventDefault()
-      this.say("There is no revision.")
+      this.showMessage("This answer has no revision.")
       return
     }
-    const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
-    const does = verdict ? () => this.byKey(verdict) : {
-      v: () => this.act("switch"),
-      u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
-      k: () => this.go("back"), "/": () => { window.masisSearch = true; this.go("search") }, f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
-      w: () => (event.shiftKey ? this.takeRevision() : this.byKey("override")),
+    const command = this.commandFor(key, event.shiftKey)
+    if (command) { event.preventDefault(); command(); return }
+    if (/^[1-9]$/.test(key) && this.isOpen()) {
+      const offered = this.data.reasons[this.fields.verdict] ?? []
+      if (offered[key - 1]) { event.preventDefault(); this.chooseReason(offered[key - 1].code, true) }
+    }
+  }
+
+  commandFor(key, shiftKey) {
+    const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[key]
+    return verdict ? () => this.onVerdictKey(verdict) : {
+      v: () => this.sendAction("switch"),
+      u: () => this.undo(),
+      n: () => this.openNext(),
+      s: () => this.leaveCase("skip"),
+      j: () => this.leaveCase("forward"),
+      k: () => this.leaveCase("back"),
+      "/": () => { window.masisSearch = true; this.leaveCase("search") },
+      f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: shiftKey ? -1 : 1 })),
+      "[": () => this.sendAction("iteration", { step: -1 }),
+      "]": () => this.sendAction("iteration", { step: 1 }),
+      w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => {
-        const asked = { target: null }
-        window.dispatchEvent(new CustomEvent("masis-target", { detail: asked }))
-        this.labelTarget(asked.target)
+        const request = { target: null }
+        window.dispatchEvent(new CustomEvent("masis-target", { detail: request }))
+        this.labelTarget(request.target)
       },
       i: () => {
-        const asked = { found: null }
-        window.dispatchEvent(new CustomEvent("masis-insert-chosen", { detail: asked }))
-        if (!asked.found) this.say("Nothing to insert: go to a missing point with F.")
+        const request = { button: null }
+        window.dispatchEvent(new CustomEvent("masis-insert-chosen", { detail: request }))
+        if (!request.button) this.showMessage("Nothing to insert. Press F to go to a missing point.")
       },
-      m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
+      m: () => (shiftKey ? this.reportWhole() : this.labelWords()),
       g: () => window.dispatchEvent(new Event("masis-turn")),
-      h: () => this.help(), "?": () => this.help(),
-    }[press]
-    if (does) { event.preventDefault(); does(); return }
-    if (/^[1-9]$/.test(press) && this.open()) {
-      const offered = this.data.reasons[this.fields.verdict] ?? []
-      if (offered[press - 1]) { event.preventDefault(); this.reason(offered[press - 1].code, true) }
-    }
+      h: () => this.toggleSheet(),
+      "?": () => this.toggleSheet(),
+    }[key]
   }
 
-  reason(code, byKey) {
+  chooseReason(code, byKey) {
     const before = this.fields.reason
-    const offered = Object.fromEntries((this.data.reasons[this.fields.verdict] ?? []).map(each => [each.code, each.text]))
+    const offered = Object.fromEntries((this.data.reasons[this.fields.verdict] ?? []).map(reason => [reason.code, reason.text]))
     const replaced = offered[before] && before !== code
-    const own = code === "other" && byKey
+    const asksForText = code === "other" && byKey
     const says = replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : ""
-    this.change({ reason: code }, { now: true, says: own ? `${says} Type it in your own words; Esc, then keys are commands again.`.trim() : says })
-    if (own) this.el.other.focus()
+    this.change({ reason: code }, { now: true, says: asksForText ? `${says} Type it in your own words, then press Esc.`.trim() : says })
+    if (asksForText) this.el.other.focus()
   }
 
-  help() {
+  toggleSheet() {
     fillKeySheet(this.el.help, this.data.keys)
     if (this.el.help.open) this.el.help.close()
     else this.el.help.showModal()
   }
 
-  // The correction is written below answer and evidence, which stay in view with their marks; where the form stands
-  // below the answer, within the form.
-  dock() {
+  // Puts the editor of the correction below answer and evidence, so that both stay in view with their marks. In a narrow
+  // window, where the form is below the answer, the editor stays in the form.
+  placeEditor() {
     const { editor } = this.el
     const place = this.column?.previousElementSibling?.getBoundingClientRect()
     const docked = Boolean(place && editor.isConnected && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
@@ -579,13 +605,13 @@ class Panel {
     if (docked) {
       editor.style.left = `${place.left}px`
       editor.style.width = `${place.width}px`
-      if (!editor.matches(":popover-open")) editor.showPopover() // above whatever the page draws
+      if (!editor.matches(":popover-open")) editor.showPopover() // a popover is in the top layer, above the whole page
     }
     const covered = docked ? editor.offsetHeight : 0
     if ((window.masisDock ?? 0) === covered) return
     window.masisDock = covered
     document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
-    this.column.closest(".st-key-review")?.style.setProperty("padding-bottom", `${covered}px`) // what it covers can be scrolled to
+    this.column.closest(".st-key-review")?.style.setProperty("padding-bottom", `${covered}px`) // so that the covered part can be scrolled into view
     window.dispatchEvent(new Event("resize"))
   }
 
@@ -621,8 +647,8 @@ class Panel {
     editorHead.append(editorLabel, el.again)
     el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "14", dir: "auto", spellcheck: "true" })
     el.check = named("div", "row check", "", { "aria-live": "polite", "aria-label": "Citations after the correction", role: "group" })
-    el.offenders = make("div", "check")
-    el.editor.append(editorHead, el.corrected, el.offenders)
+    el.citationProblems = make("div", "check")
+    el.editor.append(editorHead, el.corrected, el.citationProblems)
     const noteBlock = make("div", "block")
     el.note = named("textarea", "text", "", { id: "note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "What the next person should know" })
     const noteLabel = named("label", "label", "Note ", { for: "note" })
@@ -653,68 +679,68 @@ class Panel {
     el.foot.append(el.check, el.deciding, el.message)
     el.form.append(el.restored, el.editor, el.reasonBlock, noteBlock, el.labels, el.report, el.nameBlock, el.ask)
     el.advance = named("input", "", undefined, { type: "checkbox" })
-    el.advance.checked = this.advances()
-    el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
+    el.advance.checked = this.opensNextCase()
+    el.advance.onchange = () => { try { localStorage.setItem(ADVANCE_KEY, el.advance.checked ? "on" : "off") } catch { /* storage is forbidden */ } }
     const advance = make("label", "dim advance")
     advance.append(el.advance, make("span", "", "Open the next case after a decision"))
     el.history = make("details", "history")
     el.go = named("nav", "go", "", { "aria-label": "Cases of this queue" })
-    el.back = button("step", "Previous", "K", () => this.go("back"))
-    el.skip = button("step", "Skip", "S", () => this.go("skip"))
-    el.next = button("step strong", "Next", "N", () => this.next())
+    el.back = button("step", "Previous", "K", () => this.leaveCase("back"))
+    el.skip = button("step", "Skip", "S", () => this.leaveCase("skip"))
+    el.next = button("step strong", "Next", "N", () => this.openNext())
     el.waiting = make("span", "dim waiting")
-    el.keys = button("quiet", "Keys", "H", () => this.help())
+    el.keys = button("quiet", "Keys", "H", () => this.toggleSheet())
     el.go.append(el.next, el.skip, el.back, el.waiting, el.keys, advance)
     el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
     this.issue = new IssueForm(this)
-    // what is said comes below Submit: fields and buttons keep their place when it comes and goes
+    // messages are drawn below Submit, so that fields and buttons don't move when one appears
     panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help)
     this.root.replaceChildren(panel, this.issue.el.dialog)
     el.other.oninput = () => this.change({ other: wellFormed(el.other.value) }, { typed: true })
     el.note.oninput = () => this.change({ note: wellFormed(el.note.value) }, { typed: true })
     el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }, { typed: true }) }
-    for (const moved of ["pointerup", "keyup", "input"]) el.corrected.addEventListener(moved, () => { this.careted = true })
-    el.form.addEventListener("focusin", event => { if (typesIn(event.target)) this.clearOfFoot() })
-    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => { this.tidy(); this.flush() }
-    // a field that is left for a button says nothing: what it says would move the button before the click ends
-    const confirm = aloud => {
-      if (!this.name() || this.data.reviewer || this.busy || this.nameSent === this.name()) return
-      this.nameSent = this.name()
+    for (const moved of ["pointerup", "keyup", "input"]) el.corrected.addEventListener(moved, () => { this.hasCaret = true })
+    el.form.addEventListener("focusin", event => { if (typesIn(event.target)) this.scrollAboveFooter() })
+    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => { this.joinSpaces(); this.flush() }
+    // Leaving the field for a button shows no message: it would move the button before the click ends.
+    const confirmName = showsMessage => {
+      if (!this.reviewerName() || this.data.reviewer || this.isSubmitting || this.nameSent === this.reviewerName()) return
+      this.nameSent = this.reviewerName()
       this.nameConfirmed = true
-      this.act("name")
-      if (aloud) this.say(`Decisions are recorded as ${this.name()} from now on; the name at the top right changes that.`)
+      this.sendAction("name")
+      if (showsMessage) this.showMessage(`Decisions are recorded as ${this.reviewerName()} from now on. You can change the name at the top right.`)
     }
-    el.name.oninput = () => { this.nameTyped = true; this.nameConfirmed = Boolean(this.name()) }
-    el.name.onblur = () => { if (this.nameTyped) confirm(false) }
-    el.name.onkeydown = event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { confirm(true); el.name.blur() } }
+    el.name.oninput = () => { this.nameTyped = true; this.nameConfirmed = Boolean(this.reviewerName()) }
+    el.name.onblur = () => { if (this.nameTyped) confirmName(false) }
+    el.name.onkeydown = event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { confirmName(true); el.name.blur() } }
   }
 
   draw() {
     const { el, data, fields } = this
     const verdict = fields.verdict
-    if (this.answer !== data.answer) {
+    if (this.drawnAnswer !== data.answer) {
       if (fields.corrected === null) el.corrected.value = data.answer
-      this.answer = data.answer
+      this.drawnAnswer = data.answer
     }
     el.corrected.maxLength = data.longest
     el.title.textContent = `Decision on ${data.about.name}`
     el.about.textContent = data.about.note
     el.about.hidden = !data.about.note
-    el.take.hidden = !data.revision || this.closed() || Boolean(data.standing && !this.open()) || fields.verdict === "override" && fields.corrected !== null
+    el.take.hidden = !data.revision || this.isClosed() || Boolean(data.standing && !this.isOpen()) || fields.verdict === "override" && fields.corrected !== null
     el.take.firstChild.textContent = `Take ${data.revision} as correction`
-    el.notice.hidden = !data.notice || data.notice.text === this.own?.text
+    el.notice.hidden = !data.notice || data.notice.text === this.localMessage?.text
     el.notice.className = `notice message tone-${data.notice?.tone ?? "calm"}`
     el.notice.textContent = data.notice?.text ?? ""
     if (!this.nameTyped && !el.name.value) el.name.value = data.suggested_name
     this.drawStanding()
     this.drawAsk()
-    const open = this.open()
+    const open = this.isOpen()
     el.form.hidden = !open
     el.verdicts.hidden = !open
     el.deciding.hidden = !open
-    const begun = this.entered()
+    const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(data.restored && begun)
+    el.restored.hidden = !(data.restored && hasInput)
     if (data.restored) el.restored.textContent = `Draft of ${data.restored} restored.`
     this.drawVerdicts()
     this.drawReasons()
@@ -726,60 +752,60 @@ class Panel {
     this.drawLabels()
     this.drawReported()
     el.nameBlock.hidden = Boolean(data.reviewer)
-    el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()} ${data.about.name}${this.asked ? " all the same" : ""}` : "Submit"
-    el.submit.disabled = Boolean(this.busy)
-    el.discard.hidden = !begun
-    // a verdict and a reason are chosen, not written
+    el.submit.firstChild.textContent = this.isSubmitting ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(({ code }) => code === verdict).text.toLowerCase()} ${data.about.name}${this.confirming ? " anyway" : ""}` : "Submit"
+    el.submit.disabled = Boolean(this.isSubmitting)
+    el.discard.hidden = !hasInput
+    // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
     el.saved.textContent = JSON.stringify(written) === JSON.stringify(data.blank) ? "" : this.dirty ? "Saving the draft…" : "Draft saved"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
-    if (this.foot !== el.foot.offsetHeight) {
-      this.foot = el.foot.offsetHeight
-      this.root.style.setProperty("--foot", `${this.foot}px`)
-      this.clearOfFoot()
+    if (this.footHeight !== el.foot.offsetHeight) {
+      this.footHeight = el.foot.offsetHeight
+      this.root.style.setProperty("--foot", `${this.footHeight}px`)
+      this.scrollAboveFooter()
     }
   }
 
-  // What has the focus stands above the foot, which lies over the form and grows with what it says.
-  clearOfFoot() {
+  // Keeps the focused field above the footer, which covers the bottom of the form and grows with its message.
+  scrollAboveFooter() {
     const chosen = this.root.getRootNode().activeElement
     if (this.el.form.contains(chosen) && !this.el.editor.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
   }
 
   drawMessage() {
     const { previous, standing } = this.data
-    const before = previous && !standing && !this.entered() ? { text: `${previous}.`, tone: "calm", before: true } : null
-    const message = this.own ?? this.data.message ?? before
-    this.namesPrevious = Boolean(message) && message === before
+    const before = previous && !standing && !this.hasInput() ? { text: `${previous}.`, tone: "calm", before: true } : null
+    const message = this.localMessage ?? this.data.message ?? before
+    this.offersPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
     if (message) {
       this.el.message.className = `message tone-${message.tone}`
       this.el.message.append(make("span", "", message.text))
       if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
-      if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "N", () => this.go("whole_queue")))
+      if (message.narrowed) this.el.message.append(" ", button("quiet", "Continue with the whole queue", "N", () => this.leaveCase("whole_queue")))
     }
   }
 
-  // Asked once before an answer with open serious issues is approved; the log records that they were listed.
+  // Asks for confirmation before an answer with open serious issues is approved. The log records that they were listed.
   drawAsk() {
     const { el, data } = this
-    const shown = Boolean(this.asked) && this.fields.verdict === "approve"
+    const shown = Boolean(this.confirming) && this.fields.verdict === "approve"
     el.ask.hidden = !shown
     if (!shown) { el.ask.replaceChildren(); return }
     if (el.ask.childElementCount) return
     const count = data.serious.length
     const list = make("ul", "serious")
-    for (const each of data.serious.slice(0, 8)) {
+    for (const issue of data.serious.slice(0, 8)) {
       const item = make("li", "")
-      item.append(pill(each.label), named("span", "", ` ${each.text}`, { dir: "auto" }), make("span", "dim", ` ${each.severity}`))
+      item.append(pill(issue.label), named("span", "", ` ${issue.text}`, { dir: "auto" }), make("span", "dim", ` ${issue.severity}`))
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
-    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve it all the same? A again, or submit; the decision records that you saw this. U takes it back.`), list)
+    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve anyway? Press A again, or submit. The decision records that you saw this list. Press U to cancel.`), list)
   }
 
   drawStanding() {
@@ -795,12 +821,12 @@ class Panel {
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
-    if (current.undoable && !this.own?.before) back.append(button("step", "Undo", "U", () => this.undo()))
+    if (current.undoable && !this.localMessage?.before) back.append(button("step", "Undo", "U", () => this.undo()))
     el.standing.append(back)
-    if (!this.open() && !this.closed()) {
-      el.standing.append(make("p", "dim small", "To decide again, choose a verdict: "))
+    if (!this.isOpen() && !this.isClosed()) {
+      el.standing.append(make("p", "dim small", "Choose a verdict to decide again: "))
       const choices = make("div", "row again")
-      for (const each of data.verdicts) choices.append(button("quiet", each.text, LETTER[each.code], () => this.choose(each.code)))
+      for (const { code, text } of data.verdicts) choices.append(button("quiet", text, LETTER[code], () => this.choose(code)))
       el.standing.append(choices)
     }
   }
@@ -808,12 +834,12 @@ class Panel {
   drawVerdicts() {
     const { el, data, fields } = this
     if (!el.verdicts.children.length) {
-      for (const each of data.verdicts) {
-        const choice = make("label", `verdict tone-${each.tone}`)
-        choice.title = each.meaning
-        const input = named("input", "", undefined, { type: "radio", name: "verdict", value: each.code, "aria-keyshortcuts": LETTER[each.code] })
-        input.onchange = () => this.choose(each.code)
-        choice.append(input, named("span", "glyph", GLYPH[each.code], { "aria-hidden": "true" }), make("span", "", each.text), named("kbd", "", LETTER[each.code], { "aria-hidden": "true" }))
+      for (const { code, text, tone, meaning } of data.verdicts) {
+        const choice = make("label", `verdict tone-${tone}`)
+        choice.title = meaning
+        const input = named("input", "", undefined, { type: "radio", name: "verdict", value: code, "aria-keyshortcuts": LETTER[code] })
+        input.onchange = () => this.choose(code)
+        choice.append(input, named("span", "glyph", GLYPH[code], { "aria-hidden": "true" }), make("span", "", text), named("kbd", "", LETTER[code], { "aria-hidden": "true" }))
         el.verdicts.append(choice)
       }
     }
@@ -827,21 +853,21 @@ class Panel {
     const { el, data, fields } = this
     const offered = data.reasons[fields.verdict] ?? []
     el.reasonBlock.hidden = !offered.length
-    const needed = data.verdicts.some(each => each.code === fields.verdict && each.needs_reason)
+    const needed = data.verdicts.some(verdict => verdict.code === fields.verdict && verdict.needs_reason)
     el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
     const escalates = fields.verdict === "escalate"
-    el.reasonHint.hidden = !escalates && offered.filter(each => each.suggested).length < 2
-    el.reasonHint.textContent = escalates ? "It stays open for another reviewer or more evidence; whom it waits for is assigned below." : "The main one; the note (T) takes the others."
+    el.reasonHint.hidden = !escalates && offered.filter(reason => reason.suggested).length < 2
+    el.reasonHint.textContent = escalates ? "The case stays open for another reviewer or more evidence. You can assign it below." : "Choose the main one. Add others in the note (T)."
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn
       el.reasons.replaceChildren()
-      offered.forEach((each, index) => {
-        const choice = make("label", `reason${each.suggested ? " suggested" : ""}`)
-        const input = named("input", "", undefined, { type: "radio", name: "reason", value: each.code })
-        input.onchange = () => this.reason(each.code, false)
-        choice.append(input, named("kbd", "", String(index + 1), { "aria-hidden": "true" }), make("span", "", each.text))
-        if (each.suggested) choice.append(make("span", "hint", "suggested"))
+      offered.forEach(({ code, text, suggested }, index) => {
+        const choice = make("label", `reason${suggested ? " suggested" : ""}`)
+        const input = named("input", "", undefined, { type: "radio", name: "reason", value: code })
+        input.onchange = () => this.chooseReason(code, false)
+        choice.append(input, named("kbd", "", String(index + 1), { "aria-hidden": "true" }), make("span", "", text))
+        if (suggested) choice.append(make("span", "hint", "suggested"))
         el.reasons.append(choice)
       })
     }
@@ -855,9 +881,9 @@ class Panel {
   drawCheck() {
     const { el, data } = this
     el.check.replaceChildren()
-    el.offenders.replaceChildren()
+    el.citationProblems.replaceChildren()
     const { check } = data
-    el.check.hidden = !check || !this.open() || this.fields.verdict !== "override"
+    el.check.hidden = !check || !this.isOpen() || this.fields.verdict !== "override"
     if (!check) return
     const count = (number, word, tone, glyph) => {
       const item = make("span", `count tone-${number ? tone : "calm"}`)
@@ -870,14 +896,14 @@ class Panel {
     if (this.dirty) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = named("p", "dim changed", "Changes: ", { dir: "auto" })
-      row.append(...inked(check.changed))
-      if (check.dropped.length) row.append(make("b", "", ` Drops ${check.dropped.map(each => `[${each}]`).join(", ")}.`))
-      el.offenders.append(row)
+      row.append(...renderDiff(check.changed))
+      if (check.dropped.length) row.append(make("b", "", ` Drops ${check.dropped.map(reference => `[${reference}]`).join(", ")}.`))
+      el.citationProblems.append(row)
     }
     const untouched = this.fields.corrected !== null && untouchedIssues(el.corrected.value, number => this.showIssue(number))
-    if (untouched) el.offenders.append(untouched)
-    if (check.beside) el.offenders.append(make("p", "dim", check.beside))
-    el.offenders.append(...offenders(check))
+    if (untouched) el.citationProblems.append(untouched)
+    if (check.beside) el.citationProblems.append(make("p", "dim", check.beside))
+    el.citationProblems.append(...citationProblems(check))
   }
 
   drawLabels() {
@@ -899,12 +925,12 @@ class Panel {
 
   drawReported() {
     const { el, data } = this
-    const issues = this.reported()
+    const issues = this.reportedIssues()
     el.report.hidden = !data.answer.trim()
-    // of a case without an audit, and for whom it is hidden, nobody knows here what the audit missed
+    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the audit missed
     el.reportTitle.textContent = data.labels.base ? "Issues that the audit missed" : "Issues that you found"
     el.reportList.hidden = !issues.length
-    const open = this.open()
+    const open = this.isOpen()
     const drawn = JSON.stringify(issues)
     if (el.reportList.dataset.drawn !== drawn) {
       el.reportList.dataset.drawn = drawn
@@ -912,15 +938,15 @@ class Panel {
         const item = this.reportItem(report)
         const edit = button("quiet", "Edit", "", () => this.editReport(place))
         const remove = button("quiet", "Remove", "", () => {
-          this.setReported(this.reported().filter((_, index) => index !== place), `Removed: ${report.type}, ${aboutWords(report)}.`)
+          this.setReported(this.reportedIssues().filter((_, index) => index !== place), `Removed: ${report.type}, ${aboutWords(report)}.`)
           el.report.querySelector(".reports button, .row button").focus()
         })
-        for (const each of [edit, remove]) each.setAttribute("aria-label", `${each.textContent}: ${report.type}, ${aboutWords(report)}`)
+        for (const action of [edit, remove]) action.setAttribute("aria-label", `${action.textContent}: ${report.type}, ${aboutWords(report)}`)
         item.firstChild.append(edit, remove)
         return item
       }))
     }
-    // the answer marks them: those of the form, else those of the decision that stands
+    // the answer marks the issues of the open form, or else those of the recorded decision
     const shown = { digest: data.shown.digest, edited: open, issues: open ? issues : data.reporting.standing }
     const drawnAs = JSON.stringify(shown)
     if (this.lastReported === drawnAs && window.masisReported?.digest === shown.digest) return
@@ -940,7 +966,7 @@ class Panel {
 
   reportList(issues) {
     const list = make("ul", "reports")
-    list.append(...issues.map(each => this.reportItem(each)))
+    list.append(...issues.map(report => this.reportItem(report)))
     return list
   }
 
@@ -958,7 +984,7 @@ class Panel {
       const { [row.key]: _, ...given } = own ?? {}
       if (select.value) given[row.key] = select.value
       const labels = Object.keys(given).length ? { ...others, [data.labels.base]: given } : others
-      this.change({ labels }, { now: true, says: select.value ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.` : "The label is removed." })
+      this.change({ labels }, { now: true, says: select.value ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.` : "Label removed." })
     }
     const side = make("div", "label-side")
     side.append(pill(row.machine), select)

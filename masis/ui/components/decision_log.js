@@ -53,32 +53,34 @@ function drawLog(root, { data, setTriggerValue }) {
     return
   }
 
-  const table = tabled(["When", "Who", "What", "Case", "Why"])
+  const table = makeTable(["When", "Who", "What", "Case", "Why"])
   const detailRow = detail => {
     const line = make("tr", "detail")
     const box = make("td")
     box.colSpan = 5
     if (detail.correction.length) {
-      box.append(make("h2", "", "What the correction changed in the answer that was shown"))
+      box.append(make("h2", "", "Changes to the answer that was shown"))
       const text = make("div", "text")
       text.dir = "auto"
       for (const piece of detail.correction) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
       box.append(text)
     } else if (detail.corrected) {
-      box.append(make("h2", "", "The corrected answer"))
+      box.append(make("h2", "", "Corrected answer"))
       const text = make("div", "text", detail.corrected)
       text.dir = "auto"
       box.append(text)
     }
-    const listed = (title, labels, words) => {
+    const appendList = (title, labels, format) => {
       if (!labels.length) return
       const list = make("ul")
-      for (const each of labels) list.append(make("li", "", `${words(each)}${each.note ? ` (${each.note})` : ""}`))
+      for (const label of labels) list.append(make("li", "", `${format(label)}${label.note ? ` (${label.note})` : ""}`))
       box.append(make("h2", "", title), list)
     }
-    listed("Labels on parts of the answer", detail.labels.filter(each => !each.severity), each => `${each.target} “${each.text}”: ${each.label}`)
-    listed("Issues that the reviewer reported", detail.labels.filter(each => each.severity),
-      each => `${each.text ? `“${each.text}”` : "the whole answer"}: ${each.label}, ${each.severity}`)
+    // only issues have a severity
+    appendList("Labels on parts of the answer", detail.labels.filter(({ severity }) => !severity),
+      ({ target, text, label }) => `${target} “${text}”: ${label}`)
+    appendList("Issues that the reviewer reported", detail.labels.filter(({ severity }) => severity),
+      ({ text, label, severity }) => `${text ? `“${text}”` : "the whole answer"}: ${label}, ${severity}`)
     box.append(make("h2", "", "Recorded with it"))
     const facts = make("dl")
     for (const [name, text] of detail.facts) facts.append(make("dt", "", name), make("dd", "", text))

@@ -1,4 +1,4 @@
-// What forms and the sheet of keys share: elements with attributes, buttons that show their key, and the sheet itself.
+// Shared by the forms and the sheet of keys: elements with attributes, buttons that show their key, and the sheet.
 const named = (tag, className, text, attributes) => {
   const element = make(tag, className, text)
   for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value)
@@ -14,15 +14,17 @@ const button = (className, text, key, onclick) => {
   element.onclick = onclick
   return element
 }
+// Returns whether keys are text in this element.
 const typesIn = element => {
   if (!(element instanceof HTMLElement)) return false
   if (element.isContentEditable || ["TEXTAREA", "SELECT"].includes(element.tagName)) return true
   return element.tagName === "INPUT" && !["radio", "checkbox", "button"].includes(element.type)
 }
 
-// Text without halves of surrogate pairs and null bytes, which no store takes.
+// Removes null bytes and replaces lone surrogates, as the server can't store either. Browsers older than 2023 have no
+// toWellFormed.
 const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
-// Put the keys into their sheet, a dialog, unless they are in it.
+// Fills the sheet, a dialog, with the keys on its first use.
 const fillKeySheet = (sheet, groups) => {
   if (sheet.children.length) return
   const head = make("div", "row")
@@ -31,13 +33,13 @@ const fillKeySheet = (sheet, groups) => {
   for (const group of groups) {
     const block = make("div")
     const list = make("dl")
-    for (const [shown, does] of group.keys) {
+    for (const [key, effect] of group.keys) {
       const term = make("dt")
-      term.append(make("kbd", "", shown))
-      list.append(term, make("dd", "", does))
+      term.append(make("kbd", "", key))
+      list.append(term, make("dd", "", effect))
     }
     block.append(make("h3", "", group.title), list)
     columns.append(block)
   }
-  sheet.append(head, columns, make("p", "dim", "Plain keys do nothing while you type; Esc leaves the field first."))
+  sheet.append(head, columns, make("p", "dim", "While you type, plain keys are text. Press Esc to leave the field first."))
 }

@@ -1,39 +1,41 @@
-// A table whose rows lead somewhere: real links, so that they open in another tab too, and arrow keys between the rows.
-// Streamlit's own tables open nothing by keyboard.
-// J and K (page_keys.js) ask every table on the page; the first that can walk takes the step.
-const walkers = new WeakMap()
+// A table whose rows are links, with arrow keys to move between the rows. Real links can be opened in another tab, and
+// Streamlit's own tables can't be used by keyboard.
+// J and K (page_keys.js) send "masis-row" to every table on the page. The first that can move the focus cancels the event.
+const rowMovers = new WeakMap()
 
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
   if (!root) return
   whenReleased(root, () => drawTable(root, component))
-  const walked = event => {
+  const onMoveRow = event => {
     if (event.defaultPrevented || !root.isConnected) return
-    if (walkers.get(root)?.(event.detail.step, event.detail.within)) event.preventDefault()
+    if (rowMovers.get(root)?.(event.detail.step, event.detail.within)) event.preventDefault()
   }
-  window.addEventListener("masis-row", walked)
-  return () => window.removeEventListener("masis-row", walked)
+  window.addEventListener("masis-row", onMoveRow)
+  return () => window.removeEventListener("masis-row", onMoveRow)
 }
 
-// Whoever comes back from a case goes on where they left the list; of a case that is gone since, at the row that took its
-// place. The page that is left has the focus for a moment still, as where its link was clicked.
-function goesOn(links, isQueue) {
-  const here = id => links.find(link => link.dataset.open === id)
+// Focuses the row of the case that the reader comes back from. If that case has left the list, the row that took its place
+// is focused. The page that was left still has the focus for a moment, for example on the clicked link, so this waits
+// until nothing has it.
+function restoreFocus(links, isQueue) {
+  const linkOf = id => links.find(link => link.dataset.open === id)
   const before = (isQueue && window.masisRows) || []
-  const at = before.indexOf(window.masisLeft)
-  const left = here(window.masisLeft) ?? (at < 0 ? null : before.slice(at + 1).map(here).find(Boolean) ?? links.at(-1))
-  if (isQueue) window.masisRows = links.map(link => link.dataset.open)
-  if (!left) return
-  window.masisLeft = left.dataset.open
-  const until = Date.now() + 2000
-  const enter = () => {
-    if (!left.isConnected) return
+  const index = before.indexOf(window.masisLeft)
+  const successor = () => before.slice(index + 1).map(linkOf).find(Boolean) ?? links.at(-1)
+  const link = linkOf(window.masisLeft) ?? (index < 0 ? null : successor())
+  if (isQueue) window.masisRows = links.map(row => row.dataset.open)
+  if (!link) return
+  window.masisLeft = link.dataset.open
+  const deadline = Date.now() + 2000
+  const focusWhenFree = () => {
+    if (!link.isConnected) return
     if (document.activeElement === document.body) {
-      left.focus()
+      link.focus()
       window.masisLeft = ""
-    } else if (Date.now() < until) setTimeout(enter, 50)
+    } else if (Date.now() < deadline) setTimeout(focusWhenFree, 50)
   }
-  enter()
+  focusWhenFree()
 }
 
 function drawTable(root, { data, setTriggerValue }) {
@@ -41,7 +43,7 @@ function drawTable(root, { data, setTriggerValue }) {
   if (root.dataset.version === version) return
   const holder = root.getRootNode().activeElement
   const focused = holder?.dataset?.open
-  const place = [...root.querySelectorAll("tbody tr")].indexOf(holder?.closest("tr"))
+  const focusedIndex = [...root.querySelectorAll("tbody tr")].indexOf(holder?.closest("tr"))
   root.dataset.version = version
   root.replaceChildren()
 
@@ -56,10 +58,10 @@ function drawTable(root, { data, setTriggerValue }) {
     link.href = cell.href
     link.target = "_self"
     link.dir = "auto"
-    const opens = cell.open ?? cell.href
-    link.dataset.open = opens
+    const target = cell.open ?? cell.href
+    link.dataset.open = target
     if (cell.current) link.setAttribute("aria-current", "true")
-    link.onclick = event => open(event, opens)
+    link.onclick = event => open(event, target)
     return link
   }
   const drawScore = value => {
@@ -79,13 +81,13 @@ function drawTable(root, { data, setTriggerValue }) {
     if ("score" in cell) element.append(...drawScore(cell.score))
     if (cell.href) element.append(drawLink(cell, cell.text))
     else if (cell.text) element.append(cell.text)
-    for (const each of cell.pills ?? []) element.append(pill(each))
+    for (const label of cell.pills ?? []) element.append(pill(label))
     if (cell.quote) { const quote = make("div", "dim quote", cell.quote); quote.dir = "auto"; element.append(quote) }
     for (const line of cell.below ?? []) if (line) element.append(separable(make("div", "dim below"), line))
     return element
   }
 
-  const table = tabled(data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]))
+  const table = makeTable(data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]))
   table.className = data.head_stays ? "list stays" : "list"
   table.setAttribute("aria-label", data.description)
   for (const row of data.rows) {
@@ -97,31 +99,33 @@ function drawTable(root, { data, setTriggerValue }) {
     })
     if (row.open !== null) {
       line.classList.add("leads")
+      // a click that ends a selection of text opens nothing
       line.onclick = event => { if (!window.getSelection()?.toString()) open(event, row.open) }
     }
     table.tBodies[0].append(line)
   }
-  // Up and down go from row to row, Home and End to the first and the last; Enter opens, as it does with every link.
+  // Up and down move by a row, Home and End to the first and the last row. Enter follows a link without our help.
   const links = [...table.tBodies[0].rows].map(row => row.querySelector("a")).filter(Boolean)
   table.tBodies[0].onkeydown = event => {
-    const here = links.findIndex(link => link.closest("tr") === event.target.closest("tr"))
-    const there = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: links.length - 1 }[event.key]
-    if (here < 0 || there === undefined || event.metaKey || event.ctrlKey || event.altKey) return
+    const current = links.findIndex(link => link.closest("tr") === event.target.closest("tr"))
+    const next = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: links.length - 1 }[event.key]
+    if (current < 0 || next === undefined || event.metaKey || event.ctrlKey || event.altKey) return
     event.preventDefault()
-    links[Math.min(Math.max(there, 0), links.length - 1)].focus()
+    links[Math.min(Math.max(next, 0), links.length - 1)].focus()
   }
   root.append(table)
   if (links.length) root.removeAttribute("tabindex")
-  else root.tabIndex = 0 // nothing else in it takes the focus that scrolls it by keys
-  walkers.set(root, (step, within) => {
-    const here = links.findIndex(link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"))
-    if (!links.length || root.offsetParent === null || (within && here < 0)) return false
+  else root.tabIndex = 0 // a table without links must be focusable itself, or keys can't scroll it
+  rowMovers.set(root, (step, within) => {
+    const current = links.findIndex(link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"))
+    // offsetParent is null while the table is hidden, as on a tab that isn't open
+    if (!links.length || root.offsetParent === null || (within && current < 0)) return false
     if (step === 0) { links[0].click(); return true }
-    const there = here < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(here + step, 0), links.length - 1)
-    links[there].focus()
+    const next = current < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(current + step, 0), links.length - 1)
+    links[next].focus()
     return true
   })
-  // the focus is not lost with a row that is gone: the one in its place has it
-  if (focused) (links.find(link => link.dataset.open === focused) ?? links[Math.min(place, links.length - 1)])?.focus()
-  goesOn(links, data.head_stays)
+  // keep the focus in the table: if its row is gone, the row in its place gets it
+  if (focused) (links.find(link => link.dataset.open === focused) ?? links[Math.min(focusedIndex, links.length - 1)])?.focus()
+  restoreFocus(links, data.head_stays)
 }

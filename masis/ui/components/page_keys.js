@@ -1,58 +1,44 @@
-// The keys of a page that lists things: the sheet of keys, the rows of its tables, the search field.
+// The keyboard shortcuts of a page with lists: the sheet of keys, table rows and the search field.
 const pageKeys = new WeakMap()
 
 class PageKeys {
   constructor(root) {
     this.root = root
-    this.held = []
+    this.heldKeys = []
     this.sheet = named("dialog", "sheet", "", { "aria-label": "Keys" })
     root.append(this.sheet)
-    this.pressed = event => this.key(event)
-    document.addEventListener("keydown", this.pressed)
-    this.leads = event => this.goes(event)
-    window.addEventListener("keydown", this.leads, true)
-    // a text of somebody else's that a key leads to is selected: what is typed takes its place, and isn't put behind it
-    this.enters = ({ target }) => {
-      if (!this.pointing && target.closest?.(".st-key-final-form") && this.borrowed?.includes(target.value)) target.select()
-    }
-    this.points = event => {
-      this.pointing = event.type === "pointerdown"
-      const reason = this.pointing && event.target.closest?.(".st-key-final-usual li")
-      if (reason) this.takes(reason, event)
-    }
-    document.addEventListener("focusin", this.enters)
-    for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, this.points, true)
-    // Streamlit takes a text once its field is left: what a correction changes, and that words are the lead's own now, is
-    // to show while it is typed
-    this.types = ({ target }) => {
-      clearTimeout(this.pause)
-      if (target.closest(".st-key-final-form")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
-    }
-    document.addEventListener("input", this.types)
-    this.clicks = event => this.begins(event)
-    document.addEventListener("click", this.clicks, true)
+    this.listeners = new AbortController()
+    const listen = (target, type, handler, capture = false) =>
+      target.addEventListener(type, handler, { capture, signal: this.listeners.signal })
+    listen(document, "keydown", event => this.onKeydown(event))
+    listen(window, "keydown", event => this.onAdjudicationKeydown(event), true)
+    listen(document, "click", event => this.onNavigationClick(event), true)
+    listen(document, "focusin", event => this.onFocusin(event))
+    for (const type of ["pointerdown", "keydown"]) listen(document, type, event => this.onPointerOrKey(event), true)
+    listen(document, "input", event => this.onInput(event))
   }
 
   update({ data, setTriggerValue }) {
-    this.begin = () => setTriggerValue("begin", true)
+    this.resetPage = () => setTriggerValue("begin", true)
     this.run = data.run
-    const otherCase = this.case && data.case && this.case !== data.case
-    const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
-    if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
+    const isOtherCase = this.case && data.case && this.case !== data.case
+    // another page of the queue: its list is read from the top
+    const isOtherPage = data.search && this.page !== undefined && this.page !== data.page
+    if (isOtherCase || isOtherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
     if (this.name !== data.name) {
       this.name = data.name
-      if (data.at) whenDrawn(() => openAt(data.at))
+      if (data.at) whenDrawn(() => scrollToContainer(data.at))
     }
     this.case = data.case
     this.borrowed = data.borrowed
     this.page = data.page
-    if (data.focus && data.focus.token !== this.focused) {
-      this.focused = data.focus.token
+    if (data.focus && data.focus.token !== this.focusToken) {
+      this.focusToken = data.focus.token
       document.querySelector(`.st-key-${data.focus.field} textarea`)?.focus()
     }
-    if (data.search && window.masisSearch) { // asked for on a case (decision.js)
+    if (data.search && window.masisSearch) { // "/" was pressed on a case (decision.js)
       window.masisSearch = false
-      this.lead(`.st-key-${data.search} input`, { key: "/" })
+      this.focusField(`.st-key-${data.search} input`, { key: "/" })
     }
     const groups = JSON.stringify(data.keys)
     if (this.groups === groups) return
@@ -62,18 +48,30 @@ class PageKeys {
     if (this.sheet.open) fillKeySheet(this.sheet, data.keys)
   }
 
-  leave() {
-    document.removeEventListener("keydown", this.pressed)
-    document.removeEventListener("click", this.clicks, true)
-    window.removeEventListener("keydown", this.leads, true)
-    document.removeEventListener("input", this.types)
-    document.removeEventListener("focusin", this.enters)
-    for (const each of ["pointerdown", "keydown"]) document.removeEventListener(each, this.points, true)
+  leave() { this.listeners.abort() }
+
+  // Selects a text that somebody else wrote when a key focuses its field, so that typing replaces it.
+  onFocusin({ target }) {
+    if (!this.usesPointer && target.closest?.(".st-key-final-form") && this.borrowed?.includes(target.value)) target.select()
   }
 
-  // The menu leads to a page as it begins, also from that page: Streamlit would keep its address as it is. The keys that
-  // follow are the page's, not the link's.
-  begins(event) {
+  onPointerOrKey(event) {
+    this.usesPointer = event.type === "pointerdown"
+    const reason = this.usesPointer && event.target.closest?.(".st-key-final-usual li")
+    if (reason) this.insertReason(reason, event)
+  }
+
+  // Streamlit sends a text only when its field loses the focus. A pause in typing sends it too, so that the list of
+  // changes and the note on whose words these are follow while the lead types.
+  onInput({ target }) {
+    clearTimeout(this.typingPause)
+    const send = () => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true }))
+    if (target.closest(".st-key-final-form")) this.typingPause = setTimeout(send, 500)
+  }
+
+  // The menu opens a page at its start. On the page that is open already, Streamlit would keep the address and its query.
+  // The link loses the focus, so that the next keys are the page's and not the link's.
+  onNavigationClick(event) {
     const link = event.target.closest?.(STREAMLIT.elements.navigation_link)
     if (!link || !this.root.isConnected || event.ctrlKey || event.metaKey || event.shiftKey) return
     link.blur()
@@ -81,215 +79,229 @@ class PageKeys {
     event.preventDefault()
     event.stopImmediatePropagation()
     document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
-    if (location.search) this.begin()
+    if (location.search) this.resetPage()
   }
 
-  // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
-  // and does nothing, but for one that leads into a field of the case that an undo brings back. What acts on a choice, as
-  // recording it and beginning its correction again do, waits until the choice has arrived, also where all keys came at
-  // once, and keeps its turn.
-  goes(event) {
-    if (this.replays || !this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
+  // While one case of an adjudication is replaced by the next, a key pressed now would be meant for the old case. It is
+  // dropped, except for a key that focuses a field of the case that an undo brings back. Keys that act on a choice (record
+  // the decision, restart its correction) wait until the server has the choice, in their order, even if all of them were
+  // pressed at once.
+  onAdjudicationKeydown(event) {
+    if (this.isReplaying || !this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
-    const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
-    if (!records && (!letter || this.fills)) return // letters that wait for their field are text
-    const key = pressedKey(event), leads = this.data.fields[key]
-    const waits = !this.leaving && !leads && (this.held.length || (this.chosen && (records || ACT_ON_CHOICE.has(key))))
-    if (this.leaving || waits) {
+    const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
+    if (!records && (!isLetter || this.awaitsField)) return // letters typed before their field is drawn are text
+    const key = pressedKey(event), focusesField = this.data.fields[key]
+    const waits = !this.leavingBy && !focusesField &&
+      (this.heldKeys.length || (this.hasChosen && (records || ACT_ON_CHOICE.has(key))))
+    if (this.leavingBy || waits) {
       event.preventDefault()
       event.stopImmediatePropagation()
-      if (waits || (this.leaving === "u" && leads)) this.held.push(event)
-    } else this.does(key, records)
+      if (waits || (this.leavingBy === "u" && focusesField)) this.heldKeys.push(event)
+    } else this.trackCommand(key, records)
   }
 
-  does(key, records) {
-    const runs = hasButton(records ? "enter" : key)
-    if (records || "unp".includes(key)) this.until("leaving", key, runs)
-    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.until("chosen", true, runs)
+  // Notes that a key leaves the case or changes a choice, until the page has been drawn for it.
+  trackCommand(key, records) {
+    const pressesButton = hasButton(records ? "enter" : key)
+    if (records || "unp".includes(key)) this.setUntilDrawn("leavingBy", key, pressesButton)
+    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.setUntilDrawn("hasChosen", true, pressesButton)
   }
 
-  // Remembers something until the page is drawn for the last of what was done; keys held meanwhile do then what they do.
-  // `runs` says that a button has the key: the page is drawn for it, however long a busy server takes to begin.
-  until(name, value, runs) {
+  // Sets a property until the page is drawn for the last command, then replays the keys that were held meanwhile.
+  // `expectsRun` says that a button has the key: the page is drawn for it, however long a busy server takes to start.
+  setUntilDrawn(name, value, expectsRun) {
     this[name] = value
-    const before = this.run
+    const runBefore = this.run
     const turn = this.turn = (this.turn ?? 0) + 1
-    const goOn = () => {
+    const release = () => {
       if (turn !== this.turn) return
-      if (this.fills) { setTimeout(goOn, 30); return } // what is typed meanwhile comes first
-      this.leaving = this.chosen = ""
-      while (this.held.length && !this.leaving && !this.chosen) this.replay(this.held.shift())
+      if (this.awaitsField) { setTimeout(release, 30); return } // text typed for a field is inserted first
+      this.leavingBy = ""
+      this.hasChosen = false
+      while (this.heldKeys.length && !this.leavingBy && !this.hasChosen) this.replay(this.heldKeys.shift())
     }
-    whenDrawn(goOn, { runs, drawn: () => this.run !== before })
+    whenDrawn(release, { expectsRun, wasDrawn: () => this.run !== runBefore })
   }
 
   replay({ key, code, keyCode, shiftKey, ctrlKey, metaKey }) {
-    const again = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
-    const letter = !again.ctrlKey // it was no text when it was pressed, wherever the focus is by now
-    this.does(pressedKey(again), !letter)
-    this.replays = true
-    for (const type of ["keydown", "keyup"]) (letter ? document.body : document.activeElement).dispatchEvent(new KeyboardEvent(type, again))
-    this.replays = false
+    const copy = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
+    const isLetter = !copy.ctrlKey // it was a command when it was pressed, wherever the focus is by now
+    this.trackCommand(pressedKey(copy), !isLetter)
+    this.isReplaying = true
+    const target = isLetter ? document.body : document.activeElement
+    for (const type of ["keydown", "keyup"]) target.dispatchEvent(new KeyboardEvent(type, copy))
+    this.isReplaying = false
   }
 
-  key(event) {
+  onKeydown(event) {
     if (!this.root.isConnected) { this.leave(); return }
-    const at = event.composedPath()[0]
-    // a list that is open, and a dialog, close by it themselves
-    if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
+    const target = event.composedPath()[0]
+    // Escape leaves a field. An open list and a dialog close by it themselves.
+    if (event.key === "Escape" && typesIn(target) && !event.defaultPrevented && !target.closest("dialog, [role=dialog], [aria-expanded=true]")) target.blur()
     if (event.ctrlKey || event.metaKey || event.altKey) return
-    const usual = this.usual(at, event.key)
-    if (usual) this.takes(usual, event)
-    if (event.key === "Enter" && !event.isComposing && this.data.search && at.closest?.(`.st-key-${this.data.search}`)) {
-      at.blur() // the search has been sent: the next keys are for what it finds
-      const asked = at.value.trim()
-      const searched = () => (new URLSearchParams(location.search).get("q") ?? "") === asked
-      whenDrawn(() => { if (document.activeElement === document.body) walk(1) }, { shows: searched })
-    }
-    if (typesIn(at)) return
-    const field = this.data.fields[pressedKey(event)]
-    // reason and note are there once a verdict is chosen: until then nothing is waited for
-    const there = pressedKey(event).endsWith("t") && !this.chosen ? ".st-key-final-form textarea" : ".st-key-final-form"
-    if (field && !event.repeat && document.querySelector(there)) this.lead(`.st-key-${field} textarea`, event)
+    const reason = this.usualReason(target, event.key)
+    if (reason) this.insertReason(reason, event)
+    if (event.key === "Enter" && !event.isComposing && this.data.search && target.closest?.(`.st-key-${this.data.search}`)) this.onSearchEnter(target)
+    if (typesIn(target)) return
+    const key = pressedKey(event)
+    const field = this.data.fields[key]
+    // the fields of reason and note are drawn once a verdict is chosen: without one, there is nothing to wait for
+    const form = key.endsWith("t") && !this.hasChosen ? ".st-key-final-form textarea" : ".st-key-final-form"
+    if (field && !event.repeat && document.querySelector(form)) this.focusField(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
-    const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
-    const toggles = press === "h" || press === "?"
-    if (this.sheet.open && !toggles) return
-    const search = press === "/" && this.data.search ? document.querySelector(`.st-key-${this.data.search} input`) : null
-    const does = toggles && !event.repeat ? () => this.help()
-      : search ? () => { search.focus(); search.select() }
-      : press === "j" && this.data.rows ? () => walk(1)
-      : press === "k" && this.data.rows ? () => walk(-1)
-      : press === "f" && this.data.fields.o ? () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 }))
-      : press === "g" && this.data.fields.o ? () => window.dispatchEvent(new Event("masis-turn"))
-      // nothing has the focus: the first case of the queue, which is the one to look at first
-      : press === "Enter" && this.data.search && event.target === document.body ? () => walk(0) : null
-    if (!does) return
+    const command = this.commandFor(event)
+    if (!command) return
     event.preventDefault()
-    does()
+    command()
   }
 
-  // The usual reason that a number names in the empty field of the reason.
-  usual(field, number) {
+  // Leaves the search field, as the next keys are for its results, and focuses the first of them.
+  onSearchEnter(field) {
+    field.blur()
+    const query = field.value.trim()
+    const isApplied = () => (new URLSearchParams(location.search).get("q") ?? "") === query
+    whenDrawn(() => { if (document.activeElement === document.body) moveFocus(1) }, { isReady: isApplied })
+  }
+
+  commandFor(event) {
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    const togglesSheet = key === "h" || key === "?"
+    if (this.sheet.open && !togglesSheet) return null
+    if (togglesSheet && !event.repeat) return () => this.toggleSheet()
+    const search = key === "/" && this.data.search ? document.querySelector(`.st-key-${this.data.search} input`) : null
+    if (search) return () => { search.focus(); search.select() }
+    if (key === "j" && this.data.rows) return () => moveFocus(1)
+    if (key === "k" && this.data.rows) return () => moveFocus(-1)
+    if (key === "f" && this.data.fields.o) return () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 }))
+    if (key === "g" && this.data.fields.o) return () => window.dispatchEvent(new Event("masis-turn"))
+    // without a focused element, Enter opens the first case of the queue: the most urgent one
+    if (key === "Enter" && this.data.search && event.target === document.body) return () => moveFocus(0)
+    return null
+  }
+
+  // Returns the usual reason with this number if the field of the reason is empty.
+  usualReason(field, number) {
     if (!field.closest?.(".st-key-final-reason") || field.value) return null
     return document.querySelectorAll(".st-key-final-usual li")[Number(number) - 1]
   }
 
-  // Types a usual reason into the field that has the focus; the browser can undo it there like any other text.
-  takes(reason, event) {
+  // Types a usual reason into the focused field. execCommand is deprecated, but what it inserts can be undone with Ctrl+Z
+  // like typed text; a value that is set cannot.
+  insertReason(reason, event) {
     event.preventDefault()
     document.execCommand("insertText", false, reason.textContent.trim())
   }
 
-  // Focuses the field that a key leads to, before the next key comes; the key itself is no text. A field that the page has
-  // yet to draw is waited for: what is typed meanwhile is no command, and stands in it then.
-  lead(selector, event) {
+  // Focuses the field of a key at once, so that the next key is text in it; the key itself isn't. If the page has yet to
+  // draw the field, the letters typed meanwhile are held and inserted once it is there.
+  focusField(selector, event) {
     const field = document.querySelector(selector)
     if (field) {
       field.focus()
-      this.keepsFocus(selector)
-      const next = new AbortController()
-      field.addEventListener("beforeinput", typed => { if (typed.data === event.key) typed.preventDefault() }, { once: true, signal: next.signal })
-      window.addEventListener("keydown", () => next.abort(), { once: true, capture: true })
+      this.keepFocus(selector)
+      const nextKey = new AbortController()
+      field.addEventListener("beforeinput", input => { if (input.data === event.key) input.preventDefault() }, { once: true, signal: nextKey.signal })
+      window.addEventListener("keydown", () => nextKey.abort(), { once: true, capture: true })
       return
     }
-    const waiting = new AbortController(), typed = []
-    this.fills = true
-    const hold = pressed => {
+    const waiting = new AbortController(), letters = []
+    this.awaitsField = true
+    const holdLetter = pressed => {
       if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.key.length > 1 || typesIn(pressed.composedPath()[0])) return
       pressed.preventDefault()
       pressed.stopImmediatePropagation()
-      typed.push(pressed.key)
+      letters.push(pressed.key)
     }
-    window.addEventListener("keydown", hold, { capture: true, signal: waiting.signal })
-    const until = Date.now() + LONGEST_RUN_MS
-    const look = () => {
+    window.addEventListener("keydown", holdLetter, { capture: true, signal: waiting.signal })
+    const deadline = Date.now() + LONGEST_RUN_MS
+    const poll = () => {
       const drawn = document.querySelector(selector)
-      if (!drawn && Date.now() < until) { setTimeout(look, 30); return }
+      if (!drawn && Date.now() < deadline) { setTimeout(poll, 30); return }
       waiting.abort()
-      this.fills = false
-      drawn?.focus()
-      if (drawn) this.keepsFocus(selector)
-      if (drawn) for (const each of typed) document.execCommand("insertText", false, this.usual(drawn, each)?.textContent.trim() ?? each)
+      this.awaitsField = false
+      if (!drawn) return
+      drawn.focus()
+      this.keepFocus(selector)
+      for (const letter of letters) document.execCommand("insertText", false, this.usualReason(drawn, letter)?.textContent.trim() ?? letter)
     }
-    setTimeout(look)
+    setTimeout(poll)
   }
 
-  // A run that was under way may draw a field anew that a key has just led into, and the focus would be lost with the old
-  // one: it goes into the new one, until the next key or a pointer says where it belongs.
-  keepsFocus(selector) {
+  // A run that was under way may replace the field that a key has just focused, and the focus would be lost with the old
+  // element. For three seconds the new one gets it, unless a key or the pointer acts first.
+  keepFocus(selector) {
     const acted = new AbortController()
-    for (const each of ["keydown", "pointerdown"]) window.addEventListener(each, () => acted.abort(), { capture: true, signal: acted.signal })
-    const until = Date.now() + 3000
-    const look = () => {
+    for (const type of ["keydown", "pointerdown"]) window.addEventListener(type, () => acted.abort(), { capture: true, signal: acted.signal })
+    const deadline = Date.now() + 3000
+    const poll = () => {
       if (acted.signal.aborted) return
       if (document.activeElement === document.body) document.querySelector(selector)?.focus()
-      if (Date.now() < until) setTimeout(look, 50)
+      if (Date.now() < deadline) setTimeout(poll, 50)
       else acted.abort()
     }
-    setTimeout(look, 50)
+    setTimeout(poll, 50)
   }
 
-  help() {
+  toggleSheet() {
     fillKeySheet(this.sheet, this.data.keys)
     if (this.sheet.open) this.sheet.close()
     else this.sheet.showModal()
   }
 }
 
-const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on what is in its form (keys.py)
+const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on the state of its form (keys.py)
 
-// The letter of a key, with Shift where that is held: Caps Lock makes no other key of it.
+// Returns the letter of a key, with Shift if it is held. Caps Lock makes no difference.
 const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
 
-// Whether a button that can be pressed has this key: Streamlit writes the key into it ("N", "Ctrl + Enter").
+// Returns whether an enabled button has this key. Streamlit writes the key into the button ("N", "Ctrl + Enter").
 function hasButton(key) {
-  const keys = [...document.querySelectorAll("button:enabled kbd")].map(each => each.textContent.toLowerCase())
-  return keys.some(each => each.split("+").pop().trim() === key)
+  const labels = [...document.querySelectorAll("button:enabled kbd")].map(kbd => kbd.textContent.toLowerCase())
+  return labels.some(label => label.split("+").pop().trim() === key)
 }
 
-// Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
-// had nothing to do, unless it `runs` for sure, or what `shows` asks for is not there yet. `drawn` says whether a run has
-// drawn the page since: a slow browser hears of the begin and the end of a run at once, and shows neither.
-function whenDrawn(then, { shows = () => true, runs = false, drawn = () => false } = {}) {
+// Calls `then` once the page is drawn after a key. The server takes a moment to start a run: if none has started after a
+// while, the key had no effect, unless `expectsRun` is set or `isReady` still says no. `wasDrawn` says whether a run has
+// drawn the page since: a slow browser learns of the start and the end of a run at once and shows neither.
+function whenDrawn(then, { isReady = () => true, expectsRun = false, wasDrawn = () => false } = {}) {
   const app = document.querySelector(STREAMLIT.elements.app)
-  const idle = () => app?.dataset[STREAMLIT.state.script] === STREAMLIT.state.idle
-  const pressed = Date.now()
-  let began = !idle(), changed = 0
-  // the page is watched: looking now and then would miss a run that begins and ends between two looks of a slow browser
-  const changes = new MutationObserver(() => { began ||= !idle(); changed = Date.now() })
+  const isIdle = () => app?.dataset[STREAMLIT.state.script] === STREAMLIT.state.idle
+  const pressedAt = Date.now()
+  let started = !isIdle(), changedAt = 0, endedAt = 0
+  // an observer, because polling would miss a run that starts and ends between two polls of a slow browser
+  const changes = new MutationObserver(() => { started ||= !isIdle(); changedAt = Date.now() })
   if (app) changes.observe(app, { attributes: true, childList: true, subtree: true })
-  let ended = 0
-  const look = () => {
-    const there = shows(), now = Date.now()
-    began ||= drawn()
-    const most = !there || (began && !idle()) ? LONGEST_RUN_MS : began || runs ? 3000 : 250
-    const waits = now < pressed + most && (!idle() || !began || !there)
-    if (!waits) ended ||= now
-    // once the run has ended React goes on: a button that is drawn does not know its key yet, nor a field its text
-    const draws = began && now < Math.min(changed + QUIET_MS, ended + LONGEST_DRAWING_MS)
-    if (waits || draws) { setTimeout(look, 30); return }
+  const poll = () => {
+    const ready = isReady(), time = Date.now()
+    started ||= wasDrawn()
+    const limit = !ready || (started && !isIdle()) ? LONGEST_RUN_MS : started || expectsRun ? 3000 : 250
+    const waits = time < pressedAt + limit && (!isIdle() || !started || !ready)
+    if (!waits) endedAt ||= time
+    // React goes on after the run has ended: a new button may not have its key yet, nor a field its text
+    const isDrawing = started && time < Math.min(changedAt + QUIET_MS, endedAt + LONGEST_DRAWING_MS)
+    if (waits || isDrawing) { setTimeout(poll, 30); return }
     changes.disconnect()
     then()
   }
-  setTimeout(look, 30)
+  setTimeout(poll, 30)
 }
 
-const LONGEST_RUN_MS = 10000 // a key that waits for a longer run does then what it does on the page that is there
-const QUIET_MS = 100 // about twice what React took for it on a processor slowed to a quarter
-const LONGEST_DRAWING_MS = 1000 // something else on the page moves
+const LONGEST_RUN_MS = 10000 // after a longer run, a waiting key acts on the page as it is
+const QUIET_MS = 100 // about twice what React needed on a processor slowed to a quarter
+const LONGEST_DRAWING_MS = 1000 // changes that go on for longer have another cause
 
-// What a link from another page named stands at the top of the window.
-function openAt(container) {
+// Scrolls the container that a link from another page named to the top of the window.
+function scrollToContainer(key) {
   const main = document.querySelector(STREAMLIT.elements.main)
-  const found = document.querySelector(`.st-key-${container}`)
-  if (main && found) main.scrollTo(0, main.scrollTop + found.getBoundingClientRect().top - HEADER_PX)
+  const container = document.querySelector(`.st-key-${key}`)
+  if (main && container) main.scrollTo(0, main.scrollTop + container.getBoundingClientRect().top - HEADER_PX)
 }
 
-// The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered. A step
-// of 0 opens its first row.
-function walk(step) {
+// Moves the focus by a row in the table that has it, or else into the first table of the page. A step of 0 opens the first
+// row. A table that acts cancels the event (linked_table.js).
+function moveFocus(step) {
   for (const within of [true, false]) {
     if (!window.dispatchEvent(new CustomEvent("masis-row", { detail: { step, within }, cancelable: true }))) return
   }

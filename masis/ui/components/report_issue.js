@@ -1,5 +1,5 @@
-// The small form for an issue that the audit missed: in the words chosen in the answer, in a sentence, or in the whole
-// of it. What is filled in is part of the draft from the first key on, so that a reload brings the form back.
+// The form for an issue that the audit missed: in words selected in the answer, in a sentence, or in the whole answer. The
+// entries are part of the draft from the first key, so that a reload reopens the form.
 const TONE_OF = { critical: "bad", high: "bad", medium: "warn", low: "calm" }
 const DEFAULT_SEVERITY = "medium"
 const EXCERPT = 160
@@ -25,10 +25,10 @@ class IssueForm {
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
     el.cancel = button("quiet", "Cancel", "Esc", () => this.cancel())
-    const block = (title, part) => {
-      const made = make("div", "block")
-      made.append(title, part)
-      return made
+    const block = (title, control) => {
+      const element = make("div", "block")
+      element.append(title, control)
+      return element
     }
     const foot = make("div", "row")
     foot.append(el.save, el.cancel)
@@ -40,23 +40,25 @@ class IssueForm {
     el.note.onblur = () => panel.flush()
     el.dialog.oncancel = event => { event.preventDefault(); this.cancel() }
     el.dialog.onclose = () => { if (!el.dialog.open) panel.keepReport(null) }
-    el.dialog.onkeydown = event => { event.stopPropagation(); this.key(event) } // the page's keys wait while it is open
+    el.dialog.onkeydown = event => { event.stopPropagation(); this.onKeydown(event) } // the page's keys are off meanwhile
   }
 
   get opened() { return this.el.dialog.open }
 
-  // A report as far as it is known; with `sentences`, the words are still to be chosen among those of the answer.
+  // Opens the form with what is known of the report. With `sentences`, the reviewer chooses one of them first.
   open(report, sentences = []) {
     const { el, panel } = this
     if (this.opened) return
     this.answer = panel.data.shown.digest
     this.report = { start: null, end: null, text: "", type: "", severity: DEFAULT_SEVERITY, note: "", place: null, ...report }
     el.sentenceBlock.hidden = !sentences.length
-    el.sentence.replaceChildren(...sentences.map((each, index) => new Option(`${index + 1}. ${excerpt(each.text)}`, index)))
+    el.sentence.replaceChildren(...sentences.map(({ text }, index) => new Option(`${index + 1}. ${excerpt(text)}`, index)))
     this.sentences = sentences
     if (sentences.length) this.choose(0)
     const whole = this.report.start === null
-    el.title.textContent = this.report.place !== null ? "Edit the reported issue" : whole ? "Report an issue of the whole answer" : sentences.length ? "Label a sentence" : "Label these words"
+    el.title.textContent = this.report.place !== null ? "Edit the reported issue"
+      : whole ? "Report an issue of the whole answer"
+      : sentences.length ? "Label a sentence" : "Label these words"
     el.save.firstChild.textContent = this.report.place !== null ? "Save changes" : whole ? "Report this issue" : "Add this label"
     el.note.value = this.report.note
     el.problem.textContent = ""
@@ -66,14 +68,15 @@ class IssueForm {
     first.focus()
   }
 
-  // A field of a closed dialog has the focus until the page is drawn next, and would take the key that comes before.
+  // A field of a closed dialog keeps the focus until the page is drawn again, and would get the keys pressed before.
   close() {
     this.el.dialog.close()
     const focused = this.el.dialog.getRootNode().activeElement
     if (this.el.dialog.contains(focused)) focused.blur()
   }
 
-  // At once: the dialog says that it is closed a moment later, and a page drawn in between would open it again.
+  // Removes the report from the draft at once. The dialog's close event is fired later, and if the page were drawn before it,
+  // the form would open again.
   cancel() {
     this.close()
     this.panel.keepReport(null)
@@ -92,24 +95,24 @@ class IssueForm {
     const offered = JSON.stringify(types)
     if (el.types.dataset.drawn !== offered) {
       el.types.dataset.drawn = offered
-      el.types.replaceChildren(...types.map((each, index) => this.choice("type", each.name, each.guidance, index)))
+      el.types.replaceChildren(...types.map((type, index) => this.makeChoice("type", type.name, type.guidance, index)))
     }
-    if (!el.severities.children.length) el.severities.append(...severities.map(each => this.choice("severity", each, "")))
+    if (!el.severities.children.length) el.severities.append(...severities.map(severity => this.makeChoice("severity", severity, "")))
     for (const input of el.dialog.querySelectorAll("input[type=radio]")) {
       input.checked = input.value === report[input.name]
       input.parentElement.classList.toggle("chosen", input.checked)
     }
   }
 
-  choice(name, value, guidance, index) {
-    const made = make("label", "reason")
+  makeChoice(name, value, guidance, index) {
+    const label = make("label", "reason")
     const input = named("input", "", undefined, { type: "radio", name, value })
     input.onchange = () => this.set(name, value)
-    made.append(input)
-    if (index < 9) made.append(named("kbd", "", String(index + 1), { "aria-hidden": "true" }))
-    made.append(make("span", "", value))
-    if (guidance) made.append(make("span", "dim small guidance", guidance))
-    return made
+    label.append(input)
+    if (index < 9) label.append(named("kbd", "", String(index + 1), { "aria-hidden": "true" }))
+    label.append(make("span", "", value))
+    if (guidance) label.append(make("span", "dim small guidance", guidance))
+    return label
   }
 
   set(name, value) {
@@ -135,7 +138,7 @@ class IssueForm {
     panel.addReport({ start, end, text, type, severity, note: note.trim() }, place, answer)
   }
 
-  key(event) {
+  onKeydown(event) {
     const within = event.composedPath()[0]
     if (event.key === "Enter" && !event.repeat && (event.ctrlKey || event.metaKey || within.tagName === "INPUT")) {
       event.preventDefault()

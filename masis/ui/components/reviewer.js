@@ -1,25 +1,25 @@
-// The frame's part in the page: it remembers who sits before it, and has the whole page run when a part of it asks for
-// that ("masis-wake": a restarted server ignores what parts of a page post until the page has run once).
-const PLACE = "masis-reviewer"
+// The frame's script on every page. It remembers the reviewer's name in this browser, and runs the whole page when a part of
+// it sends "masis-wake", because a restarted server ignores posts until the page has run once.
+const STORAGE_KEY = "masis-reviewer"
 const BADGE = ".st-key-reviewer-badge button"
-// The field of the name is ready to be typed in as soon as it is shown.
+// Focuses the field of the name as soon as it is shown.
 document.addEventListener("click", event => {
   if (!event.target.closest?.(BADGE)) return
-  let looks = 40
-  const look = () => {
+  let tries = 40
+  const focusField = () => {
     const field = document.querySelector(".st-key-reviewer-field input")
-    if (field && document.activeElement === field) return // it has kept the focus since the look before
+    if (field && document.activeElement === field) return // it has kept the focus since the last try
     field?.focus()
-    if (looks-- > 0) setTimeout(look, 50)
+    if (tries-- > 0) setTimeout(focusField, 50)
   }
-  look()
+  focusField()
 })
-// Enter stores the name; the box that asks for it closes.
+// Enter stores the name and closes the popover.
 document.addEventListener("keyup", event => {
   if (event.key !== "Enter" || !event.target.closest?.(".st-key-reviewer-field")) return
   document.querySelector(BADGE)?.click()
 })
-// The page is scrolled over its head, too, which lies over it.
+// The header covers the top of the page and would swallow the wheel there.
 document.addEventListener("wheel", event => {
   if (event.target.closest?.(STREAMLIT.elements.header)) document.querySelector(STREAMLIT.elements.main)?.scrollBy(0, event.deltaY)
 }, { passive: true })
@@ -29,9 +29,9 @@ window.addEventListener("masis-wake", () => wake?.())
 export default function ({ data, setTriggerValue }) {
   wake = () => setTriggerValue("wake", Date.now())
   try {
-    const kept = localStorage.getItem(PLACE)
+    const stored = localStorage.getItem(STORAGE_KEY)
     if (data.name) {
-      if (kept !== data.name) localStorage.setItem(PLACE, data.name)
-    } else if (kept) setTriggerValue("kept", kept)
-  } catch { /* a browser that keeps nothing: the name is asked for again */ }
+      if (stored !== data.name) localStorage.setItem(STORAGE_KEY, data.name)
+    } else if (stored) setTriggerValue("kept", stored)
+  } catch { /* storage is forbidden: the name is asked for again */ }
 }

@@ -1,4 +1,4 @@
-// One abstract: its text with the words the grade rests on, and every field with its reason beside it.
+// An abstract: its text with the words that the grade is based on, and next to it every field with its reason.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   if (root) whenReleased(root, () => drawAbstract(root, data))
@@ -7,7 +7,7 @@ export default function ({ data, parentElement }) {
 function drawAbstract(root, data) {
   const { reveal, ...shown } = data
   const version = JSON.stringify(shown)
-  // Opened by a click in the table above it: it comes into view.
+  // scroll to an abstract that was opened in the table above
   if (reveal) queueMicrotask(() => root.scrollIntoView({ block: "start", behavior: "auto" }))
   if (root.dataset.version === version) return
   const chosen = root.dataset.abstract === data.id ? root.dataset.chosen : ""
@@ -16,22 +16,22 @@ function drawAbstract(root, data) {
   root.replaceChildren()
   const marks = []
   const reasons = new Map()
-  const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
+  const reducesMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
 
   const choose = (field, reveal) => {
-    const again = root.dataset.chosen === field && reveal
-    root.dataset.chosen = again ? "" : field
+    const deselects = root.dataset.chosen === field && reveal // a second press on the field
+    root.dataset.chosen = deselects ? "" : field
     const lit = marks.filter(([element, piece]) => {
-      const on = !again && piece.fields.includes(field)
+      const on = !deselects && piece.fields.includes(field)
       element.classList.toggle("lit", on)
       return on
     })
     for (const [name, row] of reasons) {
-      row.setAttribute("aria-pressed", String(!again && name === field))
-      row.classList.toggle("chosen", !again && name === field)
+      row.setAttribute("aria-pressed", String(!deselects && name === field))
+      row.classList.toggle("chosen", !deselects && name === field)
     }
-    if (reveal && lit.length) lit[0][0].scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
-    if (!reveal) reasons.get(field)?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
+    if (reveal && lit.length) lit[0][0].scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
+    if (!reveal) reasons.get(field)?.scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
   }
 
   const draw = (box, pieces) => {
@@ -42,8 +42,9 @@ function drawAbstract(root, data) {
       element.title = piece.fields.map(field => data.reasons.find(reason => reason.field === field)?.label.text).filter(Boolean).join(", ")
       element.onclick = () => {
         if (window.getSelection()?.toString()) return
-        const place = piece.fields.indexOf(root.dataset.chosen)
-        choose(piece.fields[(place + 1) % piece.fields.length], false)
+        // words that several fields are based on go through these with each click
+        const index = piece.fields.indexOf(root.dataset.chosen)
+        choose(piece.fields[(index + 1) % piece.fields.length], false)
       }
       marks.push([element, piece])
       box.append(element)
@@ -72,7 +73,7 @@ function drawAbstract(root, data) {
   side.append(scores)
   const list = make("div", "reasons")
   list.setAttribute("role", "group")
-  list.setAttribute("aria-label", "Fields of the grade: press one to see the words it rests on")
+  list.setAttribute("aria-label", "Fields of the grade: press one to see the words it's based on")
   for (const reason of data.reasons) {
     const row = make("button", `reason f-${reason.field}`)
     row.type = "button"
@@ -102,18 +103,14 @@ function drawOpinions(data) {
   const box = make("div", "opinions")
   const agreed = data.agreement === null ? "" : `, agreement ${data.agreement.toFixed(2)}`
   box.append(make("h4", "", `${data.opinions.length} graders${agreed}`))
-  const table = make("table")
-  const head = make("tr")
-  for (const name of ["Grader", "Relevance", "Methodology", "Recommendation"]) { const cell = make("th", "", name); cell.scope = "col"; head.append(cell) }
-  table.append(make("thead"), make("tbody"))
-  table.tHead.append(head)
+  const table = makeTable(["Grader", "Relevance", "Methodology", "Recommendation"])
   const figure = value => make("td", "figure", value === null ? "–" : value.toFixed(2))
-  for (const each of data.opinions) {
+  for (const opinion of data.opinions) {
     const row = make("tr")
-    const says = make("td")
-    says.append(pill(each.recommendation))
-    if (each.unscored) says.append(make("div", "dim", each.unscored))
-    row.append(make("td", "who", each.by), figure(each.relevance), figure(each.methodology), says)
+    const recommendation = make("td")
+    recommendation.append(pill(opinion.recommendation))
+    if (opinion.unscored) recommendation.append(make("div", "dim", opinion.unscored))
+    row.append(make("td", "who", opinion.by), figure(opinion.relevance), figure(opinion.methodology), recommendation)
     table.tBodies[0].append(row)
   }
   box.append(table)

@@ -2,13 +2,13 @@ export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   if (!root) return
 
-  const spent = ms => {
+  const duration = ms => {
     if (ms === null || ms === undefined) return ""
     if (ms < 1000) return `${Math.round(ms)} ms`
     if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`
     return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`
   }
-  // Kept between drawings, so that what is new is announced once and nothing flickers.
+  // The status element is kept between drawings: a screen reader announces a change of its text, not a new element.
   if (!root.querySelector(".status")) {
     const status = make("div", "status")
     status.setAttribute("role", "status")
@@ -18,7 +18,7 @@ export default function ({ data, parentElement }) {
   const drawing = root.querySelector(".drawing")
   if (status.textContent !== data.live) status.textContent = data.live
   const version = JSON.stringify([data.groups, data.spent, data.waiting, data.end])
-  const clock = `${spent(data.elapsed_ms)}`
+  const clock = duration(data.elapsed_ms)
   if (root.dataset.version === version) {
     const shown = drawing.querySelector(".clock")
     if (shown) shown.textContent = clock
@@ -53,7 +53,7 @@ export default function ({ data, parentElement }) {
     const name = make("span", "step-name", step.name)
     if (step.meaning) name.title = step.meaning
     const words = step.words || (step.state === "now" ? "…" : step.state === "done" ? "" : SPOKEN[step.state])
-    row.append(sign, name, make("span", "step-words", words), make("span", "ms", spent(step.ms)))
+    row.append(sign, name, make("span", "step-words", words), make("span", "ms", duration(step.ms)))
     return row
   }
   const drawFigure = figure => {
@@ -78,7 +78,7 @@ export default function ({ data, parentElement }) {
   const drawGroup = group => {
     const item = make("li", "group")
     const states = group.steps.map(step => step.state)
-    const state = ["now", "failed", "cut", "unscored"].find(each => states.includes(each)) ?? "done"
+    const state = ["now", "failed", "cut", "unscored"].find(candidate => states.includes(candidate)) ?? "done"
     const knot = make("span", `knot tone-${TONE[state]}`, SIGN[state])
     knot.setAttribute("aria-hidden", "true")
     const head = make("div", "group-head")

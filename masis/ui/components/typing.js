@@ -1,15 +1,14 @@
-// A field whose text belongs to the person. Text that the server has not confirmed as stored is remembered in this tab,
-// posted again until it is, and never replaced: neither a page that rebuilds the field, nor a post lost on its way, nor
-// a server that was restarted loses it.
-const RESTED_MS = 800
-const UNANSWERED_MS = 3000
+// A field that doesn't lose typed text. Until the server confirms that a text is stored, this tab keeps it in the session
+// storage, posts it again and never replaces it, so that it survives a rebuilt field, a lost post and a restarted server.
+const TYPING_PAUSE_MS = 800
+const ANSWER_TIMEOUT_MS = 3000
 const fields = new WeakMap()
 
 class Field {
   constructor(root) {
     this.root = root
-    this.mount = Math.random().toString(36).slice(2)
-    this.edit = this.posted = this.stored = this.tries = 0
+    this.mount = Math.random().toString(36).slice(2) // tells this element from an earlier one of the same field
+    this.edit = this.posted = this.stored = this.tries = 0 // edits are numbered; posted and stored are the newest that were
   }
 
   build(data) {
@@ -25,9 +24,9 @@ class Field {
     this.note = make("p", "note")
     this.note.setAttribute("role", "status")
     this.root.replaceChildren(this.label, this.hint, this.area, this.note)
-    this.area.oninput = () => { this.edit += 1; this.remember(); this.postSoon(); this.say() }
+    this.area.oninput = () => { this.edit += 1; this.remember(); this.postSoon(); this.drawNote() }
     this.area.onblur = this.area.onchange = () => this.post()
-    this.area.onkeydown = event => this.key(event)
+    this.area.onkeydown = event => this.onKeydown(event)
   }
 
   update({ data, setStateValue }) {
@@ -49,7 +48,7 @@ class Field {
     else if (this.version !== data.version && this.stored === this.edit) this.show(data.text)
     else if (this.version !== data.version) this.remember()
     this.version = data.version
-    this.say()
+    this.drawNote()
   }
 
   show(text) { if (this.area.value !== text) this.area.value = text }
@@ -57,72 +56,73 @@ class Field {
   confirm(edit) {
     this.stored = edit
     if (edit < this.posted) return
-    clearTimeout(this.late)
+    clearTimeout(this.answerTimer)
     this.tries = 0
     if (edit === this.edit) this.forget()
   }
 
-  place() { return `masis-typed:${this.data.key}` }
+  storageKey() { return `masis-typed:${this.data.key}` }
 
   remember() {
     const { version } = this.data
-    try { sessionStorage.setItem(this.place(), JSON.stringify({ version, text: this.area.value })) } catch { /* full or forbidden */ }
+    try { sessionStorage.setItem(this.storageKey(), JSON.stringify({ version, text: this.area.value })) } catch { /* full or forbidden */ }
   }
 
-  forget() { try { sessionStorage.removeItem(this.place()) } catch { /* a browser that stores nothing */ } }
+  forget() { try { sessionStorage.removeItem(this.storageKey()) } catch { /* storage is forbidden */ } }
 
-  // Text that this tab typed and no server has confirmed, unless the field was filled otherwise since.
+  // Restores text that was typed in this tab and never confirmed, unless the field has been filled by something else since.
   recall() {
     let typed = null
-    try { typed = JSON.parse(sessionStorage.getItem(this.place()) ?? "null") } catch { return }
+    try { typed = JSON.parse(sessionStorage.getItem(this.storageKey()) ?? "null") } catch { return }
     if (typeof typed?.text !== "string" || typed.version !== this.data.version || typed.text === this.data.text) return
     this.area.value = typed.text
     this.edit += 1
     this.postSoon(0)
   }
 
-  postSoon(delay = RESTED_MS) {
-    clearTimeout(this.resting)
-    this.resting = setTimeout(() => this.post(), delay)
+  postSoon(delay = TYPING_PAUSE_MS) {
+    clearTimeout(this.postTimer)
+    this.postTimer = setTimeout(() => this.post(), delay)
   }
 
   post() {
-    clearTimeout(this.resting)
+    clearTimeout(this.postTimer)
     if (this.edit > this.posted) this.postNow()
   }
 
   postNow() {
     this.posted = this.edit
     this.send("typed", { text: this.area.value, mount: this.mount, edit: this.edit, tries: this.tries })
-    clearTimeout(this.late)
-    this.late = setTimeout(() => this.unanswered(), UNANSWERED_MS * Math.min(1 + this.tries, 5))
+    clearTimeout(this.answerTimer)
+    this.answerTimer = setTimeout(() => this.onAnswerTimeout(), ANSWER_TIMEOUT_MS * Math.min(1 + this.tries, 5))
   }
 
-  // A server that was restarted ignores what is posted until the whole page has run once: the frame is asked for that.
-  unanswered() {
+  // A restarted server ignores posts until the whole page has run once. "masis-wake" asks the frame for that run
+  // (reviewer.js).
+  onAnswerTimeout() {
     if (!this.root.isConnected || this.stored >= this.posted) return
     this.tries += 1
     if (this.tries > 1) window.dispatchEvent(new Event("masis-wake"))
     this.postNow()
-    this.say()
+    this.drawNote()
   }
 
-  key(event) {
+  onKeydown(event) {
     if (event.key === "Escape") this.area.blur()
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey || this.data.rows === 1)) this.post()
-    // A plain key is text here, not a shortcut of the page.
+    // plain keys are text here and must not reach the page's shortcuts
     if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation()
   }
 
-  say() {
+  drawNote() {
     const { most } = this.data
-    const full = this.area.value.length >= most ? `This field takes ${most.toLocaleString("en")} characters; the rest was cut off. ` : ""
-    this.note.textContent = full + (this.tries > 1 ? "Not stored yet: the server does not answer. This tab keeps the text." : "")
+    const full = this.area.value.length >= most ? `This field holds up to ${most.toLocaleString("en")} characters. The rest was cut off. ` : ""
+    this.note.textContent = full + (this.tries > 1 ? "The server doesn't answer, so the text isn't stored yet. This tab keeps it." : "")
   }
 
   leave() {
     this.post()
-    clearTimeout(this.late)
+    clearTimeout(this.answerTimer)
   }
 }
 

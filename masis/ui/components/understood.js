@@ -3,7 +3,7 @@ export default function (component) {
   if (root) whenReleased(root, () => drawUnderstood(root, component))
 }
 
-// The id of a chunk as a field, and a button that joins the chunk to the one above it.
+// Adds a field for the id of a chunk and a button that joins the chunk to the one above.
 function editChunk(item, chunk, index, trigger) {
   const field = make("input", "chunk-id")
   field.value = chunk.id
@@ -23,7 +23,7 @@ function editChunk(item, chunk, index, trigger) {
 
 function drawUnderstood(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
-  if (root.dataset.version === version) return // a field in which somebody types stays
+  if (root.dataset.version === version) return // redrawing would replace a field while somebody types in it
   root.dataset.version = version
   root.replaceChildren()
   const box = make("section", "box")
