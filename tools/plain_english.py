@@ -42,6 +42,7 @@ THIRD_PERSON_VERBS = frozenset(
 
 ALLOWED_NAMES = {
     "audited": "public decorator of masis.pipeline",
+    "planted": "a group of commands, named as it is typed",
     "grounded": "public fixture of the pytest plug-in",
     "speed": "a noun",
     "embed": "a verb",

@@ -75,7 +75,7 @@ def build_roles(
         plugin = role_plugins.plugged_in(models[role], role, settings)
         if plugin is None:
             return None
-        return plugin.filled(ask(plugin.asks, role) if plugin.asks else None, settings)
+        return plugin.build(ask(plugin.asks, role) if plugin.asks else None, settings)
 
     drafter = ModelDrafter(model) if (model := model_for("drafter")) else OfflineDrafter()
     verifier = _verifier(models["verifier"], control, settings, ask, in_steps)
@@ -217,7 +217,7 @@ def _verifier(
         )
         return ModelVerifier(model, settings, extractions, in_steps, _absent_figures(control))
     return within_languages(
-        plugin.filled(ask(plugin.asks, "verifier") if plugin.asks else None, settings)
+        plugin.build(ask(plugin.asks, "verifier") if plugin.asks else None, settings)
     )
 
 
@@ -294,7 +294,7 @@ def probe_model(string: str, settings: Settings) -> registry.ProbeResult:
 def _judge_sample(plugin: role_plugins.PluggedIn, settings: Settings) -> registry.ProbeResult:
     """Let a verifier that asks no model judge a sample claim."""
     text = "The bridge is 120 metres long."
-    verifier = plugin.filled(None, settings)
+    verifier = plugin.build(None, settings)
     (check,) = verifier.verify((Claim(text=text),), (Evidence(id="1", text=text),))
     if check.unscored:
         return registry.ProbeResult(False, check.unscored.reason)

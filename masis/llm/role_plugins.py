@@ -47,7 +47,7 @@ class PluggedIn(Protocol):
     def check(self) -> None:
         """Raise MissingExtra where it can't be filled here."""
 
-    def filled(self, model: Model | None, settings: Settings) -> Any:
+    def build(self, model: Model | None, settings: Settings) -> Any:
         """The role itself, for one run; ``model`` is None where it asks none. Raises MissingExtra
         and SettingsError.
         """
@@ -56,10 +56,10 @@ class PluggedIn(Protocol):
 class PluginRegistry(Protocol):
     """What an entry point gives."""
 
-    def named(self, name: str, settings: Settings) -> PluggedIn:
+    def find(self, name: str, settings: Settings) -> PluggedIn:
         """The one of this name. Raises SettingsError, with the nearest there is."""
 
-    def offered(self, settings: Settings) -> tuple[str, ...]:
+    def available(self, settings: Settings) -> tuple[str, ...]:
         """The full names of those that could be asked for."""
 
 
@@ -74,7 +74,7 @@ def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
     ):
         return None
     registry: PluginRegistry = _entry_points(role)[prefix].load()
-    return registry.named(name, settings)
+    return registry.find(name, settings)
 
 
 def fillable(string: str) -> tuple[str, ...]:

@@ -142,9 +142,9 @@ def test_the_nearest_name_is_reported(tmp_path: Path) -> None:
 def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
     programs.save_program(tmp_path, a_program())
     settings = Settings(programs_folder=str(tmp_path))
-    assert critics.named("careful", settings).asks == "ollama:m"
+    assert critics.find("careful", settings).asks == "ollama:m"
     with pytest.raises(SettingsError, match="can't be the reviser"):
-        revisers.named("careful", settings)
+        revisers.find("careful", settings)
     assert "dspy:careful@1" in offered_models(settings, "critic")
     assert "dspy:careful@1" not in offered_models(settings, "reviser")
     assert "dspy:careful@1" not in offered_models(settings)

@@ -452,7 +452,7 @@ def test_licence_and_languages_are_what_the_card_says(
 
 
 def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:
-    role = plugin.verifiers.named(str(nli), Settings()).filled(None, Settings())
+    role = plugin.verifiers.find(str(nli), Settings()).build(None, Settings())
     assert role.languages == {"en", "de"}
 
 
@@ -499,7 +499,7 @@ def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
     # from the cache
     assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights
     assert [each.name for each in model_files.downloaded_models()] == ["local:org/name"]
-    assert plugin.verifiers.offered(Settings()) == ("local:org/name",)
+    assert plugin.verifiers.available(Settings()) == ("local:org/name",)
 
 
 def test_an_unreachable_hub_says_what_to_do() -> None:

@@ -84,7 +84,7 @@ def find_markers(
     last_end = -1
     candidates.sort(key=lambda marker: (marker.start, -marker.end))  # the longest first
     for marker in candidates:
-        if marker.start >= last_end and not mask.covers(marker.start):
+        if marker.start >= last_end and not mask.contains(marker.start):
             last_end = marker.end
             if len(marker.references) == 1:
                 markers.append(marker)
@@ -305,7 +305,7 @@ class Mask:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
-    def covers(self, position: int) -> bool:
+    def contains(self, position: int) -> bool:
         """Return whether the position is in one of the spans."""
         at = bisect_right(self._starts, position) - 1
         return at >= 0 and position < self._ends[at]
@@ -330,7 +330,7 @@ def _spans_outside(
     taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     mask = Mask(taken)
-    return [span for span in spans if not mask.covers(span[0])]
+    return [span for span in spans if not mask.contains(span[0])]
 
 
 def _bracketed_ids(answer: str, index: EvidenceIds) -> Iterator[Marker]:

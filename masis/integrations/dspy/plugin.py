@@ -158,7 +158,7 @@ class CompiledRole(Program):
     def check(self) -> None:
         """Nothing can be missing: no package is needed."""
 
-    def filled(self, model: Model, settings: Settings) -> ModelCritic | ModelReviser:
+    def build(self, model: Model, settings: Settings) -> ModelCritic | ModelReviser:
         """Return the critic or reviser, asking this model. Raises InputError for demonstrations
         that show no case.
         """
@@ -175,7 +175,7 @@ class ProgramRegistry:
 
     role: Role
 
-    def named(self, name: str, settings: Settings) -> CompiledRole:
+    def find(self, name: str, settings: Settings) -> CompiledRole:
         """Return the program ``careful`` or ``careful@2``. Raises SettingsError and InputError."""
         found = programs.find_program(programs.folder(settings.programs_folder), name)
         if found.role != self.role:
@@ -184,7 +184,7 @@ class ProgramRegistry:
             )
         return CompiledRole.model_construct(**dict(found))
 
-    def offered(self, settings: Settings) -> tuple[str, ...]:
+    def available(self, settings: Settings) -> tuple[str, ...]:
         """Return every version there is, the newest of each name first."""
         at = programs.folder(settings.programs_folder)
         found = [

@@ -55,7 +55,7 @@ class LocalPlugin:
         """
         check(self.name)
 
-    def filled(self, model: Any, settings: Settings) -> LocalRole:
+    def build(self, model: Any, settings: Settings) -> LocalRole:
         """The verifier, its model loaded; what is left out is found offline. Raises as ``check``
         does.
         """
@@ -67,14 +67,14 @@ class LocalPlugin:
 class Registry:
     """What the name ``local`` gives for the role of the verifier."""
 
-    def named(self, name: str, settings: Settings) -> LocalPlugin:
+    def find(self, name: str, settings: Settings) -> LocalPlugin:
         """The model of this name. Raises SettingsError for a name that is neither a path nor an id
         of the hub.
         """
         parse_name(name)
         return LocalPlugin(name)
 
-    def offered(self, settings: Settings) -> tuple[str, ...]:
+    def available(self, settings: Settings) -> tuple[str, ...]:
         """The models in the hub's cache that could verify."""
         offered = []
         for found in downloaded_models():

@@ -228,7 +228,7 @@ class ModelVerifier:
                 for each in part.judged:
                     claim = each.check.claim
                     given[claim] = judged_again(given.get(claim), each)
-        missing = self._points(reply.missing, known) if completeness else ()
+        missing = self._missing_points(reply.missing, known) if completeness else ()
         checks = with_references([given[claim] for claim in found], known)
         return found, ClaimResults(self._with_figures(checks, evidence), missing)
 
@@ -390,9 +390,9 @@ class ModelVerifier:
             max_tokens=COMPLETENESS_TOKENS,
             temperature=COMPLETENESS_TEMPERATURE,
         )
-        return _CallResult(missing=self._points(reply.missing, known))
+        return _CallResult(missing=self._missing_points(reply.missing, known))
 
-    def _points(self, missing: Sequence[LeftOut], known: Chunks) -> tuple[MissingPoint, ...]:
+    def _missing_points(self, missing: Sequence[LeftOut], known: Chunks) -> tuple[MissingPoint, ...]:
         points = (missing_point(each, known) for each in missing if each.description.strip())
         return tuple(dict.fromkeys(points))[:MISSING_MOST]
 

@@ -160,4 +160,4 @@ def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(
         name="a", version=1, role="critic", state=state, digest="0" * 64
     )
     with pytest.raises(InputError, match="demonstration 1"):
-        broken.filled(SimpleNamespace(control=None), Settings())
+        broken.build(SimpleNamespace(control=None), Settings())
