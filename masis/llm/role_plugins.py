@@ -88,7 +88,7 @@ def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
     found: list[str] = []
     for point in _entry_points(role).values():
         try:
-            found += point.load().offered(settings)
+            found += point.load().available(settings)
         # what can't be read is said where somebody asks for it by name
         except (MasisError, OSError):
             continue

@@ -432,17 +432,17 @@ class Theirs:
         if self.missing:
             raise MissingExtra("pip install theirs")
 
-    def filled(self, model: Model, settings: Settings) -> Any:
+    def build(self, model: Model, settings: Settings) -> Any:
         return TheirCritic(model, name=self.string)
 
 
 class PluginRegistry:
-    def named(self, name: str, settings: Settings) -> Theirs:
+    def find(self, name: str, settings: Settings) -> Theirs:
         if name not in ("strict", "strict@3", "gone"):
             raise SettingsError(f"theirs:{name}: there is none. Did you mean theirs:strict?")
         return Theirs("theirs:strict@3", missing=name == "gone")
 
-    def offered(self, settings: Settings) -> tuple[str, ...]:
+    def available(self, settings: Settings) -> tuple[str, ...]:
         return ("theirs:strict@3",)
 
 
