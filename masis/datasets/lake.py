@@ -1,10 +1,9 @@
-"""The lake: audited cases as Parquet files in a folder, partitioned by outcome; its one schema, and
-how it is opened.
+"""The lake: audited cases as Parquet files in a folder, partitioned by outcome.
 
-``DIR/outcome=accepted|needs_review|failed/*.parquet``. The outcome stands in the folder's name and
-not in the files, as in any partitioned data set; names that begin with ``_`` or ``.`` are no data.
-``docs/scale.md`` documents the columns. What is not done here: nothing is audited, and nothing is
-brought into a database.
+The layout is ``DIR/outcome=accepted|needs_review|failed/*.parquet``. As usual in partitioned data
+sets, the outcome is in the folder's name and not in the files, and names that begin with ``_`` or
+``.`` aren't data. ``docs/scale.md`` documents the columns. This module defines the schema and opens
+lakes; it doesn't audit or import anything.
 """
 
 from __future__ import annotations
@@ -23,15 +22,18 @@ from masis.schema.case import Case
 from masis.schema.run import MUST_LOOK, Run
 
 Outcome = Literal["accepted", "needs_review", "failed"]
-"""Auto-accepted; to be seen by a person (for a reason, or drawn for a spot check); not audited,
-with its error.
+"""The partition of a case.
+
+``accepted``: auto-accepted. ``needs_review``: to be seen by a person, for a reason or as a spot
+check. ``failed``: not audited; the row has the error.
 """
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 VERSION = "1"
-"""Of the schema, in every file as the metadata ``masis_lake``; a new column, null in older files,
-does not raise it.
+"""The version of the schema, in every file as the metadata ``masis_lake``.
+
+A new column, which is null in older files, doesn't change it.
 """
 
 
@@ -65,16 +67,16 @@ COLUMNS = {
     ),
     "tries": "int32",
 }
-"""The columns of every file in their order, with their types in Arrow's words; ``outcome`` is the
-folder's.
+"""The columns of every file in their order, with their Arrow types.
 
-docs/scale.md says what each holds; null where there is no such thing.
+The folder provides ``outcome``. ``docs/scale.md`` describes the columns; a missing value is null.
 """
 
 
 class RecordOrigin(TypedDict):
-    """Where a case came from: its file, and its row or line from 1, counted from
-    ``source_offset``.
+    """The origin of a case.
+
+    It is a file, and the row or line from 1, counted from ``source_offset``.
     """
 
     source: str
@@ -97,18 +99,14 @@ def file_schema() -> Any:
 
 
 def lake_schema() -> Any:
-    """Return the pyarrow schema of the whole lake as it is read: that of a file, and
-    ``outcome``.
-    """
+    """Return the pyarrow schema of the whole lake: the schema of a file, and ``outcome``."""
     import pyarrow
 
     return file_schema().append(pyarrow.field("outcome", pyarrow.string()))
 
 
 def outcome_of(run: Run) -> Outcome:
-    """Return the folder a run belongs to: a person sees what needs review and what was drawn for a
-    spot check.
-    """
+    """Return the folder of a run: a person sees runs that need review and spot checks."""
     return "needs_review" if run.needs_review or run.spot_check else "accepted"
 
 
@@ -123,7 +121,7 @@ _RUN_COLUMNS = (
     ),
     *("termination_reason", "final_answer"),
 )
-"""Columns that are called as the fields of a run."""
+"""Columns with the same names as the fields of a run."""
 
 
 def audited_row(case: Case, run: Run, origin: RecordOrigin, *, tries: int = 1) -> dict[str, Any]:
@@ -176,24 +174,27 @@ def audited_row(case: Case, run: Run, origin: RecordOrigin, *, tries: int = 1) -
 
 
 def failed_row(
-    found: Case | str | None, error: str, origin: RecordOrigin, *, tries: int = 1
+    case_or_row: Case | str | None, error: str, origin: RecordOrigin, *, tries: int = 1
 ) -> dict[str, Any]:
-    """Return the row of a case that could not be audited, or of a row of the input that holds no
-    case.
+    """Return the row of a case that couldn't be audited, or of an input row that isn't a case.
 
-    ``found`` is then the row as it was read, None where nothing of it can be shown, and ``tries``
-    0.
+    Args:
+        case_or_row: The case, or the text of the row; None if the row can't be shown.
+        error: The error.
+        origin: The row's origin.
+        tries: The number of attempts; 0 if the row isn't a case.
+
     """
     about = (
-        _case_columns(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
+        _case_columns(case_or_row, origin)
+        if isinstance(case_or_row, Case)
+        else {**origin, "case_json": case_or_row}
     )
     return {**about, "outcome": "failed", "error": error, "tries": tries}
 
 
 def write_lake_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
-    """Write rows of one outcome as a Parquet file; what a row doesn't have is null, ``outcome`` is
-    left out.
-    """
+    """Write rows of one outcome as a Parquet file, without ``outcome``; missing values are null."""
     import pyarrow
     from pyarrow import parquet
 
@@ -202,23 +203,27 @@ def write_lake_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None
 
 
 def open_lake(place: str) -> Any:
-    """Return a lake as a ``pyarrow.dataset.Dataset`` with the columns of ``lake_schema``.
+    """Open a lake as a ``pyarrow.dataset.Dataset`` with the columns of ``lake_schema``.
 
-    Its place is a folder, or an address that fsspec reads (``s3://bucket/folder``). Raises
-    InputError where there is none.
+    Args:
+        place: A folder, or an address that fsspec reads (``s3://bucket/folder``).
+
+    Raises:
+        InputError: There is no lake at this place.
+
     """
     import pyarrow
     from pyarrow import dataset
 
     files, folder = filesystem_of(place)
-    if not (found := _outcome_folders(files, folder)):
+    if not (folders := _outcome_folders(files, folder)):
         hint = "Name what 'masis audit --engine ray --out' wrote."
-        raise InputError("is no folder of audited cases", hint=hint, file=place)
+        raise InputError("isn't a folder of audited cases", hint=hint, file=place)
     partitioning = dataset.partitioning(
         pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive"
     )
     return dataset.dataset(
-        [path for each in found for path in _parquet_files(files, each)],
+        [path for outcome_folder in folders for path in _parquet_files(files, outcome_folder)],
         filesystem=files,
         format="parquet",
         partitioning=partitioning,
@@ -228,14 +233,16 @@ def open_lake(place: str) -> Any:
 
 
 def is_lake(place: str) -> bool:
-    """Return whether a folder, or an address that fsspec reads, holds audited cases by outcome."""
+    """Return whether a folder, or an fsspec address, contains audited cases by outcome."""
     return bool(_outcome_folders(*filesystem_of(place)))
 
 
 def filesystem_of(place: str) -> tuple[Any, str]:
-    """Return pyarrow's file system for a path or an address that fsspec reads, and the path in it.
+    """Return pyarrow's file system for a path or an fsspec address, and the path in it.
 
-    Raises InputError where no package is installed for such addresses.
+    Raises:
+        InputError: No installed package supports such addresses.
+
     """
     from pyarrow import fs
 
@@ -245,26 +252,27 @@ def filesystem_of(place: str) -> tuple[Any, str]:
     import fsspec
 
     try:
-        found, path = fsspec.core.url_to_fs(place)
+        filesystem, path = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError) as error:
         raise InputError(
             f"can't be reached ({error})", hint="Install fsspec's package for it.", file=place
         ) from error
-    return fs.PyFileSystem(fs.FSSpecHandler(found)), cast("str", path).rstrip("/")
+    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), cast("str", path).rstrip("/")
 
 
 _ROW_GROUP_SIZE = 500
-"""Rows of a row group: runs have tens of kilobytes, and a reader holds one group at a time."""
+"""Rows of a row group. A run takes tens of kilobytes, and a reader loads one group at a time."""
 
 
 def _parquet_files(files: Any, folder: str) -> list[str]:
-    """Return the files of an outcome, by name: what else a person keeps in the lake is
-    none of it.
+    """Return the Parquet files of an outcome, sorted by name.
+
+    Other files that a person keeps in the folder are ignored.
     """
     from pyarrow import fs
 
     listed = files.get_file_info(fs.FileSelector(folder))
-    names = ((each.base_name, str(each.path)) for each in listed if each.type == fs.FileType.File)
+    names = ((file.base_name, str(file.path)) for file in listed if file.type == fs.FileType.File)
     return sorted(
         path
         for name, path in names
@@ -275,8 +283,8 @@ def _parquet_files(files: Any, folder: str) -> list[str]:
 def _outcome_folders(files: Any, folder: str) -> list[str]:
     from pyarrow import fs
 
-    found = files.get_file_info([f"{folder}/outcome={outcome}" for outcome in OUTCOMES])
-    return [each.path for each in found if each.type == fs.FileType.Directory]
+    folders = files.get_file_info([f"{folder}/outcome={outcome}" for outcome in OUTCOMES])
+    return [entry.path for entry in folders if entry.type == fs.FileType.Directory]
 
 
 def _case_columns(case: Case, origin: RecordOrigin) -> dict[str, Any]:
@@ -290,47 +298,48 @@ def _case_columns(case: Case, origin: RecordOrigin) -> dict[str, Any]:
     }
 
 
-# Ids that occur in several rows: parts are audited side by side, so that only the whole shows them.
+# Repeated ids. Parts of a lake are audited in parallel, so only the whole lake shows repetitions.
 
 MOST_NAMED_IDS = 10
-"""Ids that are named; the others are counted."""
+"""The most repeated ids to name; the others are counted."""
 
 
 class Repeat(NamedTuple):
-    """An id, and the rows of the input that have it: file, what its rows are counted from, and the
-    row from there.
-    """
+    """A repeated id with the input rows that have it: file, offset of the row count, and row."""
 
     case_id: str
     rows: tuple[tuple[str, int, int], ...]
 
 
 class Repeats(NamedTuple):
-    """How many ids occur in several rows, and the first of them by name."""
+    """The number of ids that occur in several rows, and the first of them in order."""
 
     total: int
     named: tuple[Repeat, ...]
 
 
 def repeated_ids(place: str, named: int = MOST_NAMED_IDS) -> Repeats:
-    """Return the ids that occur in several rows; ``named`` of them with their rows. Holds the
-    column of ids.
+    """Return the ids that occur in several rows, ``named`` of them with their rows.
 
-    Raises InputError where ``place``, a folder or an address that fsspec reads, is no lake.
+    The column of ids is loaded into memory.
+
+    Raises:
+        InputError: ``place``, a folder or an address that fsspec reads, isn't a lake.
+
     """
     from pyarrow import dataset
 
     lake = open_lake(place)
     counts = lake.to_table(columns=["case_id"]).to_pandas()["case_id"].value_counts()
-    twice = sorted(counts.index[counts > 1])
-    if not twice:
+    repeated = sorted(counts.index[counts > 1])
+    if not repeated:
         return Repeats(0, ())
-    shown, of_shown = twice[:named], dataset.field("case_id").isin(twice[:named])
+    shown, of_shown = repeated[:named], dataset.field("case_id").isin(repeated[:named])
     columns = ["case_id", "source", "source_offset", "source_row"]
-    found = sorted(
+    rows = sorted(
         tuple(row.values()) for row in lake.to_table(columns=columns, filter=of_shown).to_pylist()
     )
     return Repeats(
-        len(twice),
-        tuple(Repeat(name, tuple(row[1:] for row in found if row[0] == name)) for name in shown),
+        len(repeated),
+        tuple(Repeat(name, tuple(row[1:] for row in rows if row[0] == name)) for name in shown),
     )

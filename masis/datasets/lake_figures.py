@@ -1,8 +1,7 @@
-"""The figures of a lake of audited cases, read straight from its Parquet files: nothing is
-imported.
+"""The figures of a lake of audited cases, read directly from its Parquet files without an import.
 
-Only the columns that figures need are read, some thousand rows at a time; what is held is a sum for
-each day and model, and eight bytes a row for each distribution.
+Only the required columns are read, some thousand rows at a time. In memory are sums for each day
+and model, and eight bytes per row for each distribution.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _SPREADS: tuple[Measure, ...] = (
 
 
 class LakeFigures(NamedTuple):
-    """How many rows of the lake match by outcome, and the figures of those that were audited."""
+    """The number of matching rows by outcome, and the figures of those that were audited."""
 
     outcomes: dict[Outcome, int]
     rates: AddedUp
@@ -78,8 +77,11 @@ class LakeFigures(NamedTuple):
 def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> LakeFigures:
     """Return the figures of a lake, which is a folder or an address that fsspec reads.
 
-    A row that failed has no time and no models: filters by these leave it out. Raises InputError
-    where there is none.
+    A failed row has no time and no models, so filters on these exclude it.
+
+    Raises:
+        InputError: There is no lake at this place.
+
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
@@ -106,7 +108,7 @@ def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> L
 
 
 def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a lake that match, with the ``model`` of the role."""
+    """Yield the matching rows of a lake, with the ``model`` of the role."""
     import pyarrow
     from pyarrow import dataset
 
@@ -135,8 +137,9 @@ def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.Dat
 
 
 def _with_store_columns(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return audited rows under the names that a store has for what is added up; what a lake
-    doesn't say is unknown.
+    """Return audited rows with the column names that the store uses for sums.
+
+    Values that a lake doesn't have are NaN.
     """
     ended = rows["termination_reason"]
     frame = rows[["finished_at", "model"]].join(rows[list(_NUMBERS)].astype(np.float64))

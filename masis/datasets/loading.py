@@ -1,4 +1,4 @@
-"""Cases of a file, a data frame or rows as a list, for scripts and notebooks."""
+"""Reads cases of a file, a data frame or rows into a list, for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from masis.schema.frames import rows_of
 from masis.schema.reading import SPLIT, FieldMap
 
 ROWS_COMPARED = 1_000
-"""Rows in which a column of ids differs, for it to be proposed."""
+"""The number of rows in which a column must have distinct values to be proposed as the id."""
 
 
 def read_cases(
@@ -43,49 +43,58 @@ def read_cases(
     map: FieldMap | None = None,  # noqa: A002 (public)
     sheet: str | None = None,
 ) -> list[Case]:
-    """Return every case of a file, a data frame or rows: in our own format, or in that of another
-    tool.
+    """Return every case of a file, a data frame or rows, in our own format or another tool's.
 
-    A case from a frame has an id: its column ``id``, else one made of its content. What can't be
-    read is named with its line, and none of the others is returned; ``masis import`` takes the rest
-    of a file.
+    A case from a frame gets its id from the column ``id``, or else from its content. If any row
+    can't be read, an error names the rows and no case is returned; ``masis import`` reads the valid
+    rest of a file.
 
     Args:
         source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an
             iterable of mappings.
-        profile: The name of a built-in profile, or a TOML file of one's own; recognised where none
-            is given.
-        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``,
-            with paths such as ``inputs.question``. ``{"answer": None}`` says that answers are to be
+        profile: The name of a built-in profile, or the path of your own TOML file. By default the
+            profile is recognised.
+        map: Which column or key holds a field if the names differ: ``{"answer": "response"}``, with
+            paths such as ``inputs.question``. ``{"answer": None}`` says that answers are to be
             drafted.
-        sheet: Which sheet of an Excel workbook is read: its name, or its place from 1.
+        sheet: The sheet of an Excel workbook: its name, or its position from 1.
 
     Raises:
-        InputError: There is no such profile, the source can't be read, or a row holds no case; the
-            first are named.
+        InputError: There is no such profile, the source can't be read, or a row isn't a case. The
+            first such rows are named.
 
     """
-    called = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
+    source_name = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     cases: list[Case] = []
     errors: list[InputError] = []
     for row in read_any(
-        _rows_or_path(source, map or {}), chosen_profile(profile), map, name=called, sheet=sheet
+        _rows_or_path(source, map or {}),
+        chosen_profile(profile),
+        map,
+        name=source_name,
+        sheet=sheet,
     ):
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
     if errors:
-        raise InputError.of_all(errors, hint="Correct these lines or remove them.", file=called)
+        raise InputError.of_all(
+            errors, hint="Correct these lines or remove them.", file=source_name
+        )
     return cases
 
 
 class Suggestion(NamedTuple):
-    """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the
-    first of them.
+    """A proposal for reading rows: the format that they fit, or a field map and a profile.
 
-    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them;
-    ``evidence.id`` is "" in it where the answer's markers count the chunks instead of naming their
-    ids, and ``evidence.split`` what separates the chunks of an evidence that is one text.
+    Attributes:
+        format: The format that the rows fit; "" if none.
+        names: The field map; empty if the rows fit a format or nothing was recognised.
+            ``evidence.id`` is "" if the answer's markers count the chunks instead of naming their
+            ids, and ``evidence.split`` is the separator of chunks in an evidence that is one text.
+        profile: The profile that reads the rows; None if they fit a format.
+        row: The row that the proposal is based on.
+
     """
 
     format: str
@@ -95,12 +104,15 @@ class Suggestion(NamedTuple):
 
 
 def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
-    """Propose how to read a file, a data frame or rows: from names, types and values of the first
-    row with all parts.
+    """Propose how to read a file, a data frame or rows.
+
+    The proposal is based on names, types and values of the first row that has all parts.
 
         masis.read_cases(source, map=masis.suggest(source).names)
 
-    Raises InputError where there is no row that can be read.
+    Raises:
+        InputError: No row can be read.
+
     """
     formats, row = formats_of(_rows_or_path(source, {}), sheet=sheet)
     if formats:
@@ -110,7 +122,7 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     columns = columns_of(row)
     choice = likely_choice(columns)
     profile = profile_of(choice, columns)
-    # the conversation holds question and answer
+    # The conversation contains question and answer.
     if not choice.query and isinstance(row.get("messages"), list):
         of_turns = {
             "query": ("last_message(messages, 'user')",),
@@ -122,7 +134,7 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     elif not choice.complete:
         return Suggestion("", {}, None, row)
     chosen = {
-        field: each for field, each in likely_columns(columns).items() if field != "reference"
+        field: column for field, column in likely_columns(columns).items() if field != "reference"
     }
     names = likely_map(chosen, columns)
     if not profile.id and (key := _id_column(source, sheet, columns, names)):
@@ -139,35 +151,35 @@ def _rows_or_path(source: Any, names: FieldMap) -> Any:
 
 
 _ID_NAME = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
+"""Column names that end like an id: ``case id``, ``doc_nr``, ``recordId``."""
 
 
 def _id_column(
     source: Any, sheet: str | None, columns: Iterable[SourceColumn], names: FieldMap
 ) -> str:
-    """Return the column whose name ends as one of ids does and which differs in each of the first
-    rows; "" for none.
-    """
+    """Return a column that is named like an id and has distinct values in the first rows, or ""."""
     if isinstance(source, Iterator) or hasattr(source, "read"):
-        return ""  # its rows can't be read twice
+        return ""  # its rows can only be read once
     first = islice(source_rows(_rows_or_path(source, {}), sheet=sheet), ROWS_COMPARED)
     rows = [row.value for row in first if isinstance(row.value, dict)]
     free = [
-        each.names[0]
-        for each in columns
-        if len(each.names) == 1 and each.shown not in names.values()
+        column.names[0]
+        for column in columns
+        if len(column.names) == 1 and column.shown not in names.values()
     ]
     for key in filter(_ID_NAME.search, free) if len(rows) > 1 else ():
-        held = [row.get(key) for row in rows]
-        if all(isinstance(each, str | int) and each != "" for each in held) and len(
-            set(held)
-        ) == len(held):
+        values = [row.get(key) for row in rows]
+        if all(isinstance(column, str | int) and column != "" for column in values) and len(
+            set(values)
+        ) == len(values):
             return key
     return ""
 
 
 def _evidence_options(row: dict[str, Any], profile: Profile) -> dict[str, str]:
-    """Return what a map has to say of a row's evidence: what separates its chunks, that they are
-    cited by place.
+    """Return the map entries that a row's evidence needs.
+
+    These are the separator of its chunks, and ``evidence.id`` if the answer cites them by position.
     """
     for names in ({}, *({SPLIT: between} for between in SEPARATORS)):
         read = next(read_any([row], profile, names), None)
@@ -181,18 +193,23 @@ def _evidence_options(row: dict[str, Any], profile: Profile) -> dict[str, str]:
     return {}
 
 
-def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
-    """Return the profile of a name or of a TOML file. Raises InputError."""
-    if named is None:
+def chosen_profile(name: str | os.PathLike[str] | None) -> Profile | None:
+    """Return a profile by its name or from a TOML file.
+
+    Raises:
+        InputError: There is no such profile.
+
+    """
+    if name is None:
         return None
-    if isinstance(named, str) and named in builtin_profiles():
-        return builtin_profiles()[named]
-    if Path(named).suffix == ".toml":
-        return load_profile(Path(named))
-    near = difflib.get_close_matches(str(named), builtin_profiles(), n=1)
+    if isinstance(name, str) and name in builtin_profiles():
+        return builtin_profiles()[name]
+    if Path(name).suffix == ".toml":
+        return load_profile(Path(name))
+    near = difflib.get_close_matches(str(name), builtin_profiles(), n=1)
     hint = (
         f"Did you mean {near[0]!r}?"
         if near
         else f"Name a TOML file, or one of: {', '.join(builtin_profiles())}."
     )
-    raise InputError(f"{str(named)[:40]!r} is no profile", hint=hint, field="profile")
+    raise InputError(f"{str(name)[:40]!r} isn't a profile", hint=hint, field="profile")

@@ -1,6 +1,4 @@
-"""Paths into a row, in JMESPath, with a few functions more for what tools write as text inside of
-text.
-"""
+"""Paths into a row: JMESPath with additional functions for formats that tools nest inside text."""
 
 from __future__ import annotations
 
@@ -21,31 +19,33 @@ from masis.schema.literals import parse_value
 _SILENT_PARTS = frozenset(
     {"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"}
 )
-"""Types of parts of a message that are no words of who sent it."""
+"""Types of message parts that aren't words of the sender."""
 
 _NUMBERED = re.compile(r"\s{0,4}\[(\d{1,6})\]\s*")
+"""A number in brackets at the start of a text: ``[2] text``."""
 _PROMPTED = re.compile(
     r"^[ \t#*]{0,8}(?:retrieved |given |user |the )?"
     r"(question|query|answer|context|passages?|sources?|documents?|evidence|article|background)["
     r" \t*]{0,4}:[ \t*]{0,8}",
     re.IGNORECASE | re.MULTILINE,
 )
+"""A name in a prompt, at the start of a line: ``Question:``, ``**Context**:``, ``Given passages:``.
+"""
 _PASSAGE = re.compile(r"(?:\A|\n)\s{0,4}passage \d{1,4}: ?")
+"""RAGTruth's separator of passages: ``passage 1:``."""
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text of a content that is text, or a list of parts of which some have text; None
-    for any other.
-    """
+    """Return the text of a content: a text, or the joined texts of its parts; else None."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
         for key in ("text", "content", "value", "parts"):
-            if key in value and (found := text_of(value[key])) is not None:
-                return found
+            if key in value and (text := text_of(value[key])) is not None:
+                return text
         return None
     if isinstance(value, list):
-        said = (
+        items = (
             item
             for item in value
             if not (
@@ -53,13 +53,13 @@ def text_of(value: Any) -> str | None:
                 and (str(item.get("type")) in _SILENT_PARTS or is_thought(item))
             )
         )
-        parts = [part for item in said if (part := text_of(item)) is not None]
+        parts = [part for item in items if (part := text_of(item)) is not None]
         return "".join(parts) if parts else None
     return None
 
 
 class _Functions(functions.Functions):  # type: ignore[misc]  # the library has no types
-    """What JMESPath lacks for files of traces and chats."""
+    """JMESPath functions for files of traces and chats."""
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_parsed(self, value: Any) -> Any:
@@ -67,8 +67,9 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_decoded(self, value: Any) -> Any:
-        """What a tool wrote as JSON whatever it is: a text in quotes too, which ``parsed`` leaves
-        as it is.
+        """Parse a value that a tool always writes as JSON.
+
+        Unlike ``parsed``, this also decodes a text in quotes.
         """
         if (
             isinstance(value, str)
@@ -88,7 +89,7 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []}, {"types": ["string"]})  # type: ignore[untyped-decorator]
     def _func_last_message(self, messages: Any, role: str) -> str | None:
-        """The text of the last message of a role; a text alone is the user's."""
+        """Return the text of the last message of a role; a plain text is the user's."""
         if isinstance(messages, str):
             return messages if role == "user" else None
         for message in reversed(messages if isinstance(messages, list) else []):
@@ -98,48 +99,50 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_passages(self, text: Any) -> list[str] | None:
-        """``passage 1:...  passage 2:...`` as a list."""
+        """Split ``passage 1:...  passage 2:...`` into a list."""
         if not isinstance(text, str):
             return None
         return [piece.strip() for piece in _PASSAGE.split(text) if piece.strip()] or None
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_prompted(self, prompt: Any) -> dict[str, str] | None:
-        """Question and context of a prompt that holds both under names: ``Context: ... Question:
-        ...``.
-        """
-        found: dict[str, list[str]] = {"question": [], "context": [], "answer": []}
+        """Return the question and context of a prompt such as ``Context: ... Question: ...``."""
+        sections: dict[str, list[str]] = {"question": [], "context": [], "answer": []}
         pieces = _PROMPTED.split(text_of(prompt) or "")
         for name, part in zip(pieces[1::2], pieces[2::2], strict=True):
             kind = {"question": "question", "query": "question", "answer": "answer"}.get(
                 name.lower(), "context"
             )
-            found[kind] += [part.strip()] if part.strip() else []
-        if not found["question"] or not found["context"]:
+            sections[kind] += [part.strip()] if part.strip() else []
+        if not sections["question"] or not sections["context"]:
             return None
-        return {"question": found["question"][-1], "context": "\n\n".join(found["context"])}
+        return {"question": sections["question"][-1], "context": "\n\n".join(sections["context"])}
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_numbered(self, texts: Any) -> Any:
-        """``["[2] text"]`` as ``[{"id": "2", "text": "text"}]``; texts without a number stay as
-        they are.
+        """Turn ``["[2] text"]`` into ``[{"id": "2", "text": "text"}]``.
+
+        Texts without a number stay unchanged.
         """
         if not isinstance(texts, list):
             return texts
-        found = [_NUMBERED.match(text) if isinstance(text, str) else None for text in texts]
+        matches = [_NUMBERED.match(text) if isinstance(text, str) else None for text in texts]
         return [
             {"id": match[1], "text": text[match.end() :]} if match else text
-            for match, text in zip(found, texts, strict=True)
+            for match, text in zip(matches, texts, strict=True)
         ]
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_nested(self, value: Any) -> Any:
-        """``{"a.0.b": 1}`` as ``{"a": [{"b": 1}]}``, as OpenTelemetry flattens attributes."""
+        """Turn ``{"a.0.b": 1}`` into ``{"a": [{"b": 1}]}``.
+
+        OpenTelemetry flattens attributes this way.
+        """
         return _unflatten(value) if isinstance(value, dict) else value
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_attributes(self, value: Any) -> Any:
-        """OTLP's ``[{"key": k, "value": {"stringValue": v}}]`` as an object; an object as it is."""
+        """Turn OTLP's ``[{"key": k, "value": {"stringValue": v}}]`` into an object."""
         return _otlp_attributes(value) if isinstance(value, list) else value
 
 
@@ -151,29 +154,32 @@ def _otlp_attributes(items: list[Any]) -> dict[str, Any]:
 def _otlp_value(value: Any) -> Any:
     if not isinstance(value, dict) or len(value) != 1:
         return value
-    ((kind, held),) = value.items()
-    items = held.get("values", []) if isinstance(held, dict) else []
+    ((kind, content),) = value.items()
+    items = content.get("values", []) if isinstance(content, dict) else []
     if kind == "arrayValue" and isinstance(items, list):
         return [_otlp_value(item) for item in items]
     if kind == "kvlistValue" and isinstance(items, list):
         return _otlp_attributes(items)
-    return held
+    return content
 
 
 def _unflatten(flat: dict[str, Any]) -> Any:
     tree: dict[str, Any] = {}
     for key, value in flat.items():
-        at, parts = tree, key.split(".")[:32]
+        node, parts = tree, key.split(".")[:32]
         for part in parts[:-1]:
-            below = at.setdefault(part, {})
-            if not isinstance(below, dict):
-                below = at[part] = {"": below}
-            at = below
-        held, inner = at.get(parts[-1]), _unflatten(value) if isinstance(value, dict) else value
-        if isinstance(held, dict):
-            held |= inner if isinstance(inner, dict) else {"": inner}
+            child = node.setdefault(part, {})
+            if not isinstance(child, dict):
+                child = node[part] = {"": child}
+            node = child
+        existing, nested = (
+            node.get(parts[-1]),
+            _unflatten(value) if isinstance(value, dict) else value,
+        )
+        if isinstance(existing, dict):
+            existing |= nested if isinstance(nested, dict) else {"": nested}
         else:
-            at[parts[-1]] = inner
+            node[parts[-1]] = nested
     return _lists_from_indexes(tree)
 
 
@@ -194,7 +200,7 @@ def _compile_path(path: str) -> Any:
 
 
 def path_error(path: str) -> str | None:
-    """Return why a text is no JMESPath expression; None where it is one."""
+    """Return why a text isn't a JMESPath expression, or None if it is one."""
     try:
         _compile_path(path)
     except JMESPathError as error:
@@ -203,11 +209,11 @@ def path_error(path: str) -> str | None:
 
 
 def value_at(row: Any, paths: tuple[str, ...]) -> Any:
-    """Return the first value that the paths give which is neither null, nor an empty text, list or
-    object.
+    """Return the first value at the paths that isn't null or an empty text, list or object.
 
-    Raises InputError where a path can't be followed in this row, such as a function applied to
-    another type.
+    Raises:
+        InputError: A path fails in this row, for example because a function gets the wrong type.
+
     """
     for path in paths:
         try:

@@ -1,9 +1,9 @@
-"""The rows of a file, however it is packed: JSON Lines, a JSON list or object, CSV, TSV, Excel,
-Parquet, documents.
+"""The rows of a file in any packaging.
 
-JSON Lines, JSON lists, tables, sheets and Parquet are read a row at a time, one JSON object whole.
-What one row, one document and one archive may hold is limited, so that no file fills memory or
-disk: a small archive can unpack to anything.
+Supported are JSON Lines, a JSON list or object, CSV, TSV, Excel, Parquet and documents, also in
+archives and folders. All are read one row at a time, except a single JSON object. One row, one
+document and one archive are limited in size, because a small archive can unpack to any size and
+fill memory or disk.
 """
 
 from __future__ import annotations
@@ -38,21 +38,23 @@ from masis.schema.explain import kind_of
 from masis.schema.frames import to_plain_value
 
 MOST_DOCUMENT_BYTES = 128 * 1024 * 1024
-"""Bytes of one JSON object over several lines, which is read whole; a larger one is to be JSON
-Lines.
+"""The largest JSON object over several lines, which is read as a whole.
+
+Larger files must be JSON Lines.
 """
 
 MOST_UNPACKED_BYTES = 8 * 1024**3
-"""Bytes that a compressed file may unpack to."""
+"""The most bytes that a compressed file may unpack to."""
 
 MOST_EXPANSION = 200
 FREELY_UNPACKED_BYTES = 64 * 1024**2
-"""A file unpacks to ``MOST_EXPANSION`` its size at most, but for this much: texts pack to a tenth, a
-trap to far less.
+"""A file may unpack to ``MOST_EXPANSION`` times its size, or to this many bytes if that is more.
+
+Text typically compresses to a tenth of its size, a zip bomb to far less.
 """
 
 MOST_MEMBERS = 1000
-"""Files in a zip or a folder."""
+"""The most files in a zip or a folder."""
 
 _ROW_LIST_KEYS = (
     *(
@@ -69,12 +71,13 @@ _ROW_LIST_KEYS = (
     ),
     *("traces", "runs"),
 )
-"""Keys under which tools put the list of rows in one object; what else the object holds is then the
-file's head.
+"""Keys under which tools put the list of rows in one object.
+
+The rest of such an object is the file's header.
 """
 
 DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".docx")
-"""How the names of documents end, each of them one answer with its sources."""
+"""Suffixes of documents. Each is one answer with its sources."""
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _DATA = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", *WORKBOOKS)
@@ -82,10 +85,15 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class DataRow(NamedTuple):
-    """One row: its number from 1, the bytes of the file read so far, what it holds or what is wrong
-    with it.
+    """One row of a file.
 
-    ``table`` says that its values are the cells of a table, which are texts whatever they mean.
+    Attributes:
+        number: Its number from 1.
+        end: The bytes of the file read so far.
+        value: Its content, or the problem with it.
+        member: Its file in an archive or folder.
+        table: Whether its values are cells of a table, which are always text.
+
     """
 
     number: int
@@ -96,7 +104,7 @@ class DataRow(NamedTuple):
 
 
 class _LimitedStream(io.RawIOBase):
-    """A stream that refuses to give more bytes than allowed."""
+    """A stream that refuses to return more bytes than allowed."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
         self._stream, self._left = stream, most
@@ -129,12 +137,17 @@ def read_rows(
     name: str | None = None,
     sheet: str | None = None,
 ) -> Iterator[DataRow]:
-    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes,
-    which is not packed.
+    """Yield the rows of a file, of the files in a folder or archive, or of an unpacked byte stream.
 
-    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where
-    the path is another, such as that of an upload, ``sheet`` which sheet of an Excel workbook is
-    read. Raises InputError where it can't be opened, unpacked or read.
+    Args:
+        source: The file, folder or stream.
+        rows_at: Paths to the list of rows in one JSON object.
+        name: The file's name if the path has another one, as for an upload.
+        sheet: The sheet of an Excel workbook.
+
+    Raises:
+        InputError: The source can't be opened, unpacked or read.
+
     """
     if not isinstance(source, Path):
         buffered = (
@@ -144,63 +157,72 @@ def read_rows(
             yield from _stream_rows(buffered, name or "stdin", rows_at)
         finally:
             if isinstance(buffered, io.BufferedReader) and buffered is not source:
-                buffered.detach()  # else it would close what is the caller's
+                buffered.detach()  # otherwise it would close the caller's stream
         return
     if source.is_dir():
         for path in _readable_names(
-            [each.relative_to(source).as_posix() for each in source.rglob("*") if each.is_file()]
+            [
+                path_in_folder.relative_to(source).as_posix()
+                for path_in_folder in source.rglob("*")
+                if path_in_folder.is_file()
+            ]
         ):
             with (source / path).open("rb") as file:
                 for row in _stream_rows(file, path, rows_at, sheet):
                     yield row._replace(member=path)
         return
-    called = Path(name or source.name).name
+    file_name = Path(name or source.name).name
     with open_lines(source) as file:
         magic = file.read(4)
         size = file.seek(0, io.SEEK_END) if file.seekable() else 0
         most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_EXPANSION * size))
         file.seek(0)
         if magic.startswith(b"PK\x03\x04"):
-            yield from _zip_rows(file, called, rows_at, most, sheet)
+            yield from _zip_rows(file, file_name, rows_at, most, sheet)
         elif magic.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=file) as unpacked:
                 for row in _stream_rows(
                     _limit_stream(cast("IO[bytes]", unpacked), most),
-                    called.removesuffix(".gz"),
+                    file_name.removesuffix(".gz"),
                     rows_at,
                 ):
                     yield row._replace(end=file.tell())
         else:
-            yield from _stream_rows(file, called, rows_at)
+            yield from _stream_rows(file, file_name, rows_at)
 
 
 def _is_hidden(path: str) -> bool:
-    """Return whether a file is a program's own: hidden ones, checkpoints of notebooks, macOS's,
-    Excel's locks.
+    """Return whether a file belongs to a program and not to the data.
+
+    These are hidden files, checkpoints of notebooks, macOS metadata and Excel's lock files
+    (``~$name.xlsx``).
     """
     return any(part.startswith((".", "~$")) or part == "__MACOSX" for part in path.split("/"))
 
 
 def _readable_names(names: list[str]) -> list[str]:
-    """Return the files of a folder or an archive that are read. Raises InputError where there are
-    too many, or none.
+    """Return the files of a folder or archive to read.
+
+    Raises:
+        InputError: There are too many files, or none that can be read.
+
     """
-    names = [each for each in names if not _is_hidden(each)]
+    names = [name for name in names if not _is_hidden(name)]
     if len(names) > MOST_MEMBERS:
         raise InputError(
             f"holds {len(names):,} files, more than {MOST_MEMBERS:,}",
             hint="Give its parts one by one.",
         )
-    found = sorted(each for each in names if each.lower().endswith(_DATA))
-    # else a README would be one
-    found = found or sorted(each for each in names if each.lower().endswith(DOCUMENTS))
-    if "header.json" in names:  # a log of Inspect: its samples are the rows
-        found = [each for each in found if each.startswith("samples/")] or found
-    if not found:
+    readable = sorted(name for name in names if name.lower().endswith(_DATA))
+    # Documents only count if there is no data, since a README is one too.
+    readable = readable or sorted(name for name in names if name.lower().endswith(DOCUMENTS))
+    if "header.json" in names:  # An Inspect log: its samples are the rows.
+        readable = [name for name in readable if name.startswith("samples/")] or readable
+    if not readable:
         raise InputError(
             "holds no file that can be read", hint=f"Name files {', '.join((*_DATA, *DOCUMENTS))}."
         )
-    return found
+    return readable
 
 
 def _limit_stream(stream: IO[bytes], most: int) -> BinaryIO:
@@ -213,7 +235,7 @@ def _zip_rows(
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
-        raise InputError(f"is no zip that can be read ({error})", hint="Pack it again.") from error
+        raise InputError(f"isn't a readable zip file ({error})", hint="Pack it again.") from error
     with archive:
         members = {member.filename: member for member in archive.infolist() if not member.is_dir()}
         if "xl/workbook.xml" in members:
@@ -227,20 +249,23 @@ def _zip_rows(
             yield from _document_row(file, f"{name.removesuffix('.docx')}.docx")
             return
         readable = _readable_names(list(members))
-        if sum(members[each].file_size for each in readable) > most:
+        if sum(members[member_name].file_size for member_name in readable) > most:
             raise _unpacked_size_error()
-        for each in readable:
+        for member_name in readable:
             try:
-                stream = archive.open(members[each])
+                stream = archive.open(members[member_name])
             except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
                 raise InputError(
-                    f"{each} can't be unpacked ({error})", hint="Unpack it first."
+                    f"{member_name} can't be unpacked ({error})", hint="Unpack it first."
                 ) from error
             with stream:
                 for row in _stream_rows(
-                    _limit_stream(stream, members[each].file_size), each, rows_at, sheet
+                    _limit_stream(stream, members[member_name].file_size),
+                    member_name,
+                    rows_at,
+                    sheet,
                 ):
-                    yield row._replace(member=each, end=file.tell())
+                    yield row._replace(member=member_name, end=file.tell())
 
 
 def _workbook_rows(file: BinaryIO, sheet: str | None) -> Iterator[DataRow]:
@@ -264,7 +289,7 @@ def _number_table_rows(rows: Iterator[TableRow]) -> Iterator[DataRow]:
 
 
 _MISSING = frozenset({"nan", "NaN", "NaT", "<NA>"})
-"""How pandas writes a value that is missing where a table was made by way of ``str``."""
+"""How pandas writes a missing value if a table was converted with ``str``."""
 
 
 def _with_missing_cells_empty(cells: dict[str, Any]) -> dict[str, Any]:
@@ -313,7 +338,7 @@ def _document_row(stream: BinaryIO, name: str) -> Iterator[DataRow]:
 
 
 def _is_multiline_object(text: bytes) -> bool:
-    """Return whether an object goes on behind its first line."""
+    """Return whether an object continues after its first line."""
     first, line_break, _ = text.partition(b"\n")
     if not line_break:
         return False
@@ -325,7 +350,7 @@ def _json_lines_rows(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Dat
     rows = _json_line_rows(stream)
     before = list(islice(rows, 2))
     inner = None
-    # an object on the only line may hold the rows
+    # An object on the only line may contain the rows.
     if len(before) == 1 and isinstance(before[0].value, dict):
         inner = _inner_rows(before[0].value, rows_at)
     yield from chain(before, rows) if inner is None else _number_rows(inner, before[0].end)
@@ -343,7 +368,7 @@ def _json_line_rows(stream: BinaryIO) -> Iterator[DataRow]:
 
 
 def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
-    """Yield the items of one JSON list, of which one is in memory at a time."""
+    """Yield the items of one JSON list with only one of them in memory at a time."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, read, ended = "", 0, 0, 0, False
 
@@ -369,8 +394,8 @@ def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
     beside()
     at += 1
     while beside() != "]" or number:
-        while (found := parse_item(text, at, ended=ended)) is None or (
-            found[1] == len(text) and not ended
+        while (item := parse_item(text, at, ended=ended)) is None or (
+            item[1] == len(text) and not ended
         ):
             if ended:
                 raise InputError(
@@ -381,25 +406,25 @@ def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
                 raise InputError(
                     f"has an item of more than {most}", hint="Split it.", line=number + 1
                 )
-            # doubles what is read of a long item
+            # Doubling keeps the number of parse attempts for a long item logarithmic.
             more(min(max(1 << 18, len(text) - at), MAX_LINE_BYTES))
         number += 1
-        value, at = found
+        value, at = item
         yield to_row(number, read, value)
         following = beside()
         if following == "]":
             break
         if not following:
             raise InputError(
-                f"ends behind item {number} of a JSON list that is not closed", hint=cut_off
+                f"ends after item {number} of a JSON list that isn't closed", hint=cut_off
             )
         if following != ",":
             hint = "Separate the items with commas, and close the list with ]."
-            raise InputError(f"is no valid JSON list behind item {number}", hint=hint, line=number)
+            raise InputError(f"isn't a valid JSON list after item {number}", hint=hint, line=number)
         at += 1
     at += 1
     if beside():
-        raise InputError("goes on behind its JSON list", hint="Put everything into one list.")
+        raise InputError("continues after its JSON list", hint="Put everything into one list.")
 
 
 def _json_object_rows(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
@@ -412,7 +437,7 @@ def _json_object_rows(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Da
     try:
         whole = parse_object(content.removeprefix(codecs.BOM_UTF8).strip())
     except InputError as error:
-        # objects one after another, each over several lines
+        # The file has several objects, each over several lines.
         if "more than one JSON value" in error.problem:
             hint = "Put each on one line: jq -c . FILE > NEW."
             raise InputError(
@@ -424,15 +449,15 @@ def _json_object_rows(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Da
 
 
 def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | None:
-    """Return the list of rows that one object holds; None where the object is a row itself.
+    """Return the list of rows that one object contains, or None if the object is a row itself.
 
-    With ``rows_at`` = ``*``, and where all its values are objects alike, each value is a row, whose
-    id is its key where it has none. A table by columns, as pandas and Hugging Face write it, is
-    turned into rows.
+    With ``rows_at`` = ``*``, or if all its values are objects with the same keys, each value is a
+    row, and its key is the default id. A table by columns, as pandas and Hugging Face write it, is
+    transposed.
     """
     if rows_at and rows_at != ("*",):
-        found = value_at(whole, rows_at)
-        return found if isinstance(found, list) else None
+        rows = value_at(whole, rows_at)
+        return rows if isinstance(rows, list) else None
     for key in () if rows_at else _ROW_LIST_KEYS:
         value = whole.get(key)
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
@@ -455,8 +480,9 @@ def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | 
 
 
 def _table_columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
-    """Return the columns of an object that is a table: lists of one length, or objects with the
-    keys 0, 1, 2...
+    """Return the columns of an object that is a table, or None.
+
+    The columns are lists of the same length, or objects with the keys 0, 1, 2 and so on.
     """
     columns: dict[str, list[Any]] = {}
     for name, value in whole.items():
@@ -476,7 +502,7 @@ def _number_rows(values: list[Any], end: int) -> Iterator[DataRow]:
 
 
 def to_row(number: int, end: int, value: Any) -> DataRow:
-    """Return a value as a row, which it is where it is an object."""
+    """Return a value as a row, or as an error if it isn't an object."""
     if isinstance(value, dict | InputError):
         return DataRow(number, end, value)
     return DataRow(
@@ -487,13 +513,13 @@ def to_row(number: int, end: int, value: Any) -> DataRow:
 
 
 def _parquet_rows(stream: BinaryIO) -> Iterator[DataRow]:
-    import pyarrow  # streamlit brings it; loaded only for such a file
+    import pyarrow  # imported late, since few files need it
     import pyarrow.parquet as parquet
 
     try:
-        held = stream if stream.seekable() else io.BytesIO(stream.read(MOST_DOCUMENT_BYTES))
-        size = held.seek(0, io.SEEK_END)
-        file, number = parquet.ParquetFile(held), 0
+        seekable = stream if stream.seekable() else io.BytesIO(stream.read(MOST_DOCUMENT_BYTES))
+        size = seekable.seek(0, io.SEEK_END)
+        file, number = parquet.ParquetFile(seekable), 0
         for batch in file.iter_batches(batch_size=256):
             for value in batch.to_pylist():
                 number += 1
@@ -502,5 +528,5 @@ def _parquet_rows(stream: BinaryIO) -> Iterator[DataRow]:
                 )
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
-            f"is no Parquet that can be read ({str(error)[:120]})", hint="Write it again."
+            f"isn't a readable Parquet file ({str(error)[:120]})", hint="Write it again."
         ) from error

@@ -1,4 +1,4 @@
-"""Who a use case acts for, the roles that people hold, and what each role may do."""
+"""The actor of a use case, the roles of people, and the permissions of each role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from masis.schema.base import Record
 
 Role = Literal["viewer", "reviewer", "lead", "admin"]
-"""What a person who has signed in may do; each role includes those before it."""
+"""The role of a signed-in person; each role includes those before it."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -17,11 +17,11 @@ Permission = Literal["read", "decide", "audit", "export", "oversee", "redact", "
 
 PERMISSIONS: dict[Permission, Role] = {
     "read": "viewer",
-    "decide": "reviewer",  # decide, undo one's own decisions, override grades of a screening
+    "decide": "reviewer",  # decide, undo own decisions, override grades of a screening
     # add cases and abstracts, start and stop audits and screenings, which may cost
     "audit": "reviewer",
     "export": "lead",  # cases with decisions, the decision log, screenings
-    # undo what others decided, reassess, reset what is learned, remove abstracts
+    # undo others' decisions, reassess, reset learned thresholds, remove abstracts
     "oversee": "lead",
     "redact": "lead",
     "purge": "admin",
@@ -33,9 +33,9 @@ PERMISSIONS: dict[Permission, Role] = {
 class Actor(Record):
     """The person or program that a use case acts for; logs record the name.
 
-    Where nobody signs in, the name is a signature, not a proof, and roles don't matter. A person
-    who has not given a name yet has the empty one, which may keep drafts and may not decide.
-    ``signed_in_by`` says who vouches for the name of an authenticated actor.
+    Without sign-in, the name is a signature and not a proof, and roles don't matter. A person
+    without a name may keep drafts but not decide. ``signed_in_by`` names the identity provider of
+    an authenticated actor.
     """
 
     name: str = Field(default="", max_length=200)
@@ -44,10 +44,10 @@ class Actor(Record):
     signed_in_by: str = ""
 
     def may(self, permission: Permission) -> bool:
-        """Return whether the actor has signed in with a role that grants this."""
+        """Return whether the actor is signed in with a role that grants the permission."""
         needed = ROLES.index(PERMISSIONS[permission])
         return self.authenticated and any(ROLES.index(role) >= needed for role in self.roles)
 
 
 ANONYMOUS = Actor()
-"""A person who has not said who they are."""
+"""A person who hasn't given a name."""

@@ -1,9 +1,8 @@
-"""What a system gave back in the place of an answer, taken apart.
+"""Separates a system's reply into its answer, the model's thoughts, and the reason for no answer.
 
-A reply holds more than its answer: what the model thought before it (``<think>``, parts of a
-message, the channels of gpt-oss), which is no part of it and not audited; or no answer at all,
-since the system refused or its call failed. Each is known by a table here, the same for files,
-HTTP, MCP and Python.
+Thoughts (``<think>``, parts of a message, the channels of gpt-oss) aren't part of the answer and
+aren't audited. A reply may also have no answer, because the system refused or its call failed. The
+tables here recognise both, in the same way for files, HTTP, MCP and Python.
 """
 
 from __future__ import annotations
@@ -19,44 +18,55 @@ from masis.schema.literals import parse_value
 from masis.schema.wording import shorten
 
 LONGEST_MESSAGE = 500
-"""Characters that are kept of what a system said instead of an answer."""
+"""The most characters to keep of a system's message that replaces an answer."""
 
 NoAnswerCode = Literal["refused", "failed"]
-"""Why there is no answer: the system declined the question (or a filter did), or its call failed or
-was cut off.
+"""Why there is no answer.
+
+``refused``: the system or a filter declined the question. ``failed``: the call failed or was cut
+off.
 """
 
-# Thoughts inside of a text
+# Thoughts inside a text
 
 _NAMES = "think|thinking|thought|thoughts|reasoning|seed:think"
 _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{_NAMES})>|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
     re.IGNORECASE,
 )
-"""Qwen, DeepSeek and others; Magistral; Kimi."""
+"""Tags around thoughts.
+
+``<think>`` is used by Qwen, DeepSeek and others, ``[THINK]`` by Magistral, ``◁think▷`` by Kimi.
+"""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*+`", re.DOTALL)
+"""Fenced and inline code, in which a tag is just text.
+
+The quantifier is possessive because a backtick can't match inside the code, so backtracking into it
+would only cost time.
+"""
 _BEFORE_A_BLOCK = re.compile(r"(?:\A|\n|[.!?:>\]])[ \t]*\Z")
-"""A block opens a text or a line, or follows a sentence: the words *the <think> tag* name one."""
+"""Text before a tag that opens a block: the start of a text or line, or the end of a sentence.
+
+In "the <think> tag", the tag is part of the sentence and opens no block.
+"""
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w{1,20})[^<]{0,100}(?:<\|constrain\|>\w{1,20})?<\|message\|>"
 )
-"""The head of a message in the format of gpt-oss (harmony)."""
+"""The head of a message in the harmony format of gpt-oss."""
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>")
 _BARE_CHANNELS = re.compile(r"\Aanalysis(?P<thought>.+?)assistantfinal", re.DOTALL)
-"""The same where a server has left out the special tokens."""
+"""The same format after a server has dropped the special tokens."""
 
 
 class Separated(NamedTuple):
-    """An answer without the thoughts, these, and the stretches of the text that were taken out."""
+    """An answer without its thoughts, the thoughts, and the spans removed from the text."""
 
     answer: str
     thoughts: str
     removed: tuple[tuple[int, int], ...] = ()
 
     def move(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return where a stretch of the text stands in the answer; None where it lies in what was
-        taken out.
-        """
+        """Return the place of a span of the text in the answer, or None if it was removed."""
         at = tuple(
             place - sum(max(0, min(place, to) - since) for since, to in self.removed)
             for place in (start, end)
@@ -66,7 +76,7 @@ class Separated(NamedTuple):
 
 
 class _ThoughtSpan(NamedTuple):
-    """A stretch to take out, and the words within its marks."""
+    """A span to remove, and the words inside its tags."""
 
     start: int
     end: int
@@ -74,50 +84,50 @@ class _ThoughtSpan(NamedTuple):
 
 
 def may_hold_thoughts(text: str) -> bool:
-    """Return whether a text has a mark of thoughts anywhere; most have none, and are spared a
-    closer look.
+    """Return whether a text contains any sign of thoughts.
+
+    Most texts have none, so this cheap test saves the full search.
     """
     return _TAG.search(text) is not None or "<|channel|>" in text or text.startswith("analysis")
 
 
 def separate_thoughts(text: str) -> Separated:
-    """Return a text without what a model thought in it, where marks say for certain that it is
-    that.
+    """Return a text without the thoughts that tags mark unambiguously.
 
-    Marks in code and in the middle of a sentence are words of the answer. A text that opens with a
-    mark which nothing closes is all thought: the reply was cut off in it.
+    Tags in code or in the middle of a sentence are part of the answer. If a text starts with a tag
+    that is never closed, the reply was cut off while thinking, so all of it is thought.
     """
-    found = list(
+    spans = list(
         _channel_thoughts(text)
         if "<|channel|>" in text or text.startswith("analysis")
         else _tagged_thoughts(text)
     )
-    if not found:
+    if not spans:
         return Separated(text, "")
     removed, at = list[tuple[int, int]](), 0
-    for thought in found:
+    for thought in spans:
         start, end = max(thought.start, at), thought.end
-        # nothing of the answer is before it
+        # No text of the answer precedes this span, so drop the blanks around it too.
         if not text[at:start].strip() and (not removed or removed[-1][1] == at):
             start = at
             end += len(text) - end - len(text[end:].lstrip())
         removed.append((start, end))
         at = end
-    kept, since = [], 0
+    pieces, since = [], 0
     for start, end in removed:
-        kept.append(text[since:start])
+        pieces.append(text[since:start])
         since = end
-    answer = "".join([*kept, text[since:]])
+    answer = "".join([*pieces, text[since:]])
     return Separated(
-        answer, "\n\n".join(filter(None, (each.words.strip() for each in found))), tuple(removed)
+        answer, "\n\n".join(filter(None, (span.words.strip() for span in spans))), tuple(removed)
     )
 
 
 def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
     tags = _tags_outside_code(text)
     closings = [number for number, tag in enumerate(tags) if _is_closing_tag(tag)]
-    at, end = 0, 0  # the next tag, and where the last block ended
-    blank, looked = True, 0  # whether nothing but blocks and blanks stands before that place
+    at, end = 0, 0  # index of the next tag, offset where the last block ended
+    blank, looked = True, 0  # whether only blocks and blanks precede the offset `looked`
     while at < len(tags):
         tag = tags[at]
         at += 1
@@ -141,7 +151,7 @@ def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
 
 
 def _tags_outside_code(text: str) -> list[re.Match[str]]:
-    code = [found.span() for found in _CODE.finditer(text)] if "`" in text else []
+    code = [match.span() for match in _CODE.finditer(text)] if "`" in text else []
     starts = [start for start, _ in code]
 
     def in_code(place: int) -> bool:
@@ -152,8 +162,9 @@ def _tags_outside_code(text: str) -> list[re.Match[str]]:
 
 
 def _ends_a_block(text: str, tag: re.Match[str]) -> bool:
-    """Return whether a closing mark without an opening one ends a thought: the opening one stands
-    in the prompt.
+    """Return whether a closing tag without an opening one ends a thought.
+
+    The opening tag is then in the prompt: some chat templates put it there.
     """
     before = _BEFORE_A_BLOCK.search(text[max(0, tag.start() - 40) : tag.start()])
     return before is not None or text[tag.end() : tag.end() + 1] in ("", "\n")
@@ -183,26 +194,23 @@ def _channel_thoughts(text: str) -> Iterator[_ThoughtSpan]:
 _THOUGHT_PARTS = frozenset(
     ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought")
 )
-"""Types of parts that hold what a model thought: Anthropic, Mistral, OpenAI and who speaks their
-APIs.
-"""
+"""Types of parts that hold thoughts: Anthropic, Mistral, OpenAI and compatible APIs."""
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
-"""Keys beside a message's content that hold it: DeepSeek, vLLM; OpenRouter, Ollama."""
+"""Keys beside a message's content that hold thoughts.
+
+DeepSeek and vLLM use the first, OpenRouter the second, Ollama the third.
+"""
 
 
 def is_thought(part: Any) -> bool:
-    """Return whether a part of a message is what the model thought, apart from its answer; Gemini
-    marks it.
-    """
+    """Return whether a part of a message is a thought; Gemini marks it with ``thought: true``."""
     return isinstance(part, Mapping) and (
         part.get("type") in _THOUGHT_PARTS or part.get("thought") is True
     )
 
 
 def thoughts_in(message: Any) -> str:
-    """Return what a model thought by its message: in the parts of its content and in keys beside
-    it.
-    """
+    """Return the thoughts of a message, from the parts of its content and the keys beside it."""
     if not isinstance(message, Mapping):
         return ""
     beside = [_content_text(message.get(key)) for key in THOUGHT_KEYS]
@@ -210,12 +218,12 @@ def thoughts_in(message: Any) -> str:
     parts = (
         [part for part in content if is_thought(part)] if isinstance(content, list | tuple) else []
     )
-    said = [next(filter(None, beside), ""), *map(thought_of, parts)]
-    return "\n\n".join(filter(None, said))
+    thoughts = [next(filter(None, beside), ""), *map(thought_of, parts)]
+    return "\n\n".join(filter(None, thoughts))
 
 
 def thought_of(part: Mapping[str, Any]) -> str:
-    """Return the words of a part that is a thought; "" where they are encrypted."""
+    """Return the words of a part that is a thought; "" if they are encrypted."""
     keys = ("thinking", "text", "reasoning", "content", "summary")
     return next(filter(None, (_content_text(part.get(key)) for key in keys)), "")
 
@@ -251,7 +259,7 @@ _REASONS: dict[str, NoAnswerCode] = {
     ),
     **dict.fromkeys(("timeout", "timed_out", "incomplete", "expired", "other"), "failed"),
 }
-"""Why a reply ended, by the words of providers and of evaluation tools, in small letters."""
+"""Why a reply ended, in the lower-case words of providers and evaluation tools."""
 _REASON_KEYS = (
     *(
         "finish_reason",
@@ -265,16 +273,16 @@ _REASON_KEYS = (
     *("reason", "status", "state", "status_code", "statusCode", "level"),
 )
 _FINISH_REASON_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "reason")
-"""Those that say how the text ended, and not what became of the call."""
+"""The keys that say how the text ended, and not how the call did."""
 _STATUS_KEYS = ("status", "status_code", "statusCode")
 _FLAGS: dict[str, NoAnswerCode] = {
     "isRefusal": "refused",
     "is_refusal": "refused",
     "timed_out": "failed",
 }
-"""Keys that are true where there is no answer: promptfoo's, and what others call it."""
+"""Keys that are true if there is no answer, as promptfoo and others name them."""
 _FAILED_SPAN_STATUS = (2, "2", "ERROR", "STATUS_CODE_ERROR")
-"""OpenTelemetry's status of what failed."""
+"""The OpenTelemetry status codes of a failed span."""
 _REPLY_KEYS = (
     "response",
     "output",
@@ -285,7 +293,7 @@ _REPLY_KEYS = (
     "completion",
     "answer",
 )
-"""Keys under which a row keeps the reply, or the error in its place."""
+"""Keys under which a row keeps the reply, or the error that replaces it."""
 _NESTED_KEYS = (
     *(
         "observations",
@@ -308,38 +316,49 @@ _ERROR_KEYS = (
     "last_error",
 )
 _FILTERED = re.compile(r"content.?filter|content management policy|safety system", re.IGNORECASE)
-"""What an error says where it is the refusal of a filter (Azure, OpenAI)."""
-_MOST_LOOKED_AT, _DEEPEST = 200, 6
+"""Wording of an error that reports a filter's refusal (Azure, OpenAI)."""
+_MOST_LOOKED_AT = 200
+"""The most objects and lists to search for signs; a record may come from anywhere."""
+_MOST_DEPTH = 6
 _FAILED_CALL = re.compile(
     r"""\A\s{0,20}(?:
-        Error\ code:\ [45]\d\d\ -\ [{\['"]                      # str() of an error of OpenAI's and Anthropic's SDKs
-      | [45]\d\d\ (?:Client|Server)\ Error:\ .{1,200}\ for\ url:  # of requests
-      | (?:Client|Server)\ error\ '[45]\d\d\ .{1,60}'\ for\ url   # of httpx
+        # SDKs of OpenAI and Anthropic: Error code: 429 - {'error': ...}
+        Error\ code:\ [45]\d\d\ -\ [{\['"]
+        # requests: 404 Client Error: Not Found for url: ...
+      | [45]\d\d\ (?:Client|Server)\ Error:\ .{1,200}\ for\ url:
+        # httpx: Client error '404 Not Found' for url ...
+      | (?:Client|Server)\ error\ '[45]\d\d\ .{1,60}'\ for\ url
       | Traceback\ \(most\ recent\ call\ last\):
-      | (?:\w{1,40}\.){0,4}(?:API\w{0,30}|RateLimit|Timeout|Connect\w{0,20}|Authentication|InternalServer|BadRequest)
-        (?:Error|Exception)(?::\ |\(|\s{0,20}\Z)                # APIConnectionError: Connection error.
-      | (?:HTTP\ )?Error\ [45]\d\d:\ [A-Z]                      # of urllib
+        # APIConnectionError: Connection error.
+      | (?:\w{1,40}\.){0,4}
+        (?:API\w{0,30}|RateLimit|Timeout|Connect\w{0,20}|Authentication|InternalServer|BadRequest)
+        (?:Error|Exception)(?::\ |\(|\s{0,20}\Z)
+        # urllib: HTTP Error 404: Not Found
+      | (?:HTTP\ )?Error\ [45]\d\d:\ [A-Z]
+        # a raw status line: HTTP/1.1 502 Bad Gateway
       | HTTP/[12](?:\.\d)?\ [45]\d\d\b
     )""",
     re.VERBOSE,
 )
-"""Texts that are the failure of a call, as libraries word it, in the place of an answer."""
+"""The texts of failed calls, as client libraries print them, in place of an answer."""
 _ERROR_PAGE = re.compile(
     r"\s{0,20}(?:<!doctype"
     r" html[^>]{0,200}>\s{0,20})?<html\b.{0,500}?<title>\s{0,20}([45]\d\d\b[^<]{0,200})",
     re.IGNORECASE | re.DOTALL,
 )
-"""The page of a proxy or a server in the place of an answer."""
+"""The error page of a proxy or server in place of an answer, with its title."""
 _LONGEST_FAILURE = 4_000
 
 
 def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str] | None:
-    """Return why a record has no answer, as ``{"code", "message"}``; None where it has one, or
-    doesn't say why not.
+    """Return why a record has no answer, as ``{"code", "message"}``.
 
     Args:
-        record: A row with the reply in it.
-        answer: What was read as its answer: a text, an error in its place, or nothing.
+        record: A row that contains the reply.
+        answer: The value read as its answer: a text, an error in its place, or None.
+
+    Returns:
+        None if the record has an answer or doesn't say why it has none.
 
     """
     if isinstance(answer, str) and answer.strip():
@@ -348,49 +367,56 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
         _content_text(answer.get(key)) for key in ("text", "content", "output")
     ):
         return None
-    named = name_elsewhere("answer", map(str, record))
-    if named is not None and isinstance(record.get(named), str) and record[named].strip():
-        # an answer that was not read: a person says what it is, whatever else the record says
+    other_key = name_elsewhere("answer", map(str, record))
+    if (
+        other_key is not None
+        and isinstance(record.get(other_key), str)
+        and record[other_key].strip()
+    ):
+        # The record has an answer under another name. A person must map it first.
         return None
     turns = record.get("messages")
     last = {"message": turns[-1]} if isinstance(turns, list | tuple) and turns else {}
-    found = list(_no_answer_signs({**last, **record, "answer": answer}))
+    signs = list(_no_answer_signs({**last, **record, "answer": answer}))
     codes: tuple[NoAnswerCode, ...] = ("refused", "failed")
-    for code in codes:  # a filter's refusal comes as an error too
-        said = [message for sign, message in found if sign == code]
-        if said:
+    for code in codes:  # "refused" first, since a filter's refusal is reported as an error too
+        messages = [message for sign, message in signs if sign == code]
+        if messages:
             return {
                 "code": code,
-                "message": shorten(next(filter(None, said), ""), LONGEST_MESSAGE),
+                "message": shorten(next(filter(None, messages), ""), LONGEST_MESSAGE),
             }
     return None
 
 
 def cut_off_reason(record: Mapping[str, Any]) -> str | None:
-    """Return why a reply ended before its answer did, as ``finish_reason: length``; None where it
-    did not.
+    """Return why a reply ended before its answer was complete, such as ``finish_reason: length``.
+
+    Returns None if the reply wasn't cut off.
     """
-    said = (
+    reasons = (
         message
         for _, message in _no_answer_signs(record)
         if message.partition(": ")[0] in _FINISH_REASON_KEYS
     )
-    return next(said, None)
+    return next(reasons, None)
 
 
 def _failed_call(text: str) -> dict[str, str] | None:
-    """Return that a text in the place of an answer is the error of a failed call."""
+    """Return the reason if the text in place of an answer is the error of a failed call."""
     if len(text) > _LONGEST_FAILURE:
         return None
-    message, held = None, parse_value(text) if text.lstrip()[:1] == "{" else None
+    message, value = None, parse_value(text) if text.lstrip()[:1] == "{" else None
     if _FAILED_CALL.match(text):
         message = text
-    elif found := _ERROR_PAGE.match(text):
-        message = found[1]
-    elif isinstance(held, dict) and not any(
-        key in held for key in ("answer", "output", "text", "choices")
+    elif page := _ERROR_PAGE.match(text):
+        message = page[1]
+    elif isinstance(value, dict) and not any(
+        key in value for key in ("answer", "output", "text", "choices")
     ):
-        message = next((said for key in _ERROR_KEYS if (said := _error_words(held.get(key)))), None)
+        message = next(
+            (words for key in _ERROR_KEYS if (words := _error_words(value.get(key)))), None
+        )
     return (
         None
         if message is None
@@ -399,35 +425,33 @@ def _failed_call(text: str) -> dict[str, str] | None:
 
 
 def _no_answer_signs(record: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
-    """Yield each sign that a reply was refused or failed, with what it says, from the
-    outside in.
-    """
-    left: deque[tuple[Any, int]] = deque([(record, 0)])
-    looked_at = 0
-    while left and looked_at < _MOST_LOOKED_AT:
-        held, depth = left.popleft()
-        looked_at += 1
-        if isinstance(held, Mapping):
-            yield from _signs_in_object(held)
-            if depth < _DEEPEST:
-                left.extend(
-                    (held[key], depth + 1) for key in (*_REPLY_KEYS, *_NESTED_KEYS) if key in held
+    """Yield each sign that a reply was refused or failed, with its message, from the outside in."""
+    queue: deque[tuple[Any, int]] = deque([(record, 0)])
+    visited = 0
+    while queue and visited < _MOST_LOOKED_AT:
+        value, depth = queue.popleft()
+        visited += 1
+        if isinstance(value, Mapping):
+            yield from _signs_in_object(value)
+            if depth < _MOST_DEPTH:
+                queue.extend(
+                    (value[key], depth + 1) for key in (*_REPLY_KEYS, *_NESTED_KEYS) if key in value
                 )
-        elif isinstance(held, list | tuple):
-            left.extend((item, depth) for item in held[:_MOST_LOOKED_AT])
+        elif isinstance(value, list | tuple):
+            queue.extend((item, depth) for item in value[:_MOST_LOOKED_AT])
 
 
-def _signs_in_object(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
-    if isinstance(refusal := held.get("refusal"), str) and refusal.strip():
+def _signs_in_object(value: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
+    if isinstance(refusal := value.get("refusal"), str) and refusal.strip():
         yield "refused", refusal.strip()
     for key in _ERROR_KEYS:
-        if message := _error_words(held.get(key)):
+        if message := _error_words(value.get(key)):
             yield "refused" if _FILTERED.search(message) else "failed", message
-    yield from ((code, "") for key, code in _FLAGS.items() if held.get(key) is True)
-    if held.get("level") == "ERROR":  # Langfuse
-        yield "failed", _content_text(held.get("statusMessage", held.get("status_message")))
+    yield from ((code, "") for key, code in _FLAGS.items() if value.get(key) is True)
+    if value.get("level") == "ERROR":  # Langfuse
+        yield "failed", _content_text(value.get("statusMessage", value.get("status_message")))
     for key in _REASON_KEYS:
-        reason = held.get(key)
+        reason = value.get(key)
         if isinstance(reason, Mapping) and reason.get("code") in _FAILED_SPAN_STATUS:
             yield (
                 "failed",
@@ -440,16 +464,16 @@ def _signs_in_object(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, st
 
 
 def _error_words(error: Any) -> str:
-    """Return what an error says; "" where it is none."""
+    """Return the message of an error; "" if there is no error."""
     if isinstance(error, str):
         return (
             "" if error.strip().lower() in ("", "none", "null", "false", "nan") else error.strip()
         )
     if isinstance(error, Mapping):
-        said = (
+        messages = (
             _error_words(error.get(key)) for key in ("message", "detail", "msg", "error", "type")
         )
-        words = next(filter(None, said), "" if not error else "an error without a message")
+        words = next(filter(None, messages), "" if not error else "an error without a message")
         code = error.get("code")
         return f"{code}: {words}" if isinstance(code, str | int) and code and words else words
     if isinstance(error, list) and error:

@@ -1,7 +1,8 @@
-"""What one look at one answer finds: citations, claims, issues, critique, revision, evaluation.
+"""The results of auditing one answer: citations, claims, issues, critique, revision, evaluation.
 
-Offsets are character positions in the text named, start included, end excluded: ``answer[start:end]
-== text``. Scores run from 0 to 1; ``None`` means unscored, never zero.
+Offsets are character positions in the text named; the start is included and the end excluded, so
+``answer[start:end] == text``. Scores run from 0 to 1. None means unscored, which is never the same
+as zero.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from masis.schema.display import OneLine
 from masis.schema.wording import count_noun, shorten
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
-"""How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number
-to the one id ending in it; by position from 1 where ids are opaque; a link or name by the
-evidence's source; given beside the answer."""
+"""How a reference was matched to its evidence.
+
+``exact`` matches the id literally; ``normalised`` ignores case and blanks; ``suffix`` matches a
+bare number to the only id that ends in it; ``position`` counts chunks from 1 if ids are opaque;
+``source`` matches a link or name to the evidence's source; ``given`` came with the answer.
+"""
 
 SentenceStatus = Literal["cited", "uncited", "exempt"]
 ReferenceFinding = Literal[
@@ -34,10 +38,10 @@ ReferenceFinding = Literal[
 class Citation(Record):
     """One reference inside a marker: ``[1, 99]`` is one marker and two citations.
 
-    ``start`` to ``end`` span the reference itself (``99``; the whole ``1-3`` for each member of a
-    range); ``marker_start`` to ``marker_end`` span the marker it stands in (``[1, 99]``). A
-    citation given beside the answer has no marker: both are its ``end``, and ``start`` to ``end``
-    is what it covers of one sentence.
+    ``start`` to ``end`` span the reference itself: ``99``, or the whole ``1-3`` for each member of
+    a range. ``marker_start`` to ``marker_end`` span its marker, ``[1, 99]``. A citation that came
+    with the answer has no marker: both offsets equal its ``end``, and ``start`` to ``end`` is the
+    part of one sentence that it covers.
     """
 
     start: int
@@ -53,9 +57,7 @@ class Citation(Record):
 
 
 class Sentence(Record):
-    """One sentence of the answer. ``why`` says in plain words why it counts as cited, uncited or
-    exempt.
-    """
+    """One sentence of the answer; ``why`` explains its status in plain words."""
 
     start: int
     end: int
@@ -66,10 +68,10 @@ class Sentence(Record):
 
 
 class QuoteCheck(Record):
-    """Whether the quote of a citation given beside the answer stands in the evidence that it names.
+    """Whether the quote of a citation that came with the answer is in the evidence it names.
 
-    ``start`` and ``end`` are offsets in the answer; ``evidence_start`` and ``evidence_end`` where
-    the quote stands, in the evidence named or in ``found_in``.
+    ``start`` and ``end`` are offsets in the answer. ``evidence_start`` and ``evidence_end`` locate
+    the quote in the evidence named, or in ``found_in``.
     """
 
     start: int
@@ -83,13 +85,14 @@ class QuoteCheck(Record):
 
 
 class CitationAudit(OneLine, Record):
-    """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3,
-    MASIS-CRITIC-P4).
+    """The citations of an answer and its uncited sentences (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
-    ``invalid_citations`` holds references that name no evidence, as written, in order of
-    appearance; ``carried_references`` those of an earlier answer whose sentences still stand
-    unconfirmed, without their markers. ``penalty_factor`` is what the critic's confidence is
-    multiplied by.
+    Attributes:
+        invalid_citations: References that name no evidence, as written, in order of appearance.
+        carried_references: Invalid references of an earlier answer whose sentences are still
+            unconfirmed although their markers were removed.
+        penalty_factor: The factor by which the critic's confidence is multiplied.
+
     """
 
     mode: Literal["standard", "literal"]
@@ -104,15 +107,16 @@ class CitationAudit(OneLine, Record):
     carried_references: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return the counts on one line; of a long answer the records would fill pages."""
+        """Return the counts on one line; the records of a long answer would fill pages."""
         invalid, uncited = ", ".join(self.invalid_citations[:10]), len(self.uncited_claims)
         counts = f"{count_noun(len(self.citations), 'reference')}, invalid: {invalid or 'none'}"
         return f"<CitationAudit: {counts}, {count_noun(uncited, 'sentence')} without a citation>"
 
 
 class Quote(Record):
-    """A passage of evidence that supports (or contradicts) a claim: ``evidence.text[start:end] ==
-    text``.
+    """A passage of evidence that supports or contradicts a claim.
+
+    ``evidence.text[start:end] == text``.
     """
 
     evidence_id: str
@@ -125,10 +129,10 @@ class Quote(Record):
 class Contradiction(Record):
     """A fact of the claim that differs from the same fact in the evidence.
 
-    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``evidence_text`` is the
-    value the evidence has. ``kind`` is what differs (a number, a date, ...), ``stated`` where a
-    model says so, ``source`` where what differs stands in the line that names the chunk's source:
-    then ``evidence_text`` is that line, without a place in the text.
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text, and ``evidence_text`` is the
+    evidence's value. ``kind`` names the fact (a number, a date, ...). It is ``stated`` if a model
+    reported the contradiction, and ``source`` if the difference is in the line that names the
+    chunk's source: ``evidence_text`` is then that line, which has no place in the text.
     """
 
     kind: str
@@ -144,11 +148,10 @@ class Contradiction(Record):
 
 
 class AbsentFigure(Record):
-    """A figure of a claim that the evidence doesn't have. It may be calculated, so that nothing is
-    said to be wrong.
+    """A figure of a claim that isn't in the evidence.
 
-    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``kind`` is ``number`` or
-    ``date``.
+    It may be calculated, so it isn't reported as wrong. ``claim_start`` and ``claim_end`` are
+    offsets in the claim's text.
     """
 
     kind: Literal["number", "date"]
@@ -158,8 +161,7 @@ class AbsentFigure(Record):
 
 
 class MarkedWords(Record):
-    """Words of a claim that a tagger holds unsupported by the evidence. That is a reason to look,
-    not a verdict.
+    """Words of a claim that a tagger considers unsupported: a reason to look, not a verdict.
 
     ``claim_start`` and ``claim_end`` are offsets in the claim's text.
     """
@@ -170,12 +172,17 @@ class MarkedWords(Record):
 
 
 class Claim(Record):
-    """Something the answer asserts.
+    """Something that the answer asserts.
 
-    ``start`` and ``end`` are offsets in the answer, None for a claim given alone; ``markers`` are
-    the stretches of ``text`` that are citation markers and assert nothing; ``cited`` the evidence
-    ids they resolve to. ``statement`` is the same in words that can be understood alone, where
-    somebody put it so.
+    Attributes:
+        text: The words of the answer.
+        statement: The claim reworded so that it can be understood alone; empty if it wasn't
+            reworded.
+        markers: Spans of ``text`` that are citation markers and assert nothing.
+        start: Offset in the answer; None for a claim without an answer.
+        end: Offset in the answer; None for a claim without an answer.
+        cited: The evidence ids that the markers resolve to.
+
     """
 
     text: str
@@ -188,8 +195,9 @@ class Claim(Record):
 
 
 class ReferenceCheck(Record):
-    """Whether one cited chunk supports the sentence that cites it; ``better`` names the chunk that
-    does, if another.
+    """Whether a cited chunk supports the sentence that cites it.
+
+    ``better`` names another chunk that does, if there is one.
     """
 
     evidence_id: str
@@ -202,16 +210,20 @@ class ReferenceCheck(Record):
 class ClaimCheck(OneLine, Record):
     """The verdict on one claim.
 
-    ``support`` is how far the evidence supports it (None where there is nothing to check against),
-    ``confidence`` how sure the verifier is of the verdict, ``sources`` the evidence ids that
-    support or contradict it, ``uncovered`` the parts of the claim's text that no evidence covers.
-    ``abstained`` says why a verdict was withheld, where that was not the verifier's own doing:
-    claim or evidence is in a language it does not support, instructs its reader, or exceeds a
-    limit; or why it can't count: what the verifier quotes is not in the evidence (``quotation``),
-    or claim or evidence can be read either way (``either_way``). ``figures`` are those of the claim
-    that the evidence lacks, ``marked`` the words that a tagger holds unsupported. ``steps`` says
-    how a claim follows where no passage says it outright: the calculation, for instance.
-    ``sources_disagree`` says that one chunk supports the claim and another denies it.
+    Attributes:
+        support: How far the evidence supports the claim; None if there is nothing to check against.
+        confidence: How sure the verifier is of the verdict.
+        sources: Ids of the evidence that supports or contradicts the claim.
+        uncovered: The spans of the claim's text that no evidence covers.
+        figures: Figures of the claim that aren't in the evidence.
+        marked: Words that a tagger considers unsupported.
+        steps: How the claim follows if no passage says it outright, for example the calculation.
+        abstained: Why a verdict was withheld, if the verifier didn't do so itself. Claim or
+            evidence is in an unsupported language (``language``), instructs its reader
+            (``instruction``) or exceeds a limit (``limits``); the verifier's quotation isn't in the
+            evidence (``quotation``); or claim or evidence can be read either way (``either_way``).
+        sources_disagree: Whether one chunk supports the claim and another denies it.
+
     """
 
     claim: Claim
@@ -243,7 +255,7 @@ class ClaimCheck(OneLine, Record):
 
 
 class MissingPoint(Record):
-    """Something the evidence says and the question asks for that the answer leaves out."""
+    """Something the question asks for and the evidence says, but the answer leaves out."""
 
     description: str
     evidence_id: str | None = None
@@ -253,12 +265,11 @@ class MissingPoint(Record):
 
 
 class Escalation(Record):
-    """What two verifiers in a row did with the claims of an answer: ``first`` judged all,
-    ``second`` what was left.
+    """The results of two verifiers in a row: ``first`` judged all claims, ``second`` the rest.
 
-    ``settled`` and ``escalated`` count claims. ``calls`` to a language model were made for the
-    escalated ones; ``calls_saved`` are those that the second alone would have made beyond them, and
-    ``cost_saved_usd`` is an estimate of what they would have cost, None where no price is known.
+    ``settled`` and ``escalated`` count claims. ``calls`` counts the language model calls for
+    escalated claims, and ``calls_saved`` the further calls that the second verifier alone would
+    have made. ``cost_saved_usd`` estimates their cost; None if no price is known.
     """
 
     first: str
@@ -270,7 +281,7 @@ class Escalation(Record):
     cost_saved_usd: float | None = None
 
     def plus(self, other: Escalation) -> Escalation:
-        """Return both together."""
+        """Return the sum of both."""
         counts = ("settled", "escalated", "calls", "calls_saved")
         both = {name: getattr(self, name) + getattr(other, name) for name in counts}
         costs = [cost for cost in (self.cost_saved_usd, other.cost_saved_usd) if cost is not None]
@@ -280,10 +291,13 @@ class Escalation(Record):
 class ClaimReport(Record):
     """All claims of one answer in figures.
 
-    ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where the
-    claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could say
-    what is missing. ``escalation`` is set where two verifiers judged in a row. ``unchecked`` says
-    in words what lay beyond the limits of the settings.
+    Attributes:
+        confidence: (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None if claims
+            couldn't be extracted (``unscored``).
+        completeness_unscored: Why missing points couldn't be determined.
+        escalation: Set if two verifiers judged in a row.
+        unchecked: The parts beyond the limits of the settings, in words.
+
     """
 
     missing: tuple[MissingPoint, ...] = ()
@@ -316,16 +330,22 @@ IssueSource = Literal["citations", "claims", "critic", "instructions"]
 
 
 class Issue(Record):
-    """One objection, whoever raised it.
+    """One problem found in the answer, from any source.
 
-    ``id`` names it within its iteration; ``key`` stays the same while the same words keep the same
-    fault, so that a finding can be followed from one iteration to the next. ``rule`` names what
-    found it (``fabricated_reference``). ``start`` and ``end`` are offsets in the answer; an issue
-    with a stretch of evidence has ``evidence_start`` and ``evidence_end``, offsets in the text of
-    its one chunk. ``carried_from`` is the iteration that raised an issue which a revision left
-    open: what it accused still stands unconfirmed, though nothing raised it again. ``point`` is
-    what the answer leaves out, as the check that found it says (rule ``missing_information``); ""
-    for all other issues.
+    Attributes:
+        id: Unique within its iteration.
+        key: Stays the same while the same words have the same problem, so that an issue can be
+            followed across iterations.
+        rule: The rule that raised it, such as ``fabricated_reference``.
+        start: Offset in the answer.
+        end: Offset in the answer.
+        evidence_start: Offset in the text of its only chunk, if it concerns a part of the evidence.
+        evidence_end: Offset in the same text.
+        carried_from: The iteration that raised the issue, if a revision left it open: its words are
+            still unconfirmed although no check raised it again.
+        point: The missing point as the completeness check describes it (rule
+            ``missing_information``); "" for all other issues.
+
     """
 
     id: str
@@ -348,7 +368,7 @@ class Issue(Record):
 
     @property
     def major(self) -> bool:
-        """Whether the loop must not stop on it (CRITIC-LOOP-CRITIC-OUTPUT)."""
+        """Whether the loop must not stop while this issue is open (CRITIC-LOOP-CRITIC-OUTPUT)."""
         return self.severity in ("critical", "high")
 
 
@@ -362,7 +382,7 @@ class FiredRule(Record):
 
 
 class Measurement(Record):
-    """One measured quantity that went into a score."""
+    """One measured quantity that contributed to a score."""
 
     name: str
     value: float
@@ -370,10 +390,10 @@ class Measurement(Record):
 
 
 class Score(Record):
-    """A score with where it came from: as given, as kept, and every rule between.
+    """A score with its derivation: the raw value, the final value and the rules between them.
 
-    Where a judge was asked several times, ``samples`` holds what each gave (None: nothing that is a
-    number), ``raw`` their mean and ``spread`` the highest less the lowest.
+    If a judge was asked several times, ``samples`` holds each reply's score (None if it wasn't a
+    number), ``raw`` is their mean and ``spread`` the highest minus the lowest.
     """
 
     name: str
@@ -386,7 +406,7 @@ class Score(Record):
 
 
 class JudgedBy(Record):
-    """Who filled a role: ``model`` as in the settings, the version of its prompt or rules."""
+    """The model that filled a role, as in the settings, and the version of its prompt or rules."""
 
     model: str
     version: str
@@ -395,10 +415,13 @@ class JudgedBy(Record):
 class Critique(Record):
     """The critic's verdict after the rules in code (MASIS-CRITIC-P2, CRITIC-LOOP-CRITIC-OUTPUT).
 
-    ``confidence`` is confidence in the answer, lowered by the citations; ``critique_confidence`` in
-    the critique itself; ``overall_quality_score`` is the critic's own, before the penalty factor.
-    Where the critic was asked several times, ``hallucination_votes`` says how many of how many
-    found a hallucination.
+    Attributes:
+        confidence: Confidence in the answer, lowered for its citations.
+        critique_confidence: Confidence in the critique itself.
+        overall_quality_score: The critic's own score, before the penalty factor.
+        hallucination_votes: (votes for a hallucination, votes), if the critic was asked several
+            times.
+
     """
 
     confidence: Share | None
@@ -441,16 +464,14 @@ class AnswerChange(Record):
 
 
 class RejectedIssue(Record):
-    """An issue that a reviser left as it is, since the evidence shows it to be wrong or allows no
-    change.
-    """
+    """An issue that a reviser left open because the evidence refutes it or allows no change."""
 
     issue_id: str
     reason: str
 
 
 class Revision(Record):
-    """A better answer and what was changed to get it (CRITIC-LOOP-REVISER-OUTPUT)."""
+    """A better answer and the changes that led to it (CRITIC-LOOP-REVISER-OUTPUT)."""
 
     revised_answer: str
     changes_explanation: str
@@ -463,8 +484,9 @@ class Revision(Record):
 
 
 class Evaluation(Record):
-    """Four scores and their weighted mean, clamped by what the citations prove (MASIS-EVAL-FIELDS,
-    MASIS-EVAL-P5).
+    """Four scores and their weighted mean (MASIS-EVAL-FIELDS, MASIS-EVAL-P5).
+
+    Rules in code clamp them by what the citations prove.
     """
 
     faithfulness: Share | None
@@ -480,7 +502,7 @@ class Evaluation(Record):
 
 
 class Draft(Record):
-    """An answer written from the evidence where a case came without one."""
+    """An answer written from the evidence for a case that came without one."""
 
     answer: str
     reasoning_steps: tuple[str, ...] = ()

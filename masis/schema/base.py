@@ -1,4 +1,4 @@
-"""What all records share: frozen, and either closed to unknown keys or keeping them."""
+"""Base classes of all records: frozen, and either closed to unknown keys or keeping them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 def utc_now() -> str:
-    """The time as kept in records: ISO 8601, UTC, milliseconds."""
+    """Return the current time in the format of records: ISO 8601, UTC, milliseconds."""
     return _format_time(datetime.now(UTC))
 
 
 def add_time(at: str, wait: timedelta) -> str:
-    """The time so long after another one, both as kept in records."""
+    """Return the time after a wait; both times are in the format of records."""
     return _format_time(datetime.fromisoformat(at) + wait)
 
 
@@ -31,14 +31,15 @@ def _format_time(time: datetime) -> str:
 
 
 class Record(BaseModel):
-    """A frozen record that knows all its fields."""
+    """A frozen record that rejects unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Page(Record, Generic[Row]):
-    """One page of a list, and how many rows there are in all; where there are ``more``, that was
-    counted.
+    """One page of a list, with the total number of rows.
+
+    If ``more`` is set, counting stopped at ``total`` and there are more rows.
     """
 
     rows: tuple[Row, ...]
@@ -47,29 +48,29 @@ class Page(Record, Generic[Row]):
 
 
 class OpenRecord(BaseModel):
-    """A frozen record that keeps keys it does not know: what people bring is never dropped."""
+    """A frozen record that keeps unknown keys, so that nothing of the input is lost."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class InvalidRecord(InputError, ValueError):
-    """A record was made in Python of values that are wrong; a ValueError too, as pydantic's own
-    error is.
+    """A record was created in Python with invalid values.
+
+    It is also a ValueError, as pydantic's own error is.
     """
 
     @classmethod
     def of(cls, error: InputError) -> InvalidRecord:
-        """Return the same error as one of this class."""
+        """Return the same error as an instance of this class."""
         return cls(
             error.problem, hint=error.hint, file=error.file, line=error.line, field=error.field
         )
 
 
 class InputRecord(OpenRecord):
-    """An open record that people make in Python: what is wrong with it is an InputError, with field
-    and hint.
+    """An open record that people create in Python; invalid values raise InputError with a hint.
 
-    ``model_validate`` doesn't come through here, unless a record says so as ``Case`` does.
+    ``model_validate`` bypasses this constructor unless a subclass overrides it, as ``Case`` does.
     """
 
     if not TYPE_CHECKING:  # type checkers know the fields from the class
@@ -84,26 +85,32 @@ class InputRecord(OpenRecord):
             except InputError as error:
                 raise InvalidRecord.of(error) from None
 
-        # What pydantic's own __init__ carries: with it, validation doesn't call this one.
+        # pydantic's own __init__ has this attribute: with it, model_validate doesn't call __init__.
         __init__.__pydantic_base_init__ = True
 
     @classmethod
     def _normalize_fields(cls, data: dict[str, Any]) -> Mapping[str, Any]:
-        """Return the fields as given, other forms of them brought into the record's own. Raises
-        InputError.
+        """Return the fields with other forms converted to the record's own.
+
+        Raises:
+            InputError: The fields can't be converted.
+
         """
         return data
 
     def _verify(self) -> None:
-        """Raise InputError where fields that are right each for itself don't go together."""
+        """Raise InputError if fields that are valid separately don't fit together."""
 
 
 class Unscored(Record):
-    """Why there is no score: a step failed, refused, was cut off, answered out of form, or had
-    nothing to judge.
+    """Why there is no score.
 
-    ``code`` is the CRITIC-ERR code of a failure, None where nothing failed and there was nothing to
-    judge. ``raw`` is the unchanged reply, for a person to read; it never becomes a number.
+    A step failed, was refused, was cut off, replied in the wrong format, or had nothing to judge.
+
+    Attributes:
+        code: The CRITIC-ERR code of a failure; None if there was nothing to judge.
+        raw: The unchanged reply, for a person to read. It never becomes a number.
+
     """
 
     reason: str
@@ -112,5 +119,5 @@ class Unscored(Record):
 
     @classmethod
     def of(cls, error: StepError) -> Unscored:
-        """Return what a step that failed leaves."""
+        """Return the record of a failed step."""
         return cls(reason=str(error), code=error.code, raw=error.raw)

@@ -1,4 +1,4 @@
-"""What was asked of language models: one record a call, and their sum."""
+"""Records of calls to language models, and their sum."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ CallOutcome = Literal[
     "answered", "refused", "cut_off", "empty", "malformed", "failed", "out_of_time", "stopped"
 ]
 ReplyMode = Literal["json_schema", "json_object_schema", "json_object", "prompt", "text"]
-"""How a typed reply was asked for: by strict schema, by JSON mode with the schema beside it, by
-JSON mode, by a schema in the prompt; or plain text."""
+"""How a typed reply was requested.
+
+By strict schema, by JSON mode with the schema beside it, by JSON mode, or by a schema in the
+prompt; ``text`` is plain text.
+"""
 
 
 ReplySource = Literal["model", "cache", "replay"]
-"""Who gave a reply: a model, the cache of the database, or a file of recorded replies."""
+"""The source of a reply: a model, the cache of the database, or a file of recorded replies."""
 
 REPLAY = "replay:"
-"""What the model string of recorded replies begins with: ``replay:FILE``."""
+"""Prefix of the model string of recorded replies: ``replay:FILE``."""
 DEMO_REPLIES = "demo"
-"""In place of a file: the replies that ship with the demo (``data/replies``)."""
+"""Used instead of a file name for the replies that ship with the demo (``data/replies``)."""
 _REPLAYED = re.compile(
     r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}-\d\d-\d\d)\))?", re.DOTALL
 )
@@ -33,7 +36,7 @@ _REPLAYED = re.compile(
 class Replayed(NamedTuple):
     """Recorded replies that fill a role, as a run names them: ``replay:FILE (MODEL, DATE)``.
 
-    ``model`` and ``date`` are empty where the file was not read yet, or is empty.
+    ``model`` and ``date`` are empty if the file is empty or wasn't read yet.
     """
 
     file: str
@@ -49,22 +52,27 @@ class Replayed(NamedTuple):
 
     @classmethod
     def of(cls, string: str) -> Replayed | None:
-        """Read a model string; None for any other model."""
-        found = _REPLAYED.fullmatch(string.strip())
-        return cls(**found.groupdict(default="")) if found else None
+        """Parse a model string; None if it names another model."""
+        match = _REPLAYED.fullmatch(string.strip())
+        return cls(**match.groupdict(default="")) if match else None
 
 
 class ModelCall(Record):
-    """One question put to a language model, with all tries it took.
+    """One request to a language model, including its retries.
 
-    ``model`` is the model string of the settings, ``answered_by`` what the provider says answered;
-    ``prompt`` names the prompt file and its version. Tokens are summed over the tries;
-    ``cached_tokens`` are those of ``prompt_tokens`` that the provider had in its cache.
-    ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired`` names what
-    had to be repaired before the reply could be read; empty where it came in form. ``error`` says
-    why there is no reply, or of one that came what a reader must know. Where ``source`` is the
-    cache or a file, no model was asked: tokens and cost are 0, and ``answered_by`` is the model
-    that had given the reply.
+    Attributes:
+        model: The model string of the settings.
+        answered_by: The model that the provider reports. For a reply from the cache or a file, the
+            model that originally gave it.
+        prompt: The prompt file and its version.
+        tries: The number of attempts; tokens are summed over them.
+        ms: The duration, including waits.
+        cached_tokens: The part of ``prompt_tokens`` that the provider had in its cache.
+        cost_usd: None if no price is known.
+        error: Why there is no reply, or something that a reader must know about the reply.
+        repaired: The repairs needed to read the reply; empty if it was well-formed.
+        source: For ``cache`` and ``replay`` no model was asked, so tokens and cost are 0.
+
     """
 
     role: str
@@ -87,12 +95,13 @@ class ModelCall(Record):
 
 
 class Usage(Record):
-    """Calls and tokens spent; all zero where no language model was involved.
+    """Calls and tokens spent; all zero if no language model was involved.
 
-    ``cost_usd`` is the sum of what is known; None where no call has a known price. ``repaired``
-    counts the calls whose reply had to be repaired before it could be read. ``calls`` are those to
-    models; those that the cache or a file of recorded replies answered are counted apart, and took
-    nothing.
+    Attributes:
+        calls: Calls to models. Replies from the cache or a file are counted apart and cost nothing.
+        cost_usd: The sum of the known costs; None if no price is known.
+        repaired: Calls whose reply had to be repaired before it could be read.
+
     """
 
     calls: int = 0
@@ -107,7 +116,7 @@ class Usage(Record):
 
     @classmethod
     def of(cls, calls: Iterable[ModelCall]) -> Usage:
-        """The sum of these calls (REQ-CRITIC-NFR-012)."""
+        """Return the sum of these calls (REQ-CRITIC-NFR-012)."""
         every = tuple(calls)
         counted = tuple(call for call in every if call.source == "model")
         costs = [call.cost_usd for call in counted if call.cost_usd is not None]
@@ -124,7 +133,7 @@ class Usage(Record):
         )
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of both; the cost is that of what is known."""
+        """Return the sum of both; the cost is the sum of the known costs."""
         total = {
             name: (getattr(self, name) or 0) + (getattr(other, name) or 0)
             for name in Usage.model_fields

@@ -1,8 +1,8 @@
-"""What comes in: a question, its evidence, perhaps an answer, perhaps gold labels.
+"""The input of an audit: a question, its evidence, and optionally an answer and gold labels.
 
-The JSON form is a public contract. Unknown keys are kept. A repeated evidence id, a null byte or
-half a surrogate pair is an error: the first makes citations ambiguous, the others can't be stored
-as text.
+The JSON form is a public contract, and unknown keys are kept. A repeated evidence id is an error
+because it makes citations ambiguous. A null byte or a lone surrogate is an error because it can't
+be stored as text.
 """
 
 from __future__ import annotations
@@ -51,19 +51,21 @@ from masis.schema.storable import refuse_unstorable
 ClaimVerdict = Literal[
     "supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"
 ]
-"""Whether the evidence supports a claim; ``unscored`` where no verdict could be had."""
+"""Whether the evidence supports a claim; ``unscored`` if no verdict could be reached."""
 
 Severity = Literal["critical", "high", "medium", "low"]
 
 ScreeningOutcome = Literal[
     "sufficient", "conflicting", "evidence_insufficient", "cancelled", "error"
 ]
-"""How a screening ended: whether what it kept is enough to answer the question, and agrees
-(``conflicting``: it is enough, and the kept studies point in different directions)."""
+"""How a screening ended.
+
+``conflicting`` means that the kept studies suffice but point in different directions.
+"""
 
 
 class Evidence(InputRecord):
-    """One chunk a retriever found. ``text`` may be empty where only an address is known."""
+    """One chunk that a retriever found. ``text`` may be empty if only an address is known."""
 
     id: StrictStr = Field(min_length=1)
     text: StrictStr = ""
@@ -71,19 +73,25 @@ class Evidence(InputRecord):
 
 
 def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidence, ...]:
-    """Return evidence from chunks of any origin, in their order.
+    """Convert chunks of any supported kind to evidence, in the same order.
 
-    A chunk is Evidence, a mapping with ``id`` and ``text``, a bare text, a document of LangChain, a
-    node of LlamaIndex. What has no id is named by its place, ``chunk_1`` and so on. Of documents of
-    a library, one that came before is left out, and another text under a used id gets the next free
-    ``id#2``.
+    A chunk is an Evidence, a mapping with ``id`` and ``text``, a plain text, a LangChain document
+    or a LlamaIndex node. Chunks without an id are named by position: ``chunk_1`` and so on. If a
+    library document repeats an id, an identical text is dropped and a different text gets the next
+    free ``id#2``.
 
-    Raises InputError where a chunk is none of these, and for a single one, which would be read
-    letter by letter.
+    Args:
+        chunks: The chunks, in order.
+        field: The field that an error names.
+
+    Raises:
+        InputError: A chunk is of another kind, or ``chunks`` is a single chunk. A single text would
+            otherwise be read character by character.
+
     """
     if isinstance(chunks, str | bytes | Mapping | Evidence) or is_document(chunks):
         raise InputError(
-            "is one thing, not a list of chunks",
+            "is a single item, not a list of chunks",
             hint=f"Put it into a list. {_CHUNK_HINT}",
             field=field,
         )
@@ -93,11 +101,11 @@ def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidenc
             hint=f"Give a list. {_CHUNK_HINT}",
             field=field,
         )
-    found: list[Evidence] = []
+    evidence: list[Evidence] = []
     texts: dict[str, str] = {}
-    for number, given in enumerate(chunks, 1):
-        chunk = _to_evidence(given, number, field)
-        if chunk.id in texts and not isinstance(given, Evidence | Mapping):
+    for number, chunk_data in enumerate(chunks, 1):
+        chunk = _to_evidence(chunk_data, number, field)
+        if chunk.id in texts and not isinstance(chunk_data, Evidence | Mapping):
             if texts[chunk.id] == chunk.text:
                 continue
             free = next(
@@ -107,29 +115,29 @@ def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidenc
             )
             chunk = chunk.model_copy(update={"id": free})
         texts.setdefault(chunk.id, chunk.text)
-        found.append(chunk)
-    return tuple(found)
+        evidence.append(chunk)
+    return tuple(evidence)
 
 
 _CHUNK_HINT = (
-    'A chunk is {"id": "1", "text": "..."}, a text alone, a document of LangChain or a node of'
-    " LlamaIndex."
+    'A chunk is {"id": "1", "text": "..."}, a plain text, a LangChain document or a LlamaIndex'
+    " node."
 )
 
 
-def _to_evidence(given: Any, number: int, field: str) -> Evidence:
-    if isinstance(given, Evidence):
-        return given
-    if isinstance(given, str):
-        data: dict[str, Any] = {"id": f"chunk_{number}", "text": given}
-    elif isinstance(given, Mapping) and not _is_library_chunk(given):
-        data = {"id": f"chunk_{number}", **given}
+def _to_evidence(chunk: Any, number: int, field: str) -> Evidence:
+    if isinstance(chunk, Evidence):
+        return chunk
+    if isinstance(chunk, str):
+        data: dict[str, Any] = {"id": f"chunk_{number}", "text": chunk}
+    elif isinstance(chunk, Mapping) and not _is_library_chunk(chunk):
+        data = {"id": f"chunk_{number}", **chunk}
     else:
         try:
-            read = read_document(given, number - 1, field)
+            read = read_document(chunk, number - 1, field)
         except InputError as error:
             raise InputError(
-                "is no chunk of evidence", hint=_CHUNK_HINT, field=error.field
+                "isn't a chunk of evidence", hint=_CHUNK_HINT, field=error.field
             ) from None
         data = {"id": read.id or f"chunk_{number}", "text": read.content}
         about = {
@@ -138,31 +146,31 @@ def _to_evidence(given: Any, number: int, field: str) -> Evidence:
             "score": read.score,
             "metadata": dict(read.metadata),
         }
-        about["given_id"] = given.get("given_id") if isinstance(given, Mapping) else None
+        about["given_id"] = chunk.get("given_id") if isinstance(chunk, Mapping) else None
         data |= {name: value for name, value in about.items() if value not in (None, "", {})}
     data["id"] = id_text(data["id"])
     try:
         return Evidence.model_validate(data)
     except (ValidationError, TypeError) as error:
-        if isinstance(error, TypeError):  # a key that is no text
+        if isinstance(error, TypeError):  # a key of the mapping isn't text
             raise InputError(
-                "is no chunk of evidence", hint=_CHUNK_HINT, field=f"{field}[{number - 1}]"
+                "isn't a chunk of evidence", hint=_CHUNK_HINT, field=f"{field}[{number - 1}]"
             ) from error
-        found = explain(error)
-        place = f"{field}[{number - 1}]{f'.{found.field}' if found.field else ''}"
-        raise InputError(found.problem, hint=found.hint, field=place) from None
+        problem = explain(error)
+        place = f"{field}[{number - 1}]{f'.{problem.field}' if problem.field else ''}"
+        raise InputError(problem.problem, hint=problem.hint, field=place) from None
 
 
-def _is_library_chunk(given: Mapping[Any, Any]) -> bool:
-    """Return whether a mapping has its text under another name than ours."""
-    return "text" not in given and any(isinstance(given.get(key), str) for key in TEXT_KEYS)
+def _is_library_chunk(chunk: Mapping[Any, Any]) -> bool:
+    """Return whether a mapping has its text under a library's key instead of ``text``."""
+    return "text" not in chunk and any(isinstance(chunk.get(key), str) for key in TEXT_KEYS)
 
 
 class CitationLabel(OpenRecord):
-    """Gold: what one reference of the answer is.
+    """Gold label for one reference of the answer.
 
-    ``reference`` is the id as written, ``text`` the marker it stands in, ``sentence`` enough of its
-    sentence to find it.
+    ``reference`` is the id as written, ``text`` its marker, and ``sentence`` enough of its sentence
+    to find it.
     """
 
     reference: str
@@ -174,9 +182,7 @@ class CitationLabel(OpenRecord):
 
 
 class ClaimLabel(OpenRecord):
-    """Gold: whether the evidence supports one claim; ``text`` is what the answer says, word for
-    word.
-    """
+    """Gold label that says whether the evidence supports a claim; ``text`` quotes the answer."""
 
     text: str
     verdict: ClaimVerdict | None = None
@@ -188,7 +194,7 @@ class ClaimLabel(OpenRecord):
 
 
 class FindingLabel(OpenRecord):
-    """Gold: something a critic should object to."""
+    """Gold label for something that a critic should object to."""
 
     type: str
     description: str = ""
@@ -197,7 +203,7 @@ class FindingLabel(OpenRecord):
 
 
 class GoldLabels(OpenRecord):
-    """Gold labels; what else a label holds is kept."""
+    """All gold labels of a case; unknown keys are kept."""
 
     citations: tuple[CitationLabel, ...] = ()
     claims: tuple[ClaimLabel, ...] = ()
@@ -206,18 +212,20 @@ class GoldLabels(OpenRecord):
 
 
 class CaseScreening(OpenRecord):
-    """The screening that a case's evidence comes from, and how it ended."""
+    """The screening that produced a case's evidence, and its outcome."""
 
     id: StrictStr
     outcome: ScreeningOutcome
 
 
 class EarlierVersion(OpenRecord):
-    """The case that another one takes the place of, as that one names it.
+    """The earlier case that a new version of a case replaces.
 
-    ``digest`` is that of the earlier case, ``number`` says which version the later one is, from 2;
-    ``filled`` are the ids of evidence that has its text from a person, in this version or one
-    before.
+    Attributes:
+        digest: The digest of the earlier case.
+        number: The version number of the later case, from 2.
+        filled: Ids of evidence whose text a person added, in this version or an earlier one.
+
     """
 
     id: StrictStr
@@ -227,11 +235,11 @@ class EarlierVersion(OpenRecord):
 
 
 class GivenCitation(OpenRecord):
-    """A citation that came beside the answer, as citation APIs return them.
+    """A citation that came with the answer, as citation APIs return them.
 
-    ``start`` and ``end`` are offsets into the answer: what the citation covers, or one place where
-    both are the same. ``quote`` is what it says the evidence holds; ``evidence_start`` and
-    ``evidence_end`` where, in the text of the evidence.
+    ``start`` and ``end`` are offsets in the answer: the span that the citation covers, or a single
+    position if they are equal. ``quote`` is the quoted evidence, with its offsets in
+    ``evidence_start`` and ``evidence_end``.
     """
 
     start: StrictInt
@@ -244,39 +252,42 @@ class GivenCitation(OpenRecord):
 
 
 class NoAnswer(OpenRecord):
-    """Why a system gave no answer; ``message`` is what it said instead, or the error of
-    its call.
-    """
+    """Why a system gave no answer; ``message`` is its reply instead, or the error of the call."""
 
     code: NoAnswerCode
     message: StrictStr = ""
 
 
 class Message(OpenRecord):
-    """One turn of a conversation as chat APIs have them; ``content`` is a text, or a
-    list of parts.
-    """
+    """One turn of a conversation as chat APIs have it; ``content`` is a text or a list of parts."""
 
     role: StrictStr = Field(min_length=1)
     content: StrictStr | tuple[JsonValue, ...] | None = None
 
     @property
     def text(self) -> str:
-        """The words of the turn, without what a model thought; a part without text is named by its
-        type.
+        """The text of the turn without the model's thoughts.
+
+        A part without text is replaced by its type.
         """
-        said = words_of(self.content) or ""
-        return separate_thoughts(said).answer.strip() if self.role in ANSWERING_ROLES else said
+        text = words_of(self.content) or ""
+        return separate_thoughts(text).answer.strip() if self.role in ANSWERING_ROLES else text
 
 
 class Case(InputRecord):
-    """A question with its evidence and, if one was written, an answer.
+    """A question with its evidence and, if there is one, an answer.
 
-    ``citations`` came beside the answer, ``messages`` are the conversation that the answer belongs
-    to, ``screening`` stands in cases made from a screening, ``supersedes`` in a new version of a
-    case. ``reasoning`` is what the model thought before it answered: it is shown, not audited.
-    ``no_answer`` says that the system refused or failed, where that is why there is no answer.
-    Under each of these names a value of another shape is somebody else's key, and kept.
+    Under ``citations`` to ``no_answer``, a value of another shape belongs to another tool and is
+    kept unchanged.
+
+    Attributes:
+        citations: Citations that came with the answer.
+        messages: The conversation that the answer belongs to.
+        screening: The screening that the case was made from.
+        supersedes: The earlier case, if this is a new version of it.
+        reasoning: The model's thoughts before the answer. They are shown but not audited.
+        no_answer: Why there is no answer, if the system refused or failed.
+
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -299,12 +310,10 @@ class Case(InputRecord):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
-        """Return the case that a record holds, read as ``Case(**record)`` reads it; ``options`` are
-        pydantic's.
+        """Validate a record as ``Case(**record)`` does; ``options`` are passed to pydantic.
 
         Raises:
-            InvalidRecord: The record holds no case, or a part of it may be under a key that nothing
-                reads.
+            InvalidRecord: The record isn't a case, or a key that isn't read may hold a part of it.
 
         """
         if not isinstance(obj, Mapping):
@@ -323,21 +332,26 @@ class Case(InputRecord):
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """Return the case that a record in JSON holds, as ``model_validate`` reads it. Raises
-        InvalidRecord.
+        """Validate a JSON record as ``model_validate`` does.
+
+        Raises:
+            InvalidRecord: The record isn't a case, or a key that isn't read may hold a part of it.
+
         """
         try:
             record = json.loads(json_data)
         except (ValueError, RecursionError):
-            return super().model_validate_json(json_data, **options)  # whose error names the place
+            # pydantic's own error names the place of the syntax error.
+            return super().model_validate_json(json_data, **options)
         return cls.model_validate(record, **options)
 
     @classmethod
     def from_stored(cls, record: str | bytes | Mapping[str, Any]) -> Self:
-        """Return a case from its own form, as ``to_json_dict`` writes it: nothing is looked for
-        under another key.
+        """Return a case from the form that ``to_json_dict`` writes; other keys aren't considered.
 
-        Raises pydantic's ValidationError.
+        Raises:
+            ValidationError: The record isn't a case.
+
         """
         if isinstance(record, Mapping):
             return super().model_validate(record)
@@ -348,15 +362,16 @@ class Case(InputRecord):
             raise InputError("is blank", hint='Add the question as "query": "...".', field="query")
         if isinstance(self.no_answer, NoAnswer) and (self.answer or "").strip():
             raise InputError(
-                "says that there is none, and there is an answer",
-                hint="Keep one.",
+                "says that there is no answer, but there is one",
+                hint="Keep one of the two.",
                 field="no_answer",
             )
         length = len(self.answer or "")
-        for number, given in enumerate(self.given_citations):
-            if not 0 <= given.start <= given.end <= length:
+        for number, citation in enumerate(self.given_citations):
+            if not 0 <= citation.start <= citation.end <= length:
                 raise InputError(
-                    f"covers characters {given.start} to {given.end} of an answer of {length}",
+                    f"covers characters {citation.start} to {citation.end}, but the answer has"
+                    f" {length}",
                     hint="Count characters of the answer from 0; the end is not included.",
                     field=f"citations[{number}]",
                 )
@@ -382,19 +397,17 @@ class Case(InputRecord):
 
     @property
     def given_citations(self) -> tuple[GivenCitation, ...]:
-        """Return the citations that came beside the answer; none where the key holds something
-        else.
-        """
-        given = self.citations
-        if isinstance(given, tuple):
-            return tuple(citation for citation in given if isinstance(citation, GivenCitation))
+        """The citations that came with the answer; empty if the key holds something else."""
+        citations = self.citations
+        if isinstance(citations, tuple):
+            return tuple(citation for citation in citations if isinstance(citation, GivenCitation))
         return ()
 
     @property
     def earlier_turns(self) -> tuple[Message, ...]:
-        """Return the conversation before the question; none where the key holds something else."""
-        given = self.messages if isinstance(self.messages, tuple) else ()
-        turns = [message for message in given if isinstance(message, Message)]
+        """The conversation before the question; empty if the key holds something else."""
+        messages = self.messages if isinstance(self.messages, tuple) else ()
+        turns = [message for message in messages if isinstance(message, Message)]
         if (
             turns
             and turns[-1].role in ANSWERING_ROLES
@@ -411,44 +424,41 @@ class Case(InputRecord):
 
     @property
     def evidence_outcome(self) -> str | None:
-        """Return the outcome of the screening that the evidence comes from; None where it comes
-        from none.
-        """
+        """The outcome of the screening that the evidence comes from, or None."""
         if isinstance(self.screening, CaseScreening):
             return self.screening.outcome
-        named = self.screening.get("outcome") if isinstance(self.screening, dict) else None
-        return None if named is None else str(named)
+        outcome = self.screening.get("outcome") if isinstance(self.screening, dict) else None
+        return None if outcome is None else str(outcome)
 
     @property
     def unanswered(self) -> NoAnswer | None:
-        """Return why the system gave no answer; None where there is one, or nothing says why there
-        is none.
-        """
+        """Why the system gave no answer; None if there is an answer or no known reason."""
         return self.no_answer if isinstance(self.no_answer, NoAnswer) else None
 
     @property
     def model_reasoning(self) -> str:
-        """Return what the model thought before it answered; "" where nothing is known of it."""
+        """The model's thoughts before the answer; empty if unknown."""
         return self.reasoning.strip() if isinstance(self.reasoning, str) else ""
 
     @property
     def earlier_version(self) -> EarlierVersion | None:
-        """Return the case that this one is a new version of; None where it is none."""
+        """The case that this one is a new version of, or None."""
         return self.supersedes if isinstance(self.supersedes, EarlierVersion) else None
 
     @property
     def without_text(self) -> tuple[Evidence, ...]:
-        """Return the evidence of which only the address is known."""
+        """The evidence of which only the address is known."""
         return tuple(chunk for chunk in self.evidence if not chunk.text.strip())
 
     def to_json_dict(self) -> dict[str, JsonValue]:
-        """Return the case as it was received, unset fields left out: what the contract's JSON Lines
-        hold.
+        """Return the case as it was received, without unset fields.
+
+        This is the form of the JSON Lines contract.
         """
         return self.model_dump(mode="json", exclude_unset=True)
 
     def digest(self) -> str:
-        """SHA-256 over the content; the order of the keys doesn't matter."""
+        """Return the SHA-256 of the content, independent of the order of keys."""
         content = json.dumps(
             self.to_json_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":")
         )
@@ -456,12 +466,15 @@ class Case(InputRecord):
 
 
 def check_case(case: Case) -> Case:
-    """Return the case. Raises InputError naming the first limit that it passes
-    (``schema/limits.py``).
+    """Return the case if it is within the limits of ``schema/limits.py``.
+
+    Raises:
+        InputError: The case exceeds a limit, which the error names.
+
     """
     lengths = [len(chunk.text) for chunk in case.evidence]
     longest = max(lengths, default=0)
-    for name, field, size, most, what in (
+    for name, field, size, most, unit in (
         ("question_characters", "query", len(case.query), limits.QUESTION, "characters"),
         ("answer_characters", "answer", len(case.answer or ""), limits.ANSWER, "characters"),
         ("evidence_chunks", "evidence", len(lengths), limits.CHUNKS, "chunks"),
@@ -469,7 +482,7 @@ def check_case(case: Case) -> Case:
         ("evidence_characters", "evidence", sum(lengths), limits.EVIDENCE, "characters"),
     ):
         if size > most:
-            raise limits.limit_error(name, f"holds {size:,} {what}", field)
+            raise limits.limit_error(name, f"holds {size:,} {unit}", field)
     return case
 
 
@@ -485,36 +498,39 @@ def _read_case_record(record: Mapping[str, Any], names: FieldMap | None) -> Case
 
 
 def _complete_case(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with evidence as chunks, thoughts apart, and an id of the content where
-    there is none.
+    """Return the fields with evidence as chunks, thoughts separated, and an id.
+
+    A missing id is derived from the content.
     """
-    given = data.get("evidence")
-    as_ours = type(given) is list and all(
-        type(each) is dict and type(each.get("id")) is str and "text" in each for each in given
+    evidence = data.get("evidence")
+    as_ours = type(evidence) is list and all(
+        type(chunk) is dict and type(chunk.get("id")) is str and "text" in chunk
+        for chunk in evidence
     )
-    # what is in our form already is validated with the case, in one go
-    if given is not None and not as_ours:
-        data = {**data, "evidence": evidence_of(given)}
+    # Chunks in our own form are validated together with the case, which is faster.
+    if evidence is not None and not as_ours:
+        data = {**data, "evidence": evidence_of(evidence)}
     return _separate_thoughts(data if "id" in data else {"id": content_id(data), **data})
 
 
 def _separate_thoughts(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with the answer alone under ``answer``: what was thought, and why there is
-    none, beside it.
+    """Return the fields with only the answer under ``answer``.
+
+    Thoughts move to ``reasoning``, and the reason for a missing answer to ``no_answer``.
     """
     answer = data.get("answer")
     if isinstance(answer, str) and may_hold_thoughts(answer):
-        found = separate_thoughts(answer)
-        if found.removed:
-            data = _without_thoughts(data, found)
+        separated = separate_thoughts(answer)
+        if separated.removed:
+            data = _without_thoughts(data, separated)
     turns = data.get("messages")
     if (
         "reasoning" not in data
         and isinstance(turns, list | tuple)
         and turns
-        and (said := thoughts_in(turns[-1]))
+        and (thoughts := thoughts_in(turns[-1]))
     ):
-        data = {**data, "reasoning": said}
+        data = {**data, "reasoning": thoughts}
     if "no_answer" in data:
         code = data["no_answer"]
         return {**data, "no_answer": {"code": code}} if code in get_args(NoAnswerCode) else data
@@ -522,17 +538,17 @@ def _separate_thoughts(data: dict[str, Any]) -> dict[str, Any]:
     return data if why is None else {**data, "answer": None, "no_answer": why}
 
 
-def _without_thoughts(data: dict[str, Any], found: Separated) -> dict[str, Any]:
-    """Return the fields with the answer that is left, and what points into it moved, or left out
-    with the thoughts.
+def _without_thoughts(data: dict[str, Any], separated: Separated) -> dict[str, Any]:
+    """Return the fields with the remaining answer, and adjust the offsets into it.
 
-    No answer may be left: then the reply was cut off before its answer.
+    Citations and labels inside a removed thought are dropped. If no answer remains, the reply was
+    cut off before its answer.
     """
-    more: dict[str, Any] = {"answer": found.answer}
-    if found.thoughts:
+    more: dict[str, Any] = {"answer": separated.answer}
+    if separated.thoughts:
         known = data["reasoning"] if isinstance(data.get("reasoning"), str) else ""
-        more["reasoning"] = "\n\n".join(filter(None, (known, found.thoughts)))
-    if not found.answer.strip():
+        more["reasoning"] = "\n\n".join(filter(None, (known, separated.thoughts)))
+    if not separated.answer.strip():
         why = {
             "code": "failed",
             "message": "The reply holds what the model thought, and no answer.",
@@ -540,42 +556,49 @@ def _without_thoughts(data: dict[str, Any], found: Separated) -> dict[str, Any]:
         more |= {"answer": None, "no_answer": no_answer_in({**data, "answer": None}) or why}
     if isinstance(data.get("citations"), list | tuple):
         more["citations"] = [
-            moved for each in data["citations"] if (moved := _move_place(each, found)) is not None
+            moved
+            for placed in data["citations"]
+            if (moved := _move_place(placed, separated)) is not None
         ]
     labels = data.get("labels")
     if isinstance(labels, Mapping) and isinstance(labels.get("claims"), list | tuple):
         claims = [
-            moved for each in labels["claims"] if (moved := _move_place(each, found)) is not None
+            moved
+            for placed in labels["claims"]
+            if (moved := _move_place(placed, separated)) is not None
         ]
         more["labels"] = {**labels, "claims": claims}
     return {**data, **more}
 
 
-def _move_place(placed: Any, found: Separated) -> Any:
-    """Return a record with ``start`` and ``end`` in the answer at its new place; None where that is
-    gone.
-    """
-    held = placed.model_dump(exclude_unset=True) if isinstance(placed, BaseModel) else placed
-    if not isinstance(held, Mapping):
+def _move_place(placed: Any, separated: Separated) -> Any:
+    """Return a record with its ``start`` and ``end`` adjusted, or None if its span was removed."""
+    record = placed.model_dump(exclude_unset=True) if isinstance(placed, BaseModel) else placed
+    if not isinstance(record, Mapping):
         return placed
-    start, end = held.get("start"), held.get("end")
+    start, end = record.get("start"), record.get("end")
     if type(start) is not int or type(end) is not int:
         return placed
-    place = found.move(start, end)
-    return None if place is None else {**held, "start": place[0], "end": place[1]}
+    place = separated.move(start, end)
+    return None if place is None else {**record, "start": place[0], "end": place[1]}
 
 
-def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> Case:
-    """Return a case, from one or from a record: a mapping of its fields, under the names that
-    ``names`` says.
+def case_of(value: Any, field: str = "case", names: FieldMap | None = None) -> Case:
+    """Return a checked case from a Case or a record.
 
-    ``field`` begins the place that an error names; "" where the file and line say it. Raises
-    InputError.
+    Args:
+        value: A Case, or a mapping of its fields.
+        field: Prefix of the field that an error names; "" if file and line already say it.
+        names: Which keys of the record hold which fields.
+
+    Raises:
+        InputError: The value isn't a valid case.
+
     """
-    is_record = isinstance(given, Mapping) and all(isinstance(key, str) for key in given)
-    if is_record or isinstance(given, Case):
+    is_record = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    if is_record or isinstance(value, Case):
         try:
-            return check_case(given if isinstance(given, Case) else _read_case_record(given, names))
+            return check_case(value if isinstance(value, Case) else _read_case_record(value, names))
         except InputError as error:
             place = ".".join(part for part in (field, error.field) if part)
             raise InputError(
@@ -585,6 +608,6 @@ def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> C
         'Write it as {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text":'
         ' "..."}]}.'
     )
-    if is_frame(given):
+    if is_frame(value):
         hint = "Audit its rows with masis.audit_many(frame)."
-    raise InputError(f"is {kind_of(given)}, not a case", hint=hint, field=field or None)
+    raise InputError(f"is {kind_of(value)}, not a case", hint=hint, field=field or None)

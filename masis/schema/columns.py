@@ -1,8 +1,8 @@
-"""What the keys of a record may hold: by the names that other tools use, else by their content.
+"""Guesses which columns of a record hold which field.
 
-A question ends in a question mark or is the shortest text, an answer cites, evidence is a list,
-numbered or the longest text. What an error names, what ``--suggest`` proposes and what a page of
-imports offers are this one proposal.
+Names that other tools use decide first, then the content: a question ends in a question mark or is
+the shortest text, an answer cites, and evidence is a list, numbered, or the longest text. Errors,
+``--suggest`` and the import page all use the same proposal.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from masis.schema.literals import parse_value
 from masis.schema.wording import shorten
 
 LONG_TEXT = 60
-"""Characters from which a text that nothing reads is taken for a part of the case: a note or a
-label is shorter.
-"""
+"""The length from which an unread text may be a part of the case; notes and labels are shorter."""
 
 MOST_COLUMNS = 200
-"""Columns that are offered of one row."""
+"""The most columns to offer for one row."""
 
 MOST_LEVELS = 3
-"""Objects inside of objects whose columns are offered."""
+"""The deepest nesting of objects whose columns are offered."""
 
 EXCERPT = 60
 
 COLUMN_JOINER = " + "
-"""What joins the names of several columns in a field map: each holds a chunk of the evidence."""
+"""Joins the names of several columns in a field map if each holds a chunk of the evidence."""
 
 
 class SourceColumn(NamedTuple):
-    """One column: its names from the outermost object inwards, and the beginning of what it holds
-    in the first row.
+    """One column of a row.
+
+    ``names`` are the keys from the outermost object inwards, and ``sample`` is the beginning of the
+    value in the first row.
     """
 
     names: tuple[str, ...]
     sample: str
     items: tuple[str, ...] = ()
-    """Where it holds a list of objects: the names inside one of them."""
+    """The keys of its objects, if it holds a list of objects."""
     kind: Literal["text", "texts", "objects", "other"] = "other"
     length: int = 0
-    """Characters of its text, or of the texts in its list."""
+    """The number of characters of its text, or of all texts in its list."""
     longest_item: str = ""
-    """Where it holds a list of objects: the name of their longest text."""
+    """The key of the longest text, if it holds a list of objects."""
     form: Literal["", "question", "cited", "numbered", "sentence"] = ""
-    """What a text looks like; "" for a word or a name."""
+    """The form of a text; "" for a word or a name."""
     item_id: str = ""
-    """Where it holds a list of objects: the name of their ids, which differ."""
+    """The key of distinct ids, if it holds a list of objects that have them."""
     inside_text: int = 0
-    """How many of its names lead to an object that is written as text, 0 for none."""
+    """The number of ``names`` that lead to an object written as text; 0 if there is none."""
 
     @property
     def empty(self) -> bool:
@@ -68,7 +68,7 @@ class SourceColumn(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path that leads to it: names in quotes, as JMESPath takes any text."""
+        """The JMESPath expression for it, with quoted names, which may hold any character."""
         names = [json.dumps(name) for name in self.names]
         if not self.inside_text:
             return ".".join(names)
@@ -78,7 +78,7 @@ class SourceColumn(NamedTuple):
 
 
 def columns_of(row: Mapping[str, Any]) -> tuple[SourceColumn, ...]:
-    """Return the columns that a row offers, those inside of objects too."""
+    """Return the columns that a row offers, including those inside objects."""
     return tuple(islice(_columns_of_row(row, (), 0), MOST_COLUMNS))
 
 
@@ -97,7 +97,10 @@ def _columns_of_row(
 
 
 def object_in(value: Any) -> dict[str, Any] | None:
-    """Return an object, also one that a tool wrote as JSON into a text; None for anything else."""
+    """Return an object, parsing one that a tool wrote into a text as JSON.
+
+    Returns None for anything else.
+    """
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         value = parse_value(value)
     return value if isinstance(value, dict) else None
@@ -125,23 +128,24 @@ def _column(names: tuple[str, ...], value: Any) -> SourceColumn:
         for name, text in item.items()
         if isinstance(text, str)
     ]
-    said = name_elsewhere("text", items) is not None or any(
+    has_prose = name_elsewhere("text", items) is not None or any(
         _is_prose(text) for text in _texts_of(objects)
     )
-    if not texts or not said:
+    if not texts or not has_prose:
         return SourceColumn(names, sample, items)
-    length, longest, named = (
+    length, longest, id_key = (
         sum(length for length, _ in texts),
         max(texts)[1],
         name_elsewhere("evidence.id", items),
     )
-    ids = [str(item.get(named)) for item in objects]  # chunks of one document may all have its id
-    item_id = named if named and len(set(ids)) == len(ids) else ""
+    ids = [str(item.get(id_key)) for item in objects]
+    # Chunks of one document may all have its id, which then identifies none of them.
+    item_id = id_key if id_key and len(set(ids)) == len(ids) else ""
     return SourceColumn(names, sample, items, "objects", length, longest, item_id=item_id)
 
 
 _IDENTIFIER = re.compile(r"https?://\S*|[^\s\d]{0,40}\d\S*")
-"""An address, or a word with a number: what names a chunk, and is none."""
+"""An address or a word with a number, which names a chunk but isn't its text."""
 
 
 def _texts_of(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -153,10 +157,15 @@ def _is_prose(text: str) -> bool:
 
 
 _CITED = re.compile(r"\[[^\[\]\s]{1,40}\](?!\()")
+"""A citation such as ``[1]`` or ``[doc-2]``. A Markdown link, ``[text](url)``, isn't one."""
 _NUMBERED_INSIDE = re.compile(r"(?:^|(?<=\s))\[(\d{1,6})\](?=\s|$)")
+"""A number in brackets between blanks, anywhere in a line."""
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002][\"'\u201d\u2019)\]]*$")
+"""The end of a sentence, with closing quotes and brackets: ``... in 2019.")``."""
 _MARKER = re.compile(r"\[(\d{1,3}(?:\s*[,;-]\s*\d{1,3})*)\](?!\()")
+"""A marker of one or more numbers: ``[1]``, ``[2, 3]``, ``[4-6]``."""
 _NUMBERED = re.compile(r"^[ \t]{0,8}\[(\d{1,6})\][ \t:]*", re.MULTILINE)
+"""A number in brackets at the start of a line: ``[1] Text`` or ``[1]: Text``."""
 
 
 def _text_form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]:
@@ -174,14 +183,19 @@ def _text_form(text: str) -> Literal["", "question", "cited", "numbered", "sente
 
 
 def chunks_in(value: Any, answer: str = "") -> Any:
-    """Return the items of an evidence written as one text, where it is certain that it holds
-    several.
+    """Split an evidence that is one text into chunks, if it certainly holds several.
 
-    A list as text; lines that begin with ``[1]``, ``[2]``..., counting up; ``[1]`` to the last
-    number inside of a line, or lines of dashes, where sentences end before them or the ``answer``
-    cites one of them by its place; ``|`` between as many parts as the answer's citations count up
-    to, or right behind the end of a sentence, without a blank, as DeepEval joins chunks. Numbers
-    begin the text and are ids. Any other value is returned as ``parse_value`` reads it.
+    These forms are certain:
+
+        A list written as text.
+        Lines that begin with ``[1]``, ``[2]`` and so on, in ascending order.
+        ``[1]`` to the last number inside lines, or lines of dashes, if sentences end before them or
+            ``answer`` cites one of them by position.
+        ``|`` between as many parts as the answer's citations count up to.
+        ``|`` without blanks after the ends of sentences, as DeepEval joins chunks.
+
+    The numbers become the ids of the chunks. Any other value is returned as ``parse_value`` reads
+    it.
     """
     read = parse_value(value)
     if not isinstance(read, str):
@@ -214,15 +228,16 @@ def chunks_in(value: Any, answer: str = "") -> Any:
 
 
 def numbers_cited(answer: str) -> set[int]:
-    """Return the numbers that stand in the markers of an answer: ``[1]``, ``[2, 3]``."""
+    """Return the numbers in the markers of an answer: ``[1]``, ``[2, 3]``."""
     return {
         int(number) for marker in _MARKER.findall(answer) for number in re.findall(r"\d+", marker)
     }
 
 
 def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
-    """Return whether an answer's markers name none of the ids, all of which end in a number, but
-    count the chunks.
+    """Return whether an answer's markers count chunks although the ids end in numbers.
+
+    That is the case if the markers match none of the ids.
     """
     numbers, names = numbers_cited(answer), list(ids)
     ends = [re.search(r"\d+$", name) for name in names]
@@ -234,20 +249,20 @@ def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
 
 
 SEPARATORS = ("||", "|", ";", "\uff1b", "###", "<sep>", "<SEP>", "[SEP]", "\t", "\n\n", "\n")
-"""What may separate chunks in one text, the most likely first."""
+"""Possible separators of chunks in one text, the most likely first."""
 
 _PATTERNS = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "\n\n": r"\n[ \t]*\n"}
+"""Patterns of the separators that vary: a line of dashes, and a line that may contain blanks."""
 _JOINED = {"|": re.compile(r"\S\|\S"), ";": re.compile(r"\S;\S")}
 _BLANK_AROUND = {"|": re.compile(r"\s\||\|\s"), ";": re.compile(r"\s;|;\s")}
 _ENTITY = re.compile(r"&#?\w{1,20};")
+"""An HTML entity such as ``&amp;``, whose semicolon separates nothing."""
 _TABLE_RULE = re.compile(r"^[ \t]*+\|?[ \t]*+:?-{2,}:?[ \t]*+\|[ \t:|-]*+$", re.MULTILINE)
 """The line of dashes below the head of a Markdown table."""
 
 
 def is_markdown_table(text: str) -> bool:
-    """Return whether the ``|`` in a text are those of a table: they separate its columns, not
-    chunks.
-    """
+    """Return whether the ``|`` in a text separate the columns of a table, and not chunks."""
     if _TABLE_RULE.search(text):
         return True
     lines = [line.strip() for line in text.splitlines() if "|" in line]
@@ -255,18 +270,18 @@ def is_markdown_table(text: str) -> bool:
 
 
 def parts_of(text: str, separator: str) -> list[str]:
-    """Return what stands between the separators; ``---`` is a line of dashes."""
+    """Return the non-empty parts between the separators; ``---`` is a line of dashes."""
     pattern = _PATTERNS.get(separator)
     parts = re.split(pattern, text) if pattern else text.split(separator)
     return [part.strip() for part in parts if part.strip()]
 
 
 def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
-    """Yield what may separate chunks in a text, and how many there would be.
+    """Yield possible separators of chunks in a text, with the number of chunks.
 
-    Where an answer cites a number of 2 or more, ``count``, anything that gives as many parts may; a
-    line break only behind sentences. Else a ``|`` or ``;`` behind the end of each sentence, or
-    without a blank beside it: prose has neither.
+    If an answer cites up to ``count`` of at least 2, every separator with that many parts is
+    possible; a line break only after sentences. Otherwise only ``|`` and ``;`` are, and only after
+    the end of each sentence or without blanks around them, since prose has neither.
     """
     for between in SEPARATORS:
         if between not in text or (count < 2 and between not in _JOINED):
@@ -288,15 +303,17 @@ def _end_as_sentences(parts: list[str]) -> bool:
 
 
 def _are_joined(text: str, between: str, parts: list[str]) -> bool:
-    """Return whether parts of several words are joined without a blank, which code in a text rarely
-    is either.
+    """Return whether parts of several words are joined without a blank.
+
+    That is rare even in code inside a text.
     """
     return not _BLANK_AROUND[between].search(text) and all(" " in part for part in parts)
 
 
 def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
-    """Return the texts between the marks; none where a text stands before the first, or a mark has
-    none.
+    """Return the texts between the marks.
+
+    Returns an empty list if a text precedes the first mark or if a mark has no text.
     """
     if len(marks) < 2 or text[: marks[0].start()].strip():
         return []
@@ -313,47 +330,49 @@ def likely_columns(
     columns: Iterable[SourceColumn],
     fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id"),
 ) -> dict[str, SourceColumn]:
-    """Return which column probably holds which of the ``fields``: by names, then by content, none
-    for two fields.
+    """Return the column that probably holds each of ``fields``, judged by name and then by content.
+
+    No column is used for two fields.
     """
     asked = list(fields)
-    left = sorted(columns, key=lambda column: len(column.names))
+    unused = sorted(columns, key=lambda column: len(column.names))
     chosen: dict[str, SourceColumn] = {}
 
-    def take(field: str, found: SourceColumn | None) -> None:
-        if found is not None and field in asked and field not in chosen:
-            chosen[field] = found
-            left.remove(found)
+    def take(field: str, column: SourceColumn | None) -> None:
+        if column is not None and field in asked and field not in chosen:
+            chosen[field] = column
+            unused.remove(column)
 
-    by_name = {column.names[-1]: column for column in reversed(left)}
+    by_name = {column.names[-1]: column for column in reversed(unused)}
     for field in asked:
         fits = [
             name
             for name, column in by_name.items()
-            if column in left and _can_hold_field(field, column)
+            if column in unused and _can_hold_field(field, column)
         ]
         name = name_elsewhere(field, fits)
         take(field, by_name[name] if name is not None else None)
-    take("query", min(_with_form(left, "question"), key=attrgetter("length"), default=None))
-    take("answer", max(_with_form(left, "cited"), key=attrgetter("length"), default=None))
+    take("query", min(_with_form(unused, "question"), key=attrgetter("length"), default=None))
+    take("answer", max(_with_form(unused, "cited"), key=attrgetter("length"), default=None))
     lists = [
         column
-        for column in left
+        for column in unused
         if column.kind in ("texts", "objects") and " " in column.sample.strip()
     ]
     take(
         "evidence",
-        max(lists or _with_form(left, "numbered"), key=attrgetter("length"), default=None),
+        max(lists or _with_form(unused, "numbered"), key=attrgetter("length"), default=None),
     )
     take(
         "evidence",
-        max(_with_form(left, "cited", "sentence"), key=attrgetter("length"), default=None),
+        max(_with_form(unused, "cited", "sentence"), key=attrgetter("length"), default=None),
     )
-    texts = [column for column in left if column.kind == "text" and " " in column.sample.strip()]
+    texts = [column for column in unused if column.kind == "text" and " " in column.sample.strip()]
     take("query", min(texts, key=attrgetter("length"), default=None))
-    take("answer", max(_with_form(left, "sentence"), key=attrgetter("length"), default=None))
-    for field in asked:  # a known name that holds nothing in this row says where other rows have it
-        empty = [name for name, column in by_name.items() if column in left and not column.length]
+    take("answer", max(_with_form(unused, "sentence"), key=attrgetter("length"), default=None))
+    # An empty column with a known name shows where other rows have the field.
+    for field in asked:
+        empty = [name for name, column in by_name.items() if column in unused and not column.length]
         name = (
             name_elsewhere(field, empty)
             if chosen and field in ("query", "answer", "evidence")
@@ -364,21 +383,20 @@ def likely_columns(
 
 
 _NUMBER_AT_END = re.compile(r"[\s_.#-]*(?:\d{1,3}|(?<![A-Za-z])[A-Za-z])$")
+"""A final number or single letter: ``context_1``, ``Source A``."""
 
 
 def evidence_columns(
     chosen: Mapping[str, SourceColumn], columns: Iterable[SourceColumn]
 ) -> list[SourceColumn]:
-    """Return the chosen column of evidence with those that differ from it in a number or letter at
-    the end.
-    """
+    """Return the evidence column and those that differ from it only in a final number or letter."""
     evidence = chosen["evidence"]
     stem = _NUMBER_AT_END.sub("", evidence.shown)
     if evidence.kind != "text" or stem in ("", evidence.shown):
         return [evidence]
-    others = [each for field, each in chosen.items() if field != "evidence"]
-    free = (each for each in columns if each.kind == "text" and each not in others)
-    return [each for each in free if _NUMBER_AT_END.sub("", each.shown) == stem]
+    others = [column for field, column in chosen.items() if field != "evidence"]
+    free = (column for column in columns if column.kind == "text" and column not in others)
+    return [column for column in free if _NUMBER_AT_END.sub("", column.shown) == stem]
 
 
 def _with_form(columns: Iterable[SourceColumn], *forms: str) -> list[SourceColumn]:
@@ -394,9 +412,9 @@ def _can_hold_field(field: str, column: SourceColumn) -> bool:
 def likely_map(
     chosen: Mapping[str, SourceColumn], columns: Iterable[SourceColumn]
 ) -> dict[str, str]:
-    """Return chosen columns as a field map, with the names of text and id inside of the evidence.
+    """Return chosen columns as a field map, including the keys of text and id inside the evidence.
 
-    Of the ``columns`` of the row those numbered like the evidence hold more of it.
+    Of all ``columns``, those that are numbered like the evidence are part of it.
     """
     names = {field: column.shown for field, column in chosen.items()}
     if (evidence := chosen.get("evidence")) is not None:
@@ -408,7 +426,5 @@ def likely_map(
 
 
 def text_key(evidence: SourceColumn) -> str:
-    """Return the name of the text inside of the items of an evidence; "" where they are
-    no objects.
-    """
+    """Return the key of the text inside the items of an evidence; "" if they aren't objects."""
     return name_elsewhere("text", evidence.items) or evidence.longest_item

@@ -1,5 +1,6 @@
-"""How a notebook shows a record: the package registers its view here, since records know of no
-views.
+"""How a notebook shows a record.
+
+The top-level package registers its view here, since records may not import views.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from typing import Any, ClassVar
 
 
 class OneLine:
-    """A record of many parts, which Python prints as the one line that its ``__repr__`` gives."""
+    """A record that Python prints as the one line of its ``__repr__``."""
 
     def __str__(self) -> str:
         return repr(self)
 
 
 class HtmlDisplay(OneLine):
-    """A record that a notebook shows as HTML; as its plain text where no view is registered."""
+    """A record that a notebook shows as HTML, or as plain text if no view is registered."""
 
     html_view: ClassVar[Callable[[Any], str] | None] = None
 

@@ -1,8 +1,8 @@
-"""One document of any origin, understood by its attributes and not by its type.
+"""Documents of different libraries, read by their attributes and not by their type.
 
-A text, a mapping, a document of LangChain (``page_content``, ``metadata``, ``id``), one of
-LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of any of these with its
-score. None of these libraries is imported.
+Supported are a text, a mapping, a LangChain document (``page_content``, ``metadata``, ``id``), a
+LlamaIndex node (alone or in ``node`` with a ``score``), and a pair of any of these and a score.
+None of these libraries is imported.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ TEXT_KEYS = ("content", "text", "page_content", "snippet", "body")
 PATH_KEYS = ("path", "source", "file_path", "file_name", "filename", "url", "uri", "title")
 SCORE_KEYS = ("relevanceScore", "relevance_score", "score", "similarity")
 KINDS = (
-    "texts, mappings with 'id' and 'content' (or 'text'), documents of LangChain or nodes of"
-    " LlamaIndex"
+    "texts, mappings with 'id' and 'content' (or 'text'), LangChain documents or LlamaIndex nodes"
 )
 
 
 class ReadDocument(NamedTuple):
-    """One document as it was understood; ``id`` is None where it has none, ``metadata`` what JSON
-    can hold of it.
+    """One document of any kind.
+
+    ``id`` is None if it has none; ``metadata`` is the part of its metadata that JSON can represent.
     """
 
     id: str | None
@@ -38,15 +38,24 @@ class ReadDocument(NamedTuple):
 
 
 def is_document(value: Any) -> bool:
-    """Return whether a value is a single document of a library, which may be iterable itself."""
+    """Return whether a value is a single library document, which may itself be iterable."""
     return any(hasattr(value, name) for name in ("page_content", "get_content", "node"))
 
 
 def read_document(
     document: Any, place: int, field: str = "documents", score: float | None = None
 ) -> ReadDocument:
-    """Return what a document holds; ``place`` counts from 0. Raises InputError, which names
-    ``field[place]``.
+    """Return the content of a document.
+
+    Args:
+        document: The document.
+        place: Its position, from 0.
+        field: The list that an error names, as ``field[place]``.
+        score: Its score, if it came beside the document.
+
+    Raises:
+        InputError: The document is of an unknown kind.
+
     """
     if isinstance(document, str):
         return ReadDocument(None, document, "", None, score, {})
@@ -91,8 +100,8 @@ def _read_object(document: Any, field: str, score: float | None) -> ReadDocument
         raise _unreadable_document(
             "None" if document is None else f"a {type(document).__name__}", field
         )
-    named = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
-    own_id = next((str(value) for value in named.values() if value not in (None, "")), None)
+    ids = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
+    own_id = next((str(value) for value in ids.values() if value not in (None, "")), None)
     return _read_by_keys(own_id or _document_id(about), content, about, score, about)
 
 
@@ -107,15 +116,21 @@ def _read_by_keys(
         (str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]),
         None,
     )
-    kept = {str(key): value for key, value in metadata.items() if _is_plain_json(value)}
+    plain_metadata = {str(key): value for key, value in metadata.items() if _is_plain_json(value)}
     return ReadDocument(
-        name, content, str(about.get("type") or ""), path, document_score(about, score), kept
+        name,
+        content,
+        str(about.get("type") or ""),
+        path,
+        document_score(about, score),
+        plain_metadata,
     )
 
 
 def _is_plain_json(value: Any) -> bool:
-    """Return whether JSON holds a value as it is; libraries put dates and objects of their own into
-    metadata.
+    """Return whether a value survives JSON unchanged.
+
+    Libraries also put dates and objects of their own into metadata.
     """
     try:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
@@ -123,8 +138,8 @@ def _is_plain_json(value: Any) -> bool:
         return False
 
 
-def _unreadable_document(what: str, field: str) -> InputError:
-    return InputError(f"is {what}", hint=f"Give {KINDS}.", field=field)
+def _unreadable_document(description: str, field: str) -> InputError:
+    return InputError(f"is {description}", hint=f"Give {KINDS}.", field=field)
 
 
 def _document_id(about: Mapping[Any, Any]) -> str | None:
@@ -132,7 +147,7 @@ def _document_id(about: Mapping[Any, Any]) -> str | None:
 
 
 def document_score(about: Mapping[Any, Any], score: float | None) -> float | None:
-    """Return the score given, else the one that a document holds."""
+    """Return the given score, or else the score that the document itself has."""
     own = next(
         (number for key in SCORE_KEYS if (number := finite_number(about.get(key))) is not None),
         None,
@@ -141,7 +156,7 @@ def document_score(about: Mapping[Any, Any], score: float | None) -> float | Non
 
 
 def finite_number(value: Any) -> float | None:
-    """Return a finite number, of whatever library; None for anything else."""
+    """Return a finite number of any library as a float, or None for anything else."""
     if value is None or isinstance(value, bool | str | bytes):
         return None
     try:
@@ -152,5 +167,5 @@ def finite_number(value: Any) -> float | None:
 
 
 def first_score(*scores: float | None) -> float | None:
-    """Return the first score that is there."""
+    """Return the first score that isn't None."""
     return next((score for score in scores if score is not None), None)

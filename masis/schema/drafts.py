@@ -1,7 +1,7 @@
-"""Critique of a draft: the request and the result (DRAFT-CRITIQUE-REQUEST, DRAFT-CRITIQUE-RESULT).
+"""The request and result of a draft critique (DRAFT-CRITIQUE-REQUEST, DRAFT-CRITIQUE-RESULT).
 
-Names are ours in Python and the spec's in JSON: both ``auto_revise`` and ``autoRevise`` are read,
-and ``model_dump(by_alias=True)`` writes the spec's.
+Python uses our names and JSON the spec's: ``auto_revise`` and ``autoRevise`` are both read, and
+``model_dump(by_alias=True)`` writes the spec's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DraftSeverity = Literal["low", "medium", "high"]
 
 
 class CamelRecord(BaseModel):
-    """A frozen record that knows all its fields, each under its name here and under the spec's."""
+    """A frozen record without unknown fields; each field has a Python name and the spec's name."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
@@ -34,8 +34,9 @@ class CamelRecord(BaseModel):
 
 
 class SourceDocument(CamelRecord):
-    """What a draft is held against. ``type`` is a word such as ``code``, ``doc`` or
-    ``decision``.
+    """A source to check a draft against.
+
+    ``type`` is a word such as ``code``, ``doc`` or ``decision``.
     """
 
     id: StrictStr = Field(min_length=1)
@@ -45,14 +46,14 @@ class SourceDocument(CamelRecord):
     relevance_score: float | None = None
 
     def as_evidence(self) -> Evidence:
-        """Return the chunk of evidence that it is."""
+        """Return the source as a chunk of evidence."""
         return Evidence.model_validate(
             {"id": self.id, "text": self.content, "source": self.path, "type": self.type}
         )
 
 
 class CritiqueOptions(CamelRecord):
-    """What to check and whether to revise; the defaults are the spec's."""
+    """The checks to run and whether to revise; the defaults are the spec's."""
 
     strictness: Literal["lenient", "moderate", "strict"] = "moderate"
     check_factual: bool = True
@@ -63,9 +64,7 @@ class CritiqueOptions(CamelRecord):
 
 
 class DraftCritiqueRequest(CamelRecord):
-    """A draft with its question and its sources; options that are not given are those of the
-    settings.
-    """
+    """A draft with its question and sources. Without ``options``, the settings apply."""
 
     query: StrictStr
     draft: StrictStr
@@ -74,8 +73,9 @@ class DraftCritiqueRequest(CamelRecord):
 
 
 class CritiqueIssue(CamelRecord):
-    """One objection. ``location`` quotes the draft, ``related_source`` is the id of a source that
-    says so.
+    """One issue of a draft.
+
+    ``location`` quotes the draft; ``related_source`` is the id of the source that says so.
     """
 
     type: DraftIssueType
@@ -87,8 +87,9 @@ class CritiqueIssue(CamelRecord):
 
 
 class CritiqueMetadata(CamelRecord):
-    """The critique in figures. ``facts_unscored`` are those of ``facts_checked`` on which no
-    verdict could be had.
+    """The critique in figures.
+
+    ``facts_unscored`` counts those of ``facts_checked`` that got no verdict.
     """
 
     facts_checked: int
@@ -99,13 +100,18 @@ class CritiqueMetadata(CamelRecord):
 
 
 class CritiqueResult(OneLine, CamelRecord):
-    """What was found about a draft.
+    """The critique of a draft.
 
-    All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the original
-    draft. A revision that was audited as worse than the draft is not given. ``unscored`` says what
-    could not be judged and why: a draft with a step that failed is not valid, and ``confidence`` is
-    None if not one claim could be found for it. ``needs_review`` is the acceptance rule of audits,
-    with its reasons; a draft that cites nothing may pass it.
+    Everything except ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the
+    original draft. A revision that was audited as worse than the draft is left out.
+
+    Attributes:
+        is_valid: False for a draft with a failed step.
+        confidence: None if no claim could be extracted from the draft.
+        unscored: The parts that couldn't be judged, with reasons.
+        needs_review: The result of the acceptance rule of audits. A draft that cites nothing may
+            pass.
+
     """
 
     is_valid: bool
@@ -121,17 +127,16 @@ class CritiqueResult(OneLine, CamelRecord):
     metadata: CritiqueMetadata
 
     def __repr__(self) -> str:
-        """Return what matters on one line; the records and texts would fill pages."""
+        """Return the main results on one line; the records and texts would fill pages."""
         state = "valid" if self.is_valid else "not valid"
         revised = "" if self.revised_draft is None else ", with a revision"
         return f"<CritiqueResult: {state}, {count_noun(len(self.issues), 'issue')}{revised}>"
 
 
 class DraftMetrics(CamelRecord):
-    """The metrics of the spec over many critiques, under its names.
+    """The metrics of the spec over many critiques, under the spec's names.
 
-    Shares are 0..1, latency is the mean in milliseconds; what has nothing to be computed from is
-    None.
+    Shares are from 0 to 1 and latency is the mean in milliseconds. A metric without data is None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=None)
@@ -144,8 +149,9 @@ class DraftMetrics(CamelRecord):
 
 
 class PipelineOptions(CamelRecord):
-    """What a query is to bring: only sources, a draft from them, and its critique. None: as the
-    settings say.
+    """The parts of a query's result: sources, a draft from them, and its critique.
+
+    None means that the settings decide.
     """
 
     generate_answer: bool = True
@@ -154,8 +160,9 @@ class PipelineOptions(CamelRecord):
 
 
 class PipelineResult(CamelRecord):
-    """What a query brought. ``draft`` is the revision where there is one; ``not_critiqued`` says
-    why there is no critique.
+    """The result of a query.
+
+    ``draft`` is the revision if there is one; ``not_critiqued`` says why there is no critique.
     """
 
     context: str
@@ -168,17 +175,19 @@ class PipelineResult(CamelRecord):
 Options = TypeVar("Options", bound=CamelRecord)
 
 
-def options_of(kind: type[Options], given: Options | Mapping[str, Any]) -> Options:
-    """Options as a record, from one or from a mapping in the spec's names or ours.
+def options_of(kind: type[Options], options: Options | Mapping[str, Any]) -> Options:
+    """Return options as a record, from a record or from a mapping in the spec's or Python's names.
 
-    Raises InputError naming every option that is wrong, with the nearest right name.
+    Raises:
+        InputError: An option is wrong. The error names all of them, with the closest right names.
+
     """
-    if isinstance(given, kind):
-        return given
+    if isinstance(options, kind):
+        return options
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(options)
     except ValidationError as error:
-        problems = [_option_problem(each, kind) for each in error.errors(include_url=False)]
+        problems = [_option_problem(detail, kind) for detail in error.errors(include_url=False)]
         names = ", ".join(field.alias or name for name, field in kind.model_fields.items())
         raise InputError(
             "; ".join(problems), hint=f"There are: {names}.", field="options"
@@ -186,7 +195,7 @@ def options_of(kind: type[Options], given: Options | Mapping[str, Any]) -> Optio
 
 
 def _option_problem(error: ErrorDetails, kind: type[CamelRecord]) -> str:
-    place = ".".join(map(str, error["loc"])) or "what was given"
+    place = ".".join(map(str, error["loc"])) or "the options"
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'][:1].lower()}{error['msg'][1:]}"
     inside = CritiqueOptions if len(error["loc"]) > 1 else kind

@@ -1,6 +1,4 @@
-"""The result of a model's exam: how often it let a known fault pass, found one, or flagged a sound
-answer.
-"""
+"""The result of a model's exam: known faults found or missed, and sound answers flagged."""
 
 from __future__ import annotations
 
@@ -11,37 +9,42 @@ from pydantic import Field
 from masis.schema.base import Record, Share
 
 EXAM_VERSION = "1"
-"""Raised whenever the answers of the exam or their marking change. A result of another version
-doesn't count.
+"""Increment it when the answers of the exam or their marking change.
+
+Results of other versions don't count.
 """
 
 JUDGING_ROLES = ("verifier", "critic", "evaluator")
-"""The roles whose word can let an answer pass. A revision is audited again, and a draft is never
-accepted unread.
+"""The roles whose verdict can let an answer pass.
+
+The other roles need no exam: a revision is audited again, and a draft is never accepted unread.
 """
 
 FAULTY_ACCEPTED_MOST = 0
-"""Faulty answers that a model may accept and still pass. One in 16 would be a miss rate of 6%."""
+"""The most faulty answers that a model may accept. One of 16 would be a miss rate of 6%."""
 FAULTY_CONFIRMED_MOST = 0
-"""Faulty passages that the verifier may call supported although nothing else stopped the answer."""
+"""The most faulty passages that the verifier may call supported in otherwise unflagged answers."""
 SOUND_FLAGGED_MOST = 2
-"""Sound answers that a model may flag: beyond one in eight, reviewers stop believing its flags."""
+"""The most sound answers that a model may flag.
+
+If it flags more than one in eight, reviewers stop believing its flags.
+"""
 FAILED_CALLS_MOST = 0.1
-"""Share of calls whose reply may stay unreadable after the retries."""
+"""The largest share of calls whose reply may stay unreadable after retries."""
 
 
 class Examinee(NamedTuple):
-    """Who takes the exam, or judges in an audit: what fills each judging role.
+    """The models that take the exam, or that judge in an audit, by role.
 
-    A critic may catch what a verifier misses, so a result holds for the roles together and not for
-    each model alone.
+    A critic may catch what a verifier misses, so a result is valid for the roles together and not
+    for each model alone.
 
     Attributes:
-        models: The model string of each judging role; of recorded replies, the model that gave
+        models: The model string of each judging role. For recorded replies, the model that gave
             them.
-        addresses: Where each is asked. Empty: on this machine. None: not known, as of recorded
-            replies.
-        prompts: The version of each role's prompts; of offline roles, that of their rules.
+        addresses: The address of each role's model: empty for this machine, None if unknown, as for
+            recorded replies.
+        prompts: The version of each role's prompts or, for offline roles, of their rules.
 
     """
 
@@ -51,13 +54,14 @@ class Examinee(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The model's name where one judges alone, else the models with their roles."""
+        """The model's name if one judges alone, else all models with their roles."""
         return joined_name(self.models)
 
 
 def joined_name(models: dict[str, str]) -> str:
-    """Return one model's name, or "MODEL (verifier), offline (critic, evaluator)" where several
-    share the roles.
+    """Return the name of a model, or of several with their roles.
+
+    Example: "MODEL (verifier), offline (critic, evaluator)".
     """
     roles: dict[str, list[str]] = {}
     for role in JUDGING_ROLES:
@@ -68,9 +72,7 @@ def joined_name(models: dict[str, str]) -> str:
 
 
 class ExamCount(Record):
-    """How many of a number of answers something is true of, with the exact 95% interval of the
-    share.
-    """
+    """A count out of a number of answers, with the exact 95% interval of the share."""
 
     count: int = Field(ge=0)
     of: int = Field(ge=0)
@@ -79,7 +81,7 @@ class ExamCount(Record):
 
 
 class ExamKindResult(Record):
-    """What happened to the answers of one kind, such as ``figure`` or ``paraphrase``."""
+    """The results for the answers of one kind, such as ``figure`` or ``paraphrase``."""
 
     kind: str
     faulty: int
@@ -90,15 +92,16 @@ class ExamKindResult(Record):
 
 
 class ExamResult(Record):
-    """What the models of the judging roles did with the built-in exam.
+    """The results of the judging roles' models in the built-in exam.
 
-    ``models``, ``addresses`` and ``prompts`` are by role: the model string, where it was asked
-    (empty for what runs on this machine) and the version of its prompts. With another version of
-    the prompts a model has to take the exam again.
+    ``models``, ``addresses`` (empty for this machine) and ``prompts`` (versions) are by role. A
+    model must take the exam again if its prompts change.
 
-    ``confirmed`` counts faulty passages that the verifier called supported while nothing else
-    flagged the answer; such an answer was held back, if at all, by a score alone. ``failed_calls``
-    are calls whose reply stayed unreadable.
+    Attributes:
+        confirmed: Counts faulty passages that the verifier called supported in answers that nothing
+            else flagged. At most a score held such an answer back.
+        failed_calls: Counts calls whose reply stayed unreadable.
+
     """
 
     models: dict[str, str]
@@ -119,13 +122,11 @@ class ExamResult(Record):
 
     @property
     def name(self) -> str:
-        """The model's name where one judged alone, else the models with their roles."""
+        """The model's name if one judged alone, else all models with their roles."""
         return joined_name(self.models)
 
     def is_about(self, examinee: Examinee) -> bool:
-        """Return whether this result counts for these models, asked at these addresses with these
-        prompts.
-        """
+        """Return whether the result is valid for these models, addresses and prompts."""
         return (
             self.exam_version == EXAM_VERSION
             and self.models == examinee.models
@@ -138,7 +139,7 @@ class ExamResult(Record):
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """Return in words what kept the model from passing; empty where it passed."""
+        """The reasons why the model didn't pass, in words; empty if it passed."""
         reasons = []
         if self.accepted.count > FAULTY_ACCEPTED_MOST:
             reasons.append(
@@ -156,16 +157,16 @@ class ExamResult(Record):
 
     @property
     def passed(self) -> bool:
-        """Return whether answers that this model judged may be accepted without a person."""
+        """Whether answers that these models judged may be accepted without a person."""
         return not self.shortfalls
 
 
 class ExamStanding(NamedTuple):
-    """What is known of an examinee: the newest result that counts, else the newest of the same
-    models that doesn't.
+    """The exam results of an examinee.
 
-    ``differs`` says why that one doesn't count: another version of the exam, another address, or
-    other prompts.
+    ``result`` is the newest one that counts. If there is none, ``earlier`` is the newest one of the
+    same models, and ``differs`` says why it doesn't count: another version of the exam, another
+    address, or other prompts.
     """
 
     result: ExamResult | None = None
@@ -174,5 +175,5 @@ class ExamStanding(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Return whether answers may pass without a person on the word of these models."""
+        """Whether answers may pass without a person based on the verdicts of these models."""
         return self.result is not None and self.result.passed

@@ -1,6 +1,4 @@
-"""What is wrong with a case, in a reader's words: pydantic's errors translated, with the field's
-path and a hint.
-"""
+"""Translates pydantic's errors about a case into plain words, with the field's path and a hint."""
 
 from __future__ import annotations
 
@@ -23,41 +21,37 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
         "evidence.id": (
             "id chunk_id passage_id doc_id docid document_id source_id node_id uid uuid ref key nr"
         ),
-        "query": (
-            """
-            question prompt input user_input instruction q user_query original_query query_text question_text
-            user_question frage fragestellung benutzerfrage eingabe pregunta consulta domanda quesito demande
-        """
-        ),
-        "answer": (
-            """
-            response output completion actual_output generated_answer prediction generation generated_text
-            model_answer model_response model_output llm_answer llm_output llm_response final_answer predicted_answer
-            bot_answer answer_text reply result actual_response draft draft_answer antwort ki_antwort ausgabe reponse
-            respuesta contestacion risposta
-        """
-        ),
-        "evidence": (
-            """
-            contexts context retrieved_contexts retrieval_context documents docs passages chunks references sources
-            source_documents source_nodes retrieved_documents retrieved_docs retrieved_chunks search_results ctxs
-            knowledge source_chunks quellen quelle belege beleg kontext kontexte dokumente fundstellen textstellen
-            nachweise preuves preuve contexte contextes extraits passage fuentes fuente contexto contextos evidencia
-            evidencias documentos pasajes fonti fonte contesto contesti documenti prove brani
-        """
-        ),
+        "query": """
+            question prompt input user_input instruction q user_query original_query query_text
+            question_text user_question
+            frage fragestellung benutzerfrage eingabe pregunta consulta domanda quesito demande
+        """,
+        "answer": """
+            response output completion actual_output generated_answer prediction generation
+            generated_text model_answer model_response model_output llm_answer llm_output
+            llm_response final_answer predicted_answer bot_answer answer_text reply result
+            actual_response draft draft_answer
+            antwort ki_antwort ausgabe reponse respuesta contestacion risposta
+        """,
+        "evidence": """
+            contexts context retrieved_contexts retrieval_context documents docs passages chunks
+            references sources source_documents source_nodes retrieved_documents retrieved_docs
+            retrieved_chunks search_results ctxs knowledge source_chunks
+            quellen quelle belege beleg kontext kontexte dokumente fundstellen textstellen nachweise
+            preuves preuve contexte contextes extraits passage fuentes fuente contexto contextos
+            evidencia evidencias documentos pasajes fonti fonte contesto contesti documenti prove
+            brani
+        """,
         "reference": (
             "reference_answer ground_truth ground_truths gold gold_answer ideal expected_output"
         ),
-        "text": (
-            """
-            content page_content passage body snippet chunk contents document quote inhalt texte texto testo contenu
-            contenido contenuto
-        """
-        ),
+        "text": """
+            content page_content passage body snippet chunk contents document quote
+            inhalt texte texto testo contenu contenido contenuto
+        """,
     }.items()
 }
-"""What other tools call our fields; a near miss in spelling is found by likeness."""
+"""Other tools' names for our fields. Misspelled names are found by similarity."""
 
 _TOO_COMMON = frozenset(
     {
@@ -74,18 +68,18 @@ _TOO_COMMON = frozenset(
         "document",
     }
 )
-"""Other tools' names that mean anything at the end of a longer name."""
+"""Other tools' names that are too ambiguous to recognise as the last word of a longer name."""
 
 _EVIDENCE_SHAPE = 'Write it as [{"id": "1", "text": "..."}, ...].'
 _HINTS_FOR_MISSING = {
     "id": 'Give each case an id of its own, for example "id": "case-1".',
     "query": 'Add the question as "query": "...".',
-    "evidence": f"Add what the retrieval found. {_EVIDENCE_SHAPE}",
+    "evidence": f"Add the retrieved chunks. {_EVIDENCE_SHAPE}",
 }
 
 
 def kind_of(value: Any) -> str:
-    """Return what a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
+    """Return the type of a JSON value in words: ``a number``, ``an object``, ``null`` and so on."""
     match value:
         case None:
             return "null"
@@ -110,26 +104,26 @@ def join_path(path: str, key: str) -> str:
 
 
 def explain(error: ValidationError) -> InputError:
-    """Return the first thing wrong with a case, saying how many more there are."""
+    """Return the first problem of a case, and mention how many more there are."""
     details = error.errors(include_url=False)
-    first = _explain_one(details[0])
+    problem = _explain_one(details[0])
     more = len(details) - 1
     if not more:
-        return first
+        return problem
     others = ", ".join(
         dict.fromkeys(field for detail in details[1:4] if (field := path_of(detail["loc"])))
     )
     also = f" Also wrong: {others}{' and more' if more > 3 else ''}." if others else ""
-    return InputError(first.problem, hint=first.hint + also, field=first.field)
+    return InputError(problem.problem, hint=problem.hint + also, field=problem.field)
 
 
 def explain_all(error: ValidationError) -> list[InputError]:
-    """Return everything that is wrong with a case, each as an error of its own."""
+    """Return every problem of a case, each as a separate error."""
     return [_explain_one(detail) for detail in error.errors(include_url=False)]
 
 
 def path_of(location: Iterable[int | str]) -> str:
-    """Return a pydantic location as people write it: ``evidence[2].text``."""
+    """Return a pydantic location in readable form: ``evidence[2].text``."""
     path = ""
     for part in location:
         path = f"{path}[{part}]" if isinstance(part, int) else join_path(path, part)
@@ -137,17 +131,18 @@ def path_of(location: Iterable[int | str]) -> str:
 
 
 def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
-    """Return the key among ``keys`` that probably means ``field``, by another tool's name or a slip
-    of spelling.
+    """Return the key among ``keys`` that probably means ``field``, or None.
+
+    It is another tool's name for the field, or a misspelling.
     """
-    # likeness is slow on what can't be a name anyway
+    # get_close_matches is slow on long texts, which aren't names anyway.
     short = (key for key in islice(keys, 100) if len(key) <= 40)
     by_form = {_plain_form(key): key for key in short}
     for name in (field, *_OTHER_NAMES.get(field, ())):
         if name in by_form:
             return by_form[name]
     known = set(_OTHER_NAMES.get(field, ())) - _TOO_COMMON
-    for form, key in by_form.items():  # kb_passages, bot_reply: the last word says what it is
+    for form, key in by_form.items():  # kb_passages, bot_reply: the last word decides
         if (last := form.rpartition("_")[2]) != form and (last in known or f"{last}s" in known):
             return key
     near = difflib.get_close_matches(field, by_form, n=1, cutoff=0.75)
@@ -166,7 +161,7 @@ def _explain_one(detail: ErrorDetails) -> InputError:
         case "string_too_long":
             problem, hint = f"is longer than {context['max_length']} characters", "Shorten it."
         case "too_short":
-            problem, hint = "holds nothing", _HINTS_FOR_MISSING.get(field, "Fill it in.")
+            problem, hint = "is empty", _HINTS_FOR_MISSING.get(field, "Fill it in.")
         case "tuple_type" | "list_type":
             problem = f"is {got}, must be a list"
             hint = _EVIDENCE_SHAPE if field == "evidence" else "Put it in square brackets: [ ... ]."
@@ -174,16 +169,18 @@ def _explain_one(detail: ErrorDetails) -> InputError:
             problem = f"is {got}, must be an object"
             hint = _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
         case "literal_error":
-            problem = f"is {_shown_value(detail['input'])}, which is none of the words allowed"
+            problem = f"is {_shown_value(detail['input'])}, which isn't an allowed value"
             hint = f"Use one of {context['expected']}."
         case "null_byte":
             problem, hint = (
-                f"holds a null byte at character {context['at'] + 1}",
-                "Remove it: no text holds one.",
+                f"contains a null byte at character {context['at'] + 1}",
+                "Remove it. Text can't contain null bytes.",
             )
             field = context["path"]
         case "surrogate":
-            problem = r"holds half of a surrogate pair, such as \ud83d alone, which is no character"
+            problem = (
+                r"contains half of a surrogate pair, such as \ud83d alone, which isn't a character"
+            )
             hint, field = "Write both halves, or the character itself.", context["path"]
         case "repeated_evidence_id":
             problem = f"repeats the id {context['id']} of evidence[{context['first']}]"
@@ -195,9 +192,7 @@ def _explain_one(detail: ErrorDetails) -> InputError:
 
 
 def _plain_form(key: str) -> str:
-    """Return a name in lower case with underscores and without accents: ``Réponse`` is
-    ``reponse``.
-    """
+    """Return a name in lower-case ASCII with underscores: ``Réponse`` becomes ``reponse``."""
     bare = (
         key
         if key.isascii()
@@ -206,15 +201,15 @@ def _plain_form(key: str) -> str:
     return (bare or key).lower().replace("-", "_").replace(" ", "_")
 
 
-def _missing_field(field: str, around: Any) -> InputError:
+def _missing_field(field: str, record: Any) -> InputError:
     name = field.rsplit(".", 1)[-1]
-    fits = (
-        [key for key, value in around.items() if _would_fit(name, value)]
-        if isinstance(around, Mapping)
+    candidates = (
+        [key for key, value in record.items() if _would_fit(name, value)]
+        if isinstance(record, Mapping)
         else []
     )
-    if found := name_elsewhere(name, fits):
-        return InputError("is missing", hint=f'Rename "{found}" to "{name}".', field=field)
+    if match := name_elsewhere(name, candidates):
+        return InputError("is missing", hint=f'Rename "{match}" to "{name}".', field=field)
     if field.startswith("evidence["):
         return InputError(
             "is missing",
@@ -225,8 +220,9 @@ def _missing_field(field: str, around: Any) -> InputError:
 
 
 def _would_fit(name: str, value: Any) -> bool:
-    """Return whether a value under another name would do for the field: a hint must lead to a case
-    that can be read.
+    """Return whether a value under another name has the right type for the field.
+
+    A hint to rename a key must lead to a readable case.
     """
     if name == "evidence":
         return isinstance(value, list) and all(
@@ -238,11 +234,11 @@ def _would_fit(name: str, value: Any) -> bool:
 
 def _hint_for_text(got: str) -> str:
     if got == "null":
-        return "Write the text, or leave the field out where it may be absent."
+        return "Write the text, or leave out the field if it's optional."
     return (
         "Put it in quotes."
         if got in ("a number", "true", "false")
-        else "Join its parts to one text."
+        else "Join its parts into one text."
     )
 
 

@@ -1,4 +1,4 @@
-"""Faults that were put into a copy of a sound answer on purpose, to measure who finds them."""
+"""Faults planted on purpose in copies of sound answers, to measure how many are found."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from masis.schema.base import Record
 from masis.schema.team import TeamRecord
 
 FaultKind = Literal["figure", "negation", "citation", "name"]
-"""What was changed: a figure, a negation added or removed, what a citation names, one name for
-another.
-"""
+"""The changed part: a figure, a negation, a citation's target, or a name."""
 
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
 
 class PlantedFault(Record):
-    """One certain fault in the copy of an answer.
+    """One known fault in a copy of an answer.
 
-    ``start`` and ``end`` are offsets into the altered answer, ``original_start`` and
-    ``original_end`` the same place in the sound one. ``before`` and ``after`` are the words at
-    these places; either may be empty, where a word was added or removed. ``sentence`` is the whole
-    altered sentence. ``evidence_ids`` are the chunks that say what the sound answer said. ``seed``
-    with the answer and its evidence gives the same fault again.
+    Attributes:
+        start: Offset in the altered answer.
+        end: Offset in the altered answer.
+        original_start: Offset of the same place in the sound answer.
+        original_end: Offset of the same place in the sound answer.
+        before: The words of the sound answer; empty if words were added.
+        after: The words of the altered answer; empty if words were removed.
+        sentence: The whole altered sentence.
+        evidence_ids: The chunks that support the sound answer here.
+        seed: Reproduces the same fault for the same answer and evidence.
+
     """
 
     kind: FaultKind
@@ -38,8 +42,9 @@ class PlantedFault(Record):
 
 
 class PlantingRecord(TeamRecord):
-    """That copies were planted, or that those nobody had decided were withdrawn: ``case_ids`` are
-    the copies.
+    """Records that copies were planted, or that undecided ones were withdrawn.
+
+    ``case_ids`` are the ids of the copies.
     """
 
     kind = "planting"

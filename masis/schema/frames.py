@@ -1,5 +1,6 @@
-"""Rows of data frames, Arrow tables and Hugging Face data sets, known by what they offer: no
-library is imported.
+"""Rows of data frames, Arrow tables and Hugging Face data sets.
+
+They are recognised by their attributes, so that none of these libraries is imported.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from masis.schema.reading import FieldMap, check_field_map, columns_in
 
 
 def is_frame(source: Any) -> bool:
-    """Return whether a value is a data frame, an Arrow table or a data set of Hugging Face."""
+    """Return whether a value is a data frame, an Arrow table or a Hugging Face data set."""
     return (
         hasattr(source, "to_pylist")
         or (hasattr(source, "columns") and hasattr(source, "itertuples"))
@@ -27,11 +28,13 @@ def is_frame(source: Any) -> bool:
 
 
 def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a frame, a table, a data set or an iterable, as mappings of plain values.
+    """Return the rows of a frame, table, data set or iterable as mappings of plain values.
 
-    A frame's missing values are absent.
+    Missing values of a frame are left out.
 
-    Raises InputError where it is none of these, or a column that ``names`` maps is not there.
+    Raises:
+        InputError: The source is none of these, or lacks a column that ``names`` maps.
+
     """
     if isinstance(source, str | bytes | Mapping | BaseModel) or (
         not isinstance(source, Iterable) and not is_frame(source)
@@ -42,8 +45,8 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
             field="cases",
         )
     if not is_frame(source):
-        given: Iterable[Mapping[str, Any]] = source
-        return given
+        rows: Iterable[Mapping[str, Any]] = source
+        return rows
     columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
     for field, key in check_field_map(names or {}).items():
         for part in () if key is None or "." in field else columns_in(columns, key):
@@ -56,30 +59,31 @@ def _missing_column(field: str, key: str, columns: list[str]) -> InputError:
     near = difflib.get_close_matches(key, columns, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
     return InputError(
-        f"names the column {key!r} for {field}, which is not there", hint=hint, field="map"
+        f"names the column {key!r} for {field}, which doesn't exist", hint=hint, field="map"
     )
 
 
 def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
     if hasattr(source, "to_pylist"):
-        given: Iterable[Any] = (
+        rows: Iterable[Any] = (
             row for batch in source.to_batches(1000) for row in batch.to_pylist()
         )
     elif hasattr(source, "itertuples"):
         columns = [str(column) for column in source.columns]
-        given = (
+        rows = (
             dict(zip(columns, row, strict=True))
             for row in source.itertuples(index=False, name=None)
         )
     else:
-        given = iter(source)
-    for row in given:
+        rows = iter(source)
+    for row in rows:
         yield {key: value for key, value in to_plain_value(row).items() if value is not None}
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a value of a data frame or a Parquet file as JSON has it, without dates, arrays and
-    NaN.
+    """Convert a value of a data frame or Parquet file to JSON types.
+
+    Dates become ISO 8601 texts, arrays lists, and NaN None.
     """
     match value:
         case dict():

@@ -1,10 +1,10 @@
-"""How much the workbench takes at once: one declaration for every door by which cases come in.
+"""The largest inputs that the workbench accepts, declared once for all entry points.
 
-Doors are the HTTP door, the MCP server, files read by page or by command, the form of a new audit,
-and Python (``masis.run_audit``, ``@masis.audited``, ``critique_draft``). Every case passes
-``check_case`` (``schema/case.py``). What is refused names the limit, over HTTP with its status. An
-audit checks as much of a case as the settings of the group limits say, and none of them can be set
-above what a door takes.
+Entry points are HTTP ingestion, the MCP server, files read by pages and commands, the form of a new
+audit, and Python (``masis.run_audit``, ``@masis.audited``, ``critique_draft``). Every case goes
+through ``check_case`` (``schema/case.py``). A refusal names the limit and, over HTTP, uses its
+status. The settings of the group limits say how much of a case an audit checks; they can't be set
+above these limits.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ CHUNK = 500_000
 EVIDENCE = 2_000_000
 CHUNKS = 10_000
 LEVELS = 64
-"""The database and the pages write records recursively."""
+"""Levels of nesting, limited since the database and the pages write records recursively."""
 VALUES = 2_000_000
-"""Each takes a hundred times the two characters it is written in."""
+"""Objects and lists of a row. In memory each takes a hundred times the two characters of ``[]``."""
 BODY = 8 * 2**20
 CASES = 1_000
 REQUESTS_A_MINUTE = 3_000
@@ -29,11 +29,17 @@ BURST = 500
 
 
 class Limit(NamedTuple):
-    """One limit: its name in refusals, how much of what it allows, and the status of a refusal over
-    HTTP.
+    """One limit.
 
-    ``setting`` names the setting of an audit that bounds the same; ``source`` says that a source of
-    the HTTP door may have another value, under the same name in the file of sources.
+    Attributes:
+        name: Its name in refusals.
+        most: The largest amount that is accepted.
+        of: The unit, with the object it applies to.
+        status: The HTTP status of a refusal.
+        setting: The setting of an audit that limits the same quantity.
+        source: Whether a source of HTTP ingestion may have its own value, under the same name in
+            the file of sources.
+
     """
 
     name: str
@@ -78,22 +84,31 @@ LIMITS = (
 
 
 def limit_error(name: str, found: str, field: str | None = None) -> InputError:
-    """Return the error of what passes a limit: ``found`` says what it holds or is."""
-    limit = next(each for each in LIMITS if each.name == name)
-    problem = f"{found}, at most {limit.most:,} {limit.of.split()[0]} are taken ({name})"
-    return InputError(problem, hint="Send less of it.", field=field, limit=name)
+    """Return the error for an exceeded limit.
+
+    Args:
+        name: The name of the limit.
+        found: The problem as a predicate, such as "holds 30,000 characters".
+        field: The field that exceeds the limit.
+
+    """
+    limit = next(candidate for candidate in LIMITS if candidate.name == name)
+    problem = f"{found}; the limit is {limit.most:,} {limit.of.split()[0]} ({name})"
+    return InputError(problem, hint="Send less.", field=field, limit=name)
 
 
 def check_nesting(value: object) -> None:
-    """Raise InputError where lists and objects are nested too deeply."""
+    """Raise InputError if lists and objects are nested too deeply."""
     level, inner = 0, [value]
     while inner:
         level += 1
         if level > LEVELS + 1:
             raise limit_error("nesting_levels", f"is nested more than {LEVELS} levels deep")
-        containers = [each for each in inner if isinstance(each, dict | list | tuple)]
+        containers = [
+            container for container in inner if isinstance(container, dict | list | tuple)
+        ]
         inner = [
             item
-            for each in containers
-            for item in (each.values() if isinstance(each, dict) else each)
+            for container in containers
+            for item in (container.values() if isinstance(container, dict) else container)
         ]

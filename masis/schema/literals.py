@@ -1,10 +1,9 @@
-"""Values that programs wrote as text: JSON, Python, numpy and pandas, documents of LangChain and
-LlamaIndex.
+"""Parses values that programs wrote as text.
 
-A table has one text in each cell, so libraries write a list into it as they print it: ``["a",
-"b"]``, ``['a', 'b']``, ``['a' 'b']``, ``array(['a', 'b'], dtype=object)``,
-``[Document(page_content='a', metadata={})]``. Nothing is executed: the text is read token by token,
-in time that grows with its length.
+A table cell holds one text, so libraries write a list into it as they print it: ``["a", "b"]``,
+``['a', 'b']``, ``['a' 'b']``, ``array(['a', 'b'], dtype=object)`` or ``[Document(page_content='a',
+metadata={})]``. Supported are JSON, Python, numpy, pandas and the documents of LangChain and
+LlamaIndex. Nothing is executed: the text is read token by token, in time linear in its length.
 """
 
 from __future__ import annotations
@@ -19,16 +18,17 @@ from masis.schema.documents import read_document
 from masis.schema.limits import LEVELS, VALUES
 
 MOST_NESTED_TEXT = 16 * 1024 * 1024
-"""Characters of a value inside of a text that are read; a longer text stays text."""
+"""The longest value inside a text that is parsed, in characters. A longer one stays text."""
 
 
 class UnreadableLiteral(Exception):
-    """A text begins like a list or an object, and goes on otherwise."""
+    """A text starts like a list or an object but isn't one."""
 
 
 def parse_value(value: Any) -> Any:
-    """Return the list or object that a text holds as JSON or as a library prints it; any other
-    value as it is.
+    """Return the list or object that a text holds, as JSON or as a library prints it.
+
+    Any other value is returned unchanged.
     """
     try:
         return _read_nested(value) if isinstance(value, str) else value
@@ -37,15 +37,14 @@ def parse_value(value: Any) -> Any:
 
 
 def looks_like_a_list(text: str) -> bool:
-    """Return whether a text begins as only a list, an object or a document begins that a program
-    wrote.
-    """
+    """Return whether a text starts in a way that only program output does."""
     return _OPENING.match(text) is not None
 
 
 def why_unreadable(text: str) -> str | None:
-    """Return why a text that looks like a list or an object can't be read as one; None where it
-    can, or isn't one.
+    """Return why a text that looks like a list or an object can't be read as one.
+
+    Returns None if it can be read, or doesn't look like one.
     """
     if not looks_like_a_list(text):
         return None
@@ -68,8 +67,11 @@ _OPENING = re.compile(
     )""",
     re.VERBOSE,
 )
-"""A bracket and a quote in prose, as in ``("the Agreement") is``, begin no list; nor do curly
-quotes.
+"""The start of a list, an object or a document that a program wrote.
+
+Prose doesn't match: in ``("the Agreement") is`` the bracket isn't square, and curly quotes aren't
+quotes of a program. The quantifiers are possessive so that a long run of brackets or names takes
+linear time.
 """
 
 _STRING = r"""
@@ -79,40 +81,45 @@ _STRING = r"""
     )
   | \u201c[^\u201c\u201d]*+\u201d | \u2018[^\u2018\u2019]*+\u2019
 """
-"""A text in quotes; a spreadsheet's autocorrection makes them curly."""
+"""A text in quotes, including the curly ones that a spreadsheet's autocorrection makes."""
 
 _TOKEN = re.compile(
     rf"""\s*+(?:
         (?P<string>{_STRING})
       | (?P<number>[+-]?(?:\d[\d_]*+(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+(?![\w.]))
       | (?P<name>[+-]?[^\W\d]\w*+(?:\.\w++)*+)
-      | (?P<object><[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>)   # <NodeRelationship.SOURCE: '1'>, <class 'list'>
+        # <NodeRelationship.SOURCE: '1'>, <class 'list'>
+      | (?P<object><[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>)
+        # an ellipsis, as numpy and pandas print for items that they leave out
       | (?P<cut>\.\.\.|\u2026)
       | (?P<sign>[\[\](){{}}:,=])
     )""",
     re.VERBOSE | re.DOTALL,
 )
+"""One token. The quantifiers are possessive, since a token that doesn't fit is an error anyway.
+
+DOTALL lets an escaped line break inside a string match.
+"""
 
 _MISSING = frozenset({"none", "null", "nan", "nat", "na", "undefined"})
-"""Names that say that nothing is there, without what stands before the last point: ``np.nan``,
-``pd.NA``.
-"""
+"""Names for a missing value, after the last dot: ``nan`` of ``np.nan``, ``na`` of ``pd.NA``."""
 
 _WRAPPERS = frozenset(
     """array asarray list tuple set frozenset deque series ndarray dict ordereddict defaultdict
     str_ bytes_ bool_ int_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64
     decimal uuid""".split()
 )
-"""Functions whose value is their first argument (the last of ``defaultdict``)."""
+"""Functions whose value is their first argument, or the last one for ``defaultdict``."""
 
 _DOCUMENT_CLASS = re.compile(r"(?:Document|Node|NodeWithScore|Chunk|Passage|SearchResult|Source)\Z")
-"""How the names of classes end that hold a chunk of evidence; ``print(text='a')`` is code and holds
-none.
+"""Class names of evidence chunks, matched at the end of the name.
+
+Other calls, such as ``print(text='a')``, are code and hold no chunk.
 """
 
 
 class _Opaque(NamedTuple):
-    """A value without a form of its own in JSON, such as a date: what is written."""
+    """A value that JSON has no type for, such as a date, as it was written."""
 
     written: str
 
@@ -124,8 +131,10 @@ class _LiteralToken(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """What stands between two brackets: items, those with a key or a name, and whether commas
-    separate them.
+    """The content of a pair of brackets.
+
+    ``values`` are plain items and ``keys`` are items with a key or name; ``has_commas`` says
+    whether commas separate them.
     """
 
     values: list[Any]
@@ -134,7 +143,10 @@ class _Items(NamedTuple):
 
 
 _JSON = json.JSONDecoder(parse_constant=lambda _: None)
-"""Reads NaN as null: nothing is there. Made once, which takes as long as reading a short list."""
+"""Reads NaN as null, since a missing value is null in JSON.
+
+It is created once: creating a decoder takes as long as reading a short list.
+"""
 
 
 def _read_nested(text: str) -> Any:
@@ -159,35 +171,34 @@ def _read_nested(text: str) -> Any:
 
 
 _MOST_AST_CHARACTERS = 1024 * 1024
-"""Characters that Python's own parser is given, which takes a hundred times as much memory."""
+"""The longest text given to ``ast``, which needs a hundred times as much memory."""
 
 _ADJACENT_STRINGS = tuple(
     quote + after for quote in ("'", '"') for after in (" ", "\n", "\r", "\t", "'", '"')
 )
-"""A quote without a comma behind it: Python's own parser joins texts that stand side by side."""
+"""A closing quote without a comma, as in ``['a' 'b']``, where ``ast`` would join both strings."""
 
 _ODD_ESCAPE = re.compile(r"""\\[^\\'"abfnrtvxuUN0-7]""")
-"""A backslash without a meaning, of which Python's own parser warns."""
+"""A backslash without a meaning, about which ``ast`` would warn."""
 
 
 def _can_use_ast(text: str) -> bool:
-    """Return whether Python's own parser, several times as fast as ours, reads a text
-    as ours does.
-    """
-    if len(text) > _MOST_AST_CHARACTERS or any(each in text for each in _ADJACENT_STRINGS):
+    """Return whether ``ast``, which is several times faster, reads a text as this module does."""
+    if len(text) > _MOST_AST_CHARACTERS or any(pattern in text for pattern in _ADJACENT_STRINGS):
         return False
     return "\\" not in text or _ODD_ESCAPE.search(text) is None
 
 
 class _LiteralReader:
-    """One text, read from left to right."""
+    """Parses one text from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._values = text, 0, 0
         self._next = self._token()
 
     def read(self) -> Any:
-        if self._text.lstrip().startswith("page_content="):  # as str(document) of LangChain has it
+        # str(document) of LangChain is "page_content='...' metadata={...}" without a class name
+        if self._text.lstrip().startswith("page_content="):
             return _unwrap_opaque(_chunk_of_printed_document(self._arguments(end="", level=1).keys))
         value = self._value(1)
         if self._next.kind != "end":
@@ -221,10 +232,10 @@ class _LiteralReader:
             return UnreadableLiteral("it is cut off at the end")
         if token.text[:1] in ("'", '"'):
             return UnreadableLiteral(f"the quote at character {token.start + 1} isn't closed")
-        return UnreadableLiteral(f"it can't be followed from character {token.start + 1}")
+        return UnreadableLiteral(f"it can't be read from character {token.start + 1}")
 
     def _value(self, level: int, *, names: bool = False) -> Any:
-        """Read one value; ``names`` says that a bare name counts as one, as in ``dtype=object``."""
+        """Read one value; ``names`` accepts a bare name too, as in ``dtype=object``."""
         self._values += 1
         if level > LEVELS:
             raise UnreadableLiteral(f"it is nested more than {LEVELS} levels deep")
@@ -254,33 +265,35 @@ class _LiteralReader:
             return name in ("True", "true")
         if names or name.lower() in ("inf", "infinity"):
             return _Opaque(token.text)
-        raise UnreadableLiteral(f"it can't be followed from character {token.start + 1}")
+        raise UnreadableLiteral(f"it can't be read from character {token.start + 1}")
 
     def _call(self, name: str, start: int, level: int) -> Any:
         self._take("(")
-        given = self._arguments(")", level + 1)
+        arguments = self._arguments(")", level + 1)
         self._take(")")
-        if name.lower() in _WRAPPERS and given.values:
-            value = given.values[-1 if name.lower() == "defaultdict" else 0]
+        if name.lower() in _WRAPPERS and arguments.values:
+            value = arguments.values[-1 if name.lower() == "defaultdict" else 0]
             pairs = name.lower().endswith("dict") and isinstance(value, list)
             return (
                 dict(value)
-                if pairs and all(isinstance(each, list) and len(each) == 2 for each in value)
+                if pairs and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
                 else value
             )
         if (
             _DOCUMENT_CLASS.search(name)
-            and given.keys
-            and (found := _chunk_of_printed_document(given.keys)) is not None
+            and arguments.keys
+            and (chunk := _chunk_of_printed_document(arguments.keys)) is not None
         ):
-            return found
-        if given.keys and not given.values:
-            return given.keys
+            return chunk
+        if arguments.keys and not arguments.values:
+            return arguments.keys
         return _Opaque(self._text[start : self._next.start].rstrip())
 
     def _arguments(self, end: str, level: int) -> _Items:
-        """Read arguments up to a bracket; named ones may have blanks alone between them, as ``str``
-        writes.
+        """Read arguments up to a bracket.
+
+        Named arguments may be separated by blanks alone, as ``str(document)`` of LangChain writes
+        them.
         """
         values, keys = list[Any](), dict[str, Any]()
         while not (self._is(end) if end else self._next.kind == "end"):
@@ -318,7 +331,7 @@ class _LiteralReader:
 
     def _items(self, closing: str, level: int) -> _Items:
         values, keys = list[Any](), dict[str, Any]()
-        runs: list[list[Any]] = []  # between commas
+        runs: list[list[Any]] = []  # the values between two commas
         run: list[Any] = []
         wrapped = False
         while not self._is(closing):
@@ -334,11 +347,12 @@ class _LiteralReader:
                 key = value.written if isinstance(value, _Opaque) else value
                 if isinstance(key, list | dict):
                     raise self._unexpected_token()
-                held = [self._value(level)]
-                while self._next.kind == "string" and isinstance(held[-1], str):
-                    held.append(self._value(level))  # a long text, wrapped by pprint
+                parts = [self._value(level)]
+                while self._next.kind == "string" and isinstance(parts[-1], str):
+                    # Pprint wraps a long text into several strings.
+                    parts.append(self._value(level))
                 keys[key if isinstance(key, str) else str(key)] = (
-                    "".join(held) if len(held) > 1 else held[0]
+                    "".join(parts) if len(parts) > 1 else parts[0]
                 )
                 if not self._is(closing):
                     self._take(",")
@@ -347,26 +361,26 @@ class _LiteralReader:
             run.append(value)
         has_commas = bool(runs)
         runs.append(run)
-        for each in runs:
-            values += self._read_items(each, closing, has_commas, wrapped)
+        for items in runs:
+            values += self._read_items(items, closing, has_commas, wrapped)
         return _Items(values, keys, has_commas)
 
     def _read_items(
         self, run: list[Any], closing: str, has_commas: bool, wrapped: bool
     ) -> list[Any]:
-        """Return the items that stand without a comma between them.
+        """Return the items of a run without commas.
 
-        numpy separates the items of an array by blanks and uses no comma; Python, and pprint with a
-        long text, write one text in several pieces, of which all but the last end in a blank.
+        numpy separates the items of an array by blanks. Python and pprint write a long text in
+        several pieces, all of which except the last end in a blank.
         """
         if len(run) < 2:
             return run
-        texts = all(isinstance(each, str) for each in run)
+        texts = all(isinstance(item, str) for item in run)
         if texts and (has_commas or closing == ")"):
             return ["".join(run)]
         if has_commas or closing != "]":
             raise UnreadableLiteral("a comma is missing in it")
-        if texts and wrapped and all(each[-1:].isspace() for each in run[:-1]):
+        if texts and wrapped and all(item[-1:].isspace() for item in run[:-1]):
             raise UnreadableLiteral("it may be one text that was wrapped, or several")
         return run
 
@@ -378,9 +392,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def _parse_string(token: str) -> str:
-    """Return the text that a token in quotes stands for; an escape without meaning stays, as Python
-    has it.
-    """
+    """Return the value of a quoted string; an unknown escape stays, as in Python."""
     quote = re.search("[\"'\u201c\u2018]", token)
     start = quote.start() if quote else 0
     prefix, body = token[:start].lower(), token[start:]
@@ -391,15 +403,16 @@ def _parse_string(token: str) -> str:
     return body.encode("latin-1", "replace").decode("utf-8", "replace") if "b" in prefix else body
 
 
-def _unescape_literal(found: re.Match[str]) -> str:
-    if (char := found[1]) is not None:
+def _unescape_literal(match: re.Match[str]) -> str:
+    if (char := match[1]) is not None:
         return _ESCAPED.get(char, char)
-    return chr(int(found[2], 8)) if found[2] else chr(int(found[3] or found[4] or found[5], 16))
+    return chr(int(match[2], 8)) if match[2] else chr(int(match[3] or match[4] or match[5], 16))
 
 
 def _parse_number(token: str) -> int | float | _Opaque:
     plain = token.replace("_", "")
-    if len(plain) > 400:  # the interpreter refuses thousands of digits
+    # int() refuses more than 4,300 digits by default (CVE-2020-10735).
+    if len(plain) > 400:
         return _Opaque(token)
     try:
         return int(plain)
@@ -408,7 +421,7 @@ def _parse_number(token: str) -> int | float | _Opaque:
 
 
 def _chunk_of_printed_document(fields: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a document that a library printed as a chunk; None where it has no text."""
+    """Return a printed document as a chunk, or None if it has no text."""
     about = {key: value for key, value in fields.items() if value is not None}
     node = about.get("node")
     if isinstance(node, dict):  # LlamaIndex: a node with its score
@@ -421,8 +434,8 @@ def _chunk_of_printed_document(fields: dict[str, Any]) -> dict[str, Any] | None:
         read = read_document(_unwrap_opaque(about), 0)
     except InputError:
         return None
-    found = {"id": read.id, "text": read.content, "source": read.path, "score": read.score}
-    kept = {key: value for key, value in found.items() if value is not None}
+    fields_read = {"id": read.id, "text": read.content, "source": read.path, "score": read.score}
+    kept = {key: value for key, value in fields_read.items() if value is not None}
     return kept | ({"metadata": dict(read.metadata)} if read.metadata else {})
 
 
@@ -431,7 +444,7 @@ def _unwrap_opaque(value: Any) -> Any:
         return value.written
     if isinstance(value, dict):
         return {str(key): _unwrap_opaque(item) for key, item in value.items()}
-    if isinstance(value, set):  # whose items have lost their order
+    if isinstance(value, set):  # ast has lost the order of its items, so parse it again
         raise ValueError
     if isinstance(value, list | tuple):
         return [_unwrap_opaque(item) for item in value]

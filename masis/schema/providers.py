@@ -1,6 +1,4 @@
-"""What a person may say about where models are reached and what they cost; keys never
-stand here.
-"""
+"""Settings for the addresses and prices of models. API keys are never stored here."""
 
 from __future__ import annotations
 
@@ -56,19 +54,21 @@ class _KindOfProvider:
 
 
 ProviderKind = Annotated[str, _KindOfProvider()]
-"""The API of a server: ``openai`` (Chat Completions, which most servers speak), ``anthropic``
-(Messages), or one that another package adds (``masis.llm.provider_apis``).
+"""The API protocol of a server.
+
+``openai`` is (Chat Completions, which most servers implement; ``anthropic`` is Messages), or one that another package adds (``masis.llm.provider_apis``).
 """
 
 TypedMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"]
-"""How a typed reply may be asked for (``masis.schema.calls.ReplyMode`` without plain text)."""
+"""How to request a typed reply (``masis.schema.calls.ReplyMode`` without plain text)."""
 
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ProviderSettings(Record):
-    """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has
-    it by default.
+    """One table ``[providers.NAME]`` of the configuration file.
+
+    None keeps the provider's default.
     """
 
     kind: ProviderKind | None = Field(
@@ -117,8 +117,9 @@ class ProviderSettings(Record):
 
 
 class Price(Record):
-    """US dollars for a million tokens: one table ``[prices."PROVIDER:MODEL"]`` of the configuration
-    file.
+    """Prices in US dollars for a million tokens.
+
+    One table ``[prices."PROVIDER:MODEL"]`` of the configuration file.
     """
 
     input: Money = Field(description="US dollars for a million tokens sent.")

@@ -1,10 +1,9 @@
-"""How a record is read as a case, the same by every way in: ``Case``, files, programs, commands,
-pages, HTTP and MCP.
+"""Reads a record as a case, in the same way for Python, files, commands, pages, HTTP and MCP.
 
-A record is a mapping with the fields of ``Case``. A field map says which of its keys holds a field
-where the names differ: ``{"answer": "response"}``. Nothing that may be the question, the answer or
-the evidence is passed over in silence: where one of them is absent or empty and a key that nothing
-reads may hold it, reading stops and names the map.
+A record is a mapping with the fields of ``Case``. If its keys differ, a field map says which key
+holds which field: ``{"answer": "response"}``. Reading never ignores a possible question, answer or
+evidence: if one of them is missing or empty and an unread key may hold it, reading stops with an
+error that proposes the map.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from masis.schema.literals import parse_value, why_unreadable
 from masis.schema.wording import shorten
 
 FieldMap = Mapping[str, str | None]
-"""Which key of a record holds a field: ``{"answer": "response", "query": "inputs.question"}``.
+r"""The key of a record for each field: ``{"answer": "response", "query": "inputs.question"}``.
 
-``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is
-to be drafted, the id to be made of the content. ``evidence.id`` absent on purpose names each chunk
-by its place, as ``[1]`` may mean it. ``evidence.id``, ``evidence.text`` and ``evidence.source``
-name keys inside an item of the evidence. Where several columns hold a chunk each, ``evidence``
-names them all: ``{"evidence": "context_1 + context_2"}``. ``evidence.split`` is what stands between
-the chunks of an evidence that is one text, ``"\\n\\n"`` for instance; None where it is one chunk.
+None (or nothing, on the command line) says that the field is absent on purpose: the answer is to be
+drafted, the id derived from the content. If ``evidence.id`` is absent on purpose, each chunk is
+named by its position, which ``[1]`` may refer to. ``evidence.id``, ``evidence.text`` and
+``evidence.source`` name keys inside an item of the evidence. ``{"evidence": "context_1 +
+context_2"}`` names several columns that hold a chunk each. ``evidence.split`` is the separator of
+chunks in an evidence that is one text, such as ``"\n\n"``; None says that the text is one chunk.
 """
 
 FIELDS = (
@@ -58,18 +57,21 @@ ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 ASKING_ROLES = frozenset({"user", "human"})
 
 _REQUIRED_FIELDS = ("query", "answer", "evidence")
+"""Fields that must not be lost because they are under an unread key."""
 _MOST_LOOKED_AT = 200
 _PART = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
+"""A part of a path: a name, or an index in brackets."""
 
 
 def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[str, Any]:
-    """Return a record under the names of a case, its question and answer taken from the
-    conversation where need be.
+    """Return a record under the field names of a case.
+
+    The question and answer are taken from the conversation if necessary.
 
     Raises:
-        InputError: ``names`` is no field map, or names a key for a field that the record holds
-            already; or the record lacks its question, answer or evidence while a key that nothing
-            reads may hold it.
+        InputError: ``names`` isn't a field map, or names a key for a field that the record already
+            has; or the record lacks its question, answer or evidence, and an unread key may hold
+            it.
 
     """
     names = names or {}
@@ -78,7 +80,7 @@ def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> 
         data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
         data["evidence"] = evidence_list(text, data.get("answer"), names)
-    # that is why it is absent
+    # A refusal or failure explains the missing answer, so don't look for one under other keys.
     if "no_answer" in data or (is_empty(data.get("answer")) and no_answer_in(data)):
         names = {**names, "answer": None}
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
@@ -86,8 +88,11 @@ def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> 
 
 
 def check_field_map(names: FieldMap) -> dict[str, str | None]:
-    """Return a field map with empty texts as None. Raises InputError where it is none, or names no
-    field of a case.
+    """Return a field map with None for empty texts.
+
+    Raises:
+        InputError: It isn't a mapping, or names an unknown field.
+
     """
     if not isinstance(names, Mapping):
         raise InputError(
@@ -99,7 +104,7 @@ def check_field_map(names: FieldMap) -> dict[str, str | None]:
         if field not in MAPPED:
             near = name_elsewhere("answer", [str(field)]) and ' Did you mean {"answer": ...}?'
             raise InputError(
-                f"{shorten(str(field), 40)!r} is no field of a case",
+                f"{shorten(str(field), 40)!r} isn't a field of a case",
                 hint=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS, SPLIT))}.{near or ''}",
                 field="map",
             )
@@ -111,9 +116,7 @@ def check_field_map(names: FieldMap) -> dict[str, str | None]:
 
 
 def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
-    """Return the record with its values under the fields that ``names`` says; the keys that were
-    moved are gone.
-    """
+    """Return the record with its values moved to the fields that ``names`` says."""
     data, names = dict(record), check_field_map(names)
     for field, key in names.items():
         if field == "id" and key is None:
@@ -122,12 +125,14 @@ def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any
         if value is None or key is None or key == field:
             continue
         if not is_empty(data.get(field)) and data[field] != value:
-            hint = f"Take {field} out of the map, or out of the record."
-            raise InputError(f"is there, and the map names {key!r} for it", hint=hint, field=field)
+            hint = f"Remove {field} from the map or from the record."
+            raise InputError(
+                f"is in the record, but the map names {key!r} for it", hint=hint, field=field
+            )
         data[field] = _shape_value(field, value)
-    kept = {key for key in names if "." not in key}
+    fields = {key for key in names if "." not in key}
     keys = (key for field, key in names.items() if key and field != SPLIT)
-    for moved in {part for key in keys for part in columns_in(record, key)} - kept:
+    for moved in {part for key in keys for part in columns_in(record, key)} - fields:
         data.pop(moved, None)
     if isinstance(text := data.get("evidence"), str) and any(
         field.startswith("evidence") for field in names
@@ -147,32 +152,31 @@ def columns_in(columns: Collection[str] | Mapping[str, Any], key: str) -> list[s
 
 
 def _mapped_value(record: Mapping[str, Any], field: str, key: str) -> Any:
-    """Return what a field is read from; several columns are a list, whose texts are named by their
-    columns' places.
-    """
+    """Return the value of a field; several columns become a list of chunks, numbered by column."""
     parts = columns_in(record, key)
     if len(parts) == 1 or field != "evidence":
         return value_of(record, key)
-    found = [
+    chunks = [
         (number, value)
         for number, part in enumerate(parts, 1)
         if not is_empty(value := value_of(record, part))
     ]
     return [
         {"id": f"chunk_{number}", "text": value} if isinstance(value, str) else value
-        for number, value in found
+        for number, value in chunks
     ]
 
 
 def value_of(record: Mapping[str, Any], key: str) -> Any:
-    """Return what a key of a record holds, or a path such as ``inputs.question`` or
-    ``choices[0].text``; else None.
+    """Return the value of a key, or of a path such as ``inputs.question`` or ``choices[0].text``.
+
+    Returns None if there is no such value.
     """
     if key in record:
         return record[key]
     value: Any = record
     for name, number in _PART.findall(key):
-        if isinstance(value, str):  # an object or a list that a tool wrote as JSON
+        if isinstance(value, str):  # an object or list that a tool wrote as JSON text
             value = parse_value(value)
         if name and isinstance(value, Mapping):
             value = value.get(name)
@@ -184,16 +188,16 @@ def value_of(record: Mapping[str, Any], key: str) -> Any:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a field holds nothing: null, blank text, an empty list or object."""
+    """Return whether a field is null, blank text, or an empty list or object."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
     return isinstance(value, list | tuple | Mapping) and not value
 
 
 def id_text(value: Any) -> Any:
-    """Return an id as text where it is a number, ``7`` of 7 and of 7.0; any other value as it is.
+    """Return a numeric id as text, ``7`` for 7 and 7.0; any other value unchanged.
 
-    pandas makes floats of a column of whole numbers in which one is missing.
+    pandas turns a column of whole numbers into floats if one of them is missing.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
@@ -201,27 +205,32 @@ def id_text(value: Any) -> Any:
 
 
 def _shape_value(field: str, value: Any) -> Any:
-    """Return a mapped value in the form of its field: one object is a list of evidence."""
+    """Return a mapped value in the shape of its field: one object becomes a list of evidence."""
     return [value] if field == "evidence" and isinstance(value, Mapping) else value
 
 
 def evidence_list(text: str, answer: Any, names: FieldMap) -> list[Any]:
-    """Return an evidence that is one text as a list of chunks. Raises InputError as ``evidence_in``
-    does.
+    """Return an evidence that is one text as a list of chunks.
+
+    Raises:
+        InputError: See ``split_evidence``.
+
     """
     read = [] if is_empty(text) else split_evidence(text, answer, names)
     return read if isinstance(read, list) else [read]
 
 
 def split_evidence(value: Any, answer: Any, names: FieldMap) -> Any:
-    """Return the chunks of an evidence that is one text, by ``evidence.split`` or where it is
-    certain.
+    """Return the chunks of an evidence that is one text.
 
-    Raises InputError where it isn't: the text may hold several chunks, or it is a list that can't
-    be read.
+    They are split at ``evidence.split``, or if the form is certain.
+
+    Raises:
+        InputError: The text may hold several chunks, or looks like a list but can't be read.
+
     """
     read, separator = parse_value(value), names.get(SPLIT, "")
-    # an array of several dimensions: its innermost items
+    # The items of a two-dimensional array are those of its rows.
     if isinstance(read, list) and isinstance(value, str):
         return [item for part in read for item in (part if isinstance(part, list) else [part])]
     if not isinstance(read, str) or separator is None:
@@ -232,28 +241,26 @@ def split_evidence(value: Any, answer: Any, names: FieldMap) -> Any:
         raise InputError(
             f"looks like a list that a program wrote, but {why}",
             hint=(
-                'Write it as JSON, ["...", "..."]. Where it is one chunk: --map evidence.split=, in'
+                'Write it as JSON, ["...", "..."]. For a single chunk: --map evidence.split=, in'
                 ' Python map={"evidence.split": None}.'
             ),
             field="evidence",
         )
     text = answer if isinstance(answer, str) else ""
-    found, highest = chunks_in(read, text), max(numbers_cited(text), default=0)
-    if not isinstance(found, str):
-        return found
-    between, count = next(separators_in(read, highest), ("", 0))
+    chunks, highest = chunks_in(read, text), max(numbers_cited(text), default=0)
+    if not isinstance(chunks, str):
+        return chunks
+    separator, count = next(separators_in(read, highest), ("", 0))
     if not count:
-        return found
-    written = json.dumps(between, ensure_ascii=False)
+        return chunks
+    written = json.dumps(separator, ensure_ascii=False)
     cited = (
-        f", and the answer cites [{highest}]"
-        if highest >= 2
-        else ", which may be chunks of their own"
+        f", and the answer cites [{highest}]" if highest >= 2 else ", which may be separate chunks"
     )
     raise InputError(
         f"is one text of {count} parts{cited}",
-        hint=f"Say what separates the chunks: --map 'evidence.split={written[1:-1]}', in Python "
-        f'map={{..., "evidence.split": {written}}}. Where it is one chunk: --map evidence.split=,'
+        hint=f"Name the separator of the chunks: --map 'evidence.split={written[1:-1]}', in Python "
+        f'map={{..., "evidence.split": {written}}}. For a single chunk: --map evidence.split=,'
         " in Python None.",
         field="evidence",
     )
@@ -262,23 +269,26 @@ def split_evidence(value: Any, answer: Any, names: FieldMap) -> Any:
 def _map_chunk(chunk: Any, names: Mapping[str, str | None], number: int) -> Any:
     if not isinstance(chunk, Mapping):
         return chunk
-    found = {
+    mapped = {
         field: value
         for field, key in names.items()
         if key and (value := value_of(chunk, key)) is not None
     }
-    if "id" in found:
-        found["id"] = str(id_text(found["id"]))
-    left = {key: value for key, value in chunk.items() if key not in names.values()}
-    if names.get("id", "") is None:  # named by its place; what named it is kept
-        given = next((left.pop(key) for key in ID_KEYS if not is_empty(left.get(key))), None)
-        found |= {"id": f"chunk_{number}"} | ({} if given is None else {"given_id": given})
-    return left | found
+    if "id" in mapped:
+        mapped["id"] = str(id_text(mapped["id"]))
+    rest = {key: value for key, value in chunk.items() if key not in names.values()}
+    if names.get("id", "") is None:  # named by its position; its own id is kept as given_id
+        original_id = next((rest.pop(key) for key in ID_KEYS if not is_empty(rest.get(key))), None)
+        mapped |= {"id": f"chunk_{number}"} | (
+            {} if original_id is None else {"given_id": original_id}
+        )
+    return rest | mapped
 
 
 def fill_from_conversation(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with the last question of its ``messages`` and the answer to it, where it
-    names no others.
+    """Return a record with the last question and its answer from ``messages``.
+
+    The record's own ``query`` and ``answer`` come first.
     """
     turns = data.get("messages")
     if not isinstance(turns, list | tuple) or ("query" in data and "answer" in data):
@@ -288,23 +298,21 @@ def fill_from_conversation(data: dict[str, Any]) -> dict[str, Any]:
         for turn in turns
     ):
         return data
-    said = [(turn["role"], words_of(turn.get("content"))) for turn in turns]
-    if not said or any(text is None for _, text in said):
+    texts = [(turn["role"], words_of(turn.get("content"))) for turn in turns]
+    if not texts or any(text is None for _, text in texts):
         return data
-    found = dict(data)
-    role, text = said[-1]
+    filled = dict(data)
+    role, text = texts[-1]
     if "answer" not in data and role in ANSWERING_ROLES and text:
-        found["answer"] = text
-    asked = next((text for role, text in reversed(said) if role in ASKING_ROLES and text), None)
+        filled["answer"] = text
+    asked = next((text for role, text in reversed(texts) if role in ASKING_ROLES and text), None)
     if "query" not in data and asked is not None:
-        found["query"] = asked
-    return found
+        filled["query"] = asked
+    return filled
 
 
 def words_of(content: Any) -> str | None:
-    """Return the text of a message's content, a text or a list of parts; None where it
-    is neither.
-    """
+    """Return the text of a message's content, which is a text or a list of parts, or None."""
     if content is None or isinstance(content, str):
         return (content or "").strip()
     if not isinstance(content, list | tuple):
@@ -321,8 +329,8 @@ def _part_text(part: Any) -> str:
 
 def content_id(data: Mapping[str, Any]) -> str:
     """Return an id for a case without one: a digest of its question, answer and evidence."""
-    held = [data.get("query"), data.get("answer"), data.get("evidence")]
-    content = json.dumps(held, ensure_ascii=False, sort_keys=True, default=_dump_or_str)
+    parts = [data.get("query"), data.get("answer"), data.get("evidence")]
+    content = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=_dump_or_str)
     return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
 
 
@@ -330,63 +338,64 @@ def _dump_or_str(value: Any) -> Any:
     return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
 
 
-# What may be lost: a part of the case that is absent, and a key that nothing reads which may hold
-# it.
+# Detecting loss: a part of the case is missing, and an unread key may hold it.
 
 
 def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMap) -> None:
-    """Raise InputError where question, answer or evidence is absent or empty and an unread key may
-    hold it.
+    """Raise InputError if a required field is missing or empty and an unread key may hold it.
+
+    The required fields are question, answer and evidence.
     """
     missing = [
         field
         for field in _REQUIRED_FIELDS
         if is_empty(data.get(field)) and names.get(field, "") is not None
     ]
-    held = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
-    if held and (
-        found := _propose_map(missing, held, id_too="id" not in data and "id" not in names)
+    unread_values = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
+    if unread_values and (
+        proposed := _propose_map(
+            missing, unread_values, id_too="id" not in data and "id" not in names
+        )
     ):
-        # None: only an id was found
-        first = next((field for field in _REQUIRED_FIELDS if field in found), None)
-        if first is not None:
-            raise _unread_field(first, found, data, names)
+        # No field: only an id was found.
+        field = next((field for field in _REQUIRED_FIELDS if field in proposed), None)
+        if field is not None:
+            raise _unread_field(field, proposed, data, names)
     for number, chunk in enumerate(
         data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()
     ):
         if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
-            continue  # nearly all
+            continue  # the usual case, tested first because it's cheap
         if isinstance(chunk, Mapping) and (key := _unread_text(chunk)) is not None:
             raise _unread_field(f"evidence[{number}].text", {"evidence.text": key}, chunk, names)
 
 
 def _unread_field(
-    field: str, found: Mapping[str, str], data: Mapping[str, Any], names: FieldMap
+    field: str, proposed: Mapping[str, str], data: Mapping[str, Any], names: FieldMap
 ) -> InputError:
-    key = found.get(field, found.get("evidence.text", ""))
-    whole = {name: path for name, path in names.items() if path} | dict(found)
+    key = proposed.get(field, proposed.get("evidence.text", ""))
+    field_map = {name: path for name, path in names.items() if path} | dict(proposed)
     options = " ".join(
-        f"--map {shlex.quote(f'{name}={shorten(path, 200)}')}" for name, path in whole.items()
+        f"--map {shlex.quote(f'{name}={shorten(path, 200)}')}" for name, path in field_map.items()
     )
     drafted = ""
-    if "answer" in found:
-        drafted = (
-            ' Where the answer is to be drafted: --map answer=, in Python map={"answer": None}.'
-        )
+    if "answer" in proposed:
+        drafted = ' If the answer is to be drafted: --map answer=, in Python map={"answer": None}.'
     state = "is missing" if data.get(field.rpartition(".")[2]) is None else "is empty"
     return InputError(
         f"{state}, and {json.dumps(shorten(key, 60), ensure_ascii=False)} may hold it",
         hint=(
-            f"Map it: {options}, in Python map={json.dumps(whole, ensure_ascii=False)}; or rename"
-            f" it.{drafted}"
+            f"Map it: {options}, in Python map={json.dumps(field_map, ensure_ascii=False)};"
+            f" or rename it.{drafted}"
         ),
         field=field,
     )
 
 
 def _propose_map(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> dict[str, str]:
-    """Return a field map to what may hold the missing fields; nothing where neither names nor
-    content say so.
+    """Return a field map to the keys that may hold the missing fields.
+
+    Returns an empty map if neither names nor content indicate any.
     """
     asked = [*missing, "id"] if id_too else missing
     long = (path for key, value in unread.items() for path in _long_texts(value, key, 3))
@@ -398,9 +407,10 @@ def _propose_map(missing: list[str], unread: Mapping[str, Any], *, id_too: bool)
     chosen = likely_columns(columns, (*asked, "reference"))
     if not hinted and not {"query", "evidence"} <= set(chosen):
         return {}
-    chosen.pop("reference", None)  # known, so that it is taken for no answer; nothing misses it
-    found, taken = likely_map(chosen, columns), {column.shown for column in chosen.values()}
-    # a text inside of a list, or deeper than columns are looked for
+    # A reference was asked for only so that it isn't mistaken for the answer.
+    chosen.pop("reference", None)
+    proposed, taken = likely_map(chosen, columns), {column.shown for column in chosen.values()}
+    # Also consider texts inside lists, and deeper than MOST_LEVELS.
     for field in ("evidence", "answer", "query"):
         if field in missing and field not in chosen:
             paths = (
@@ -409,24 +419,25 @@ def _propose_map(missing: list[str], unread: Mapping[str, Any], *, id_too: bool)
                 if not _is_inside(path, taken)
             )
             if (path := next(paths, None)) is not None:
-                found[field] = path.partition("[")[0] if field == "evidence" else path
-                taken.add(found[field])
-    return found
+                proposed[field] = path.partition("[")[0] if field == "evidence" else path
+                taken.add(proposed[field])
+    return proposed
 
 
 def _is_inside(path: str, taken: Iterable[str]) -> bool:
     ends = (".", "[")
     return any(
-        path == each
-        or path.startswith(tuple(each + end for end in ends))
-        or each.startswith(f"{path}.")
-        for each in taken
+        path == other
+        or path.startswith(tuple(other + end for end in ends))
+        or other.startswith(f"{path}.")
+        for other in taken
     )
 
 
 def _has_known_name(field: str, unread: Mapping[str, Any]) -> bool:
-    """Return whether a key, or one inside of an object, is a known other name of a field and holds
-    what it could.
+    """Return whether a key, possibly inside an object, is another tool's name for the field.
+
+    Its value must also be of a possible type.
     """
     levels = [
         unread,
@@ -435,10 +446,10 @@ def _has_known_name(field: str, unread: Mapping[str, Any]) -> bool:
     fits = (
         [
             str(name)
-            for name, held in islice(each.items(), _MOST_LOOKED_AT)
-            if _could_hold(field, held)
+            for name, value in islice(level.items(), _MOST_LOOKED_AT)
+            if _could_hold(field, value)
         ]
-        for each in levels
+        for level in levels
     )
     return any(name_elsewhere(field, keys) for keys in fits)
 
@@ -469,7 +480,7 @@ def _unread_text(chunk: Mapping[Any, Any]) -> str | None:
     """Return the key that may hold the text of a chunk without one."""
     if any(isinstance(chunk.get(key), str) and chunk[key].strip() for key in TEXT_KEYS):
         return None
-    if not is_empty(chunk.get("text")):  # of another type: validation says so
+    if not is_empty(chunk.get("text")):  # a value of another type, which validation reports
         return None
     unread = [str(key) for key in chunk if key not in ("id", "text", "source", "metadata")]
     texts = [key for key in unread if isinstance(chunk.get(key), str) and chunk[key].strip()]

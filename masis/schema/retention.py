@@ -1,5 +1,6 @@
-"""What outlasts a run: the log of executions, and the record of what retention removed. No text of
-any run.
+"""Records that outlast a run: the execution log and the purge log.
+
+They contain no text of a run.
 """
 
 from __future__ import annotations
@@ -12,24 +13,26 @@ from masis.schema.base import Record
 from masis.schema.run import TerminationReason
 
 ExecutionEnd = TerminationReason | Literal["abandoned"]
-"""How an execution ended: as the loop says, or ``abandoned`` where its process was cut short."""
+"""How an execution ended: the loop's reason, or ``abandoned`` if its process was interrupted."""
 
 PurgedKind = Literal["run", "screening", "remembered_grades"]
 KeptFor = Literal["decided", "waiting"]
-"""Why something old enough is kept: a person's entry in a log is about it, or it waits for one and
-is to be kept.
+"""Why something is kept although it is old enough to remove.
+
+``decided`` means that a log entry of a person is about it; ``waiting`` means that it waits for a
+person and such runs are to be kept.
 """
 
 Trigger = Literal["command", "page", "automatic", "redaction"]
-"""Where a purge came from; ``redaction``: the case of its runs was redacted."""
+"""The origin of a purge; ``redaction`` means that the case of its runs was redacted."""
 
 
 class Execution(Record):
     """One execution of the critic loop (REQ-CRITIC-COMP-001).
 
-    A run that is cut short and taken up again is executed twice: ``start`` counts from 1. ``at`` is
-    when it ended. ``final_quality`` is of the best iteration, ``improvement`` in percent; both None
-    where nothing was scored.
+    A run that is interrupted and resumed is executed twice: ``start`` counts from 1. ``at`` is the
+    time of its end. ``final_quality`` is that of the best iteration and ``improvement`` is in
+    percent; both are None if nothing was scored.
     """
 
     at: str
@@ -47,11 +50,13 @@ class Execution(Record):
 
 
 class RetentionRule(Record):
-    """What is removed: everything that ended before ``cutoff``, but for what is retained by
-    default.
+    """The rule of a purge: remove everything that ended before ``cutoff``, with exceptions.
 
-    ``days`` is the age that the cutoff was computed from. ``decided`` takes what people's decisions
-    rest on too; ``waiting=False`` keeps the runs that wait for a person.
+    Attributes:
+        days: The age from which the cutoff was computed.
+        decided: Also remove runs that people's decisions are based on.
+        waiting: Also remove runs that wait for a person.
+
     """
 
     cutoff: str
@@ -61,14 +66,14 @@ class RetentionRule(Record):
 
     @property
     def departures(self) -> str:
-        """Where this is not the plain rule, to be put behind the rule in words."""
+        """The differences from the default rule, as a suffix for its description."""
         return (", with what was decided" if self.decided else "") + (
             "" if self.waiting else ", without what was waiting"
         )
 
 
 class PartCounts(Record):
-    """How many of which parts; those of a kind that there is none of are 0."""
+    """The number of parts by kind."""
 
     iterations: int = 0
     drafts: int = 0
@@ -80,7 +85,7 @@ class PartCounts(Record):
 
 
 class Removal(Record):
-    """One thing that went: which, how much of it, and the digest of what it was."""
+    """One removed record, with its size and the digest of its content."""
 
     kind: PurgedKind
     id: str
@@ -90,9 +95,7 @@ class Removal(Record):
 
 
 class Amount(Record):
-    """How much content goes, or went: how many runs and screenings, bytes inside the file, and
-    parts.
-    """
+    """An amount of content: runs, screenings, bytes in the file, and parts."""
 
     runs: int = 0
     screenings: int = 0
@@ -101,7 +104,7 @@ class Amount(Record):
 
 
 class Purge(Amount):
-    """One purge: when, by whom, by which rule, and how much went. ``seq`` counts from 1."""
+    """One purge, with its time, person, rule and amount. ``seq`` counts from 1."""
 
     seq: int
     at: str
@@ -112,7 +115,10 @@ class Purge(Amount):
 
 
 class Candidate(Record):
-    """Something that is old enough to go; ``waits``: it is what a person has yet to decide on."""
+    """A record that is old enough to remove.
+
+    ``waits`` says that a person hasn't decided on it yet.
+    """
 
     kind: PurgedKind
     id: str
@@ -125,8 +131,10 @@ class Candidate(Record):
 
 
 class PurgePlan(Amount):
-    """What a purge would do now: what goes and what is old enough and kept; ``file_bytes`` is the
-    file as it is.
+    """The effect that a purge would have now.
+
+    ``goes`` lists the records to remove, ``kept`` counts those that are old enough but kept, and
+    ``file_bytes`` is the current size of the file.
     """
 
     rule: RetentionRule
@@ -138,13 +146,14 @@ class PurgePlan(Amount):
 
     @property
     def waiting(self) -> int:
-        """How many of the runs that go wait for a person."""
-        return sum(each.waits for each in self.goes)
+        """The number of runs to remove that wait for a person."""
+        return sum(candidate.waits for candidate in self.goes)
 
 
 class Shrunk(Record):
-    """What giving free space back to the disk came to: the file's size before and after, and why it
-    did not shrink.
+    """The result of returning free space to the disk.
+
+    It holds the file's size before and after, and the reason if it didn't shrink.
     """
 
     before: int

@@ -1,6 +1,4 @@
-"""What people (and the acceptance policy) decide: an append-only log whose entries form a hash
-chain.
-"""
+"""The decisions of people and of the acceptance policy: append-only logs with a hash chain."""
 
 from __future__ import annotations
 
@@ -32,10 +30,13 @@ EntryKind = Literal[
     "new_version",
     "guarantee",
 ]
-"""``adjudication``: the final verdict where reviewers differ. ``assign`` to ``comment`` are about
-the work on a case and decide nothing. ``new_version``: another case, with more evidence, takes the
-place of this one. ``guarantee``: a threshold of auto-acceptance was applied or ended; its case is
-the last of the drawn sample, by id."""
+"""The kind of a log entry.
+
+``adjudication`` is the final verdict if reviewers differ. ``assign`` to ``comment`` are about the
+work on a case and decide nothing. ``new_version`` records that another case, with more evidence,
+replaces this one. ``guarantee`` records that a threshold of auto-acceptance was applied or ended;
+its case is the last one of the drawn sample, by id.
+"""
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
     "new",
@@ -52,6 +53,14 @@ CaseState = Literal[
     "redacted",
     "planted",
 ]
+"""The state of a case in the workflow.
+
+``needs_adjudication`` means that its reviewers differ. ``accepted`` is by policy; ``approved`` to
+``escalated`` are by a person. ``superseded`` means that a new version replaced the case before a
+person approved, corrected or rejected its answer. ``redacted`` means that its content was removed
+and no person's decision stands. ``planted`` is a copy with a planted fault for which all wanted
+decisions are made, or which was withdrawn.
+"""
 Standing = Literal[
     "not_audited",
     "failed",
@@ -64,35 +73,34 @@ Standing = Literal[
     "nothing_found",
     "to_review",
 ]
-"""Where a case stands, for people: exactly one, the first that holds. ``not_audited``: by no audit,
-and no decision stands; ``failed``: its audit ended with an error or was interrupted; ``no_answer``:
-the system refused or its call failed, so that there was nothing to audit; ``decided`` by a person,
-or replaced or redacted; ``waits`` for another reviewer, adjudication or what an escalation asked
-for; ``wrong``: something must be looked at; ``not_confirmed``: nothing was found wrong, but it
-could not be confirmed; ``nothing_found``, the auto-accepted among them. ``planted``: a copy with a
-planted fault that people have decided, which is no case of the desk. ``to_review`` stands in place
-of what the audit found where a policy hides that; no case is stored with it."""
-"""Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy;
-``approved`` to ``escalated`` by a person; ``superseded`` where a new version took its place and no
-person has approved, corrected or rejected its answer; ``redacted`` where its content was removed
-and no person's decision stands; ``planted`` where it is a copy with a planted fault, and all
-decisions that it wants are made, or it was withdrawn."""
+"""The status of a case as people see it: the first of these that holds.
+
+``not_audited``: there is no audit and no decision. ``failed``: the audit ended with an error or was
+interrupted. ``no_answer``: the system refused or its call failed, so there was nothing to audit.
+``decided``: by a person, or replaced or redacted. ``planted``: a copy with a planted fault that
+people have decided, which isn't a case of the desk. ``waits``: for another reviewer, an
+adjudication or the follow-up of an escalation. ``wrong``: a person must look. ``not_confirmed``:
+nothing was found wrong, but the answer couldn't be confirmed. ``nothing_found``: includes
+auto-accepted cases. ``to_review`` replaces the audit's result if a policy hides it; no case is
+stored with it.
+"""
 
 
 SHOWN_UNKNOWN = "unknown"
-"""In ``Decision.machine_shown``: nobody knows what the reviewer saw. An empty ``machine_shown``
-says that they saw nothing of the machine's verdict, and only such a decision is blind."""
+"""Marks in ``Decision.machine_shown`` that it isn't known what the reviewer saw.
+
+An empty ``machine_shown`` means that the reviewer saw nothing of the machine's verdict. Only such a
+decision is blind.
+"""
 
 
 class TargetLabel(Record):
-    """A person's label on one sentence, reference, claim or span of the audited answer, or on the
-    whole of it.
+    """A person's label on a part of the audited answer, or on the whole answer.
 
-    ``text`` are the words from ``start`` to ``end`` (characters of the answer decided about); a
-    label on the whole answer has none of the three. A label with a ``severity`` reports an issue:
-    ``label`` is then one of the team's label types, in the version that
-    ``Decision.versions["label_types"]`` names. One without corrects or confirms what the audit
-    said.
+    A part is a sentence, reference, claim or span: ``text`` is then ``answer[start:end]``. A label
+    on the whole answer has none of the three. A label with a ``severity`` reports an issue: its
+    ``label`` is then one of the team's label types, in the version
+    ``Decision.versions["label_types"]``. A label without a severity corrects or confirms the audit.
     """
 
     target: Literal["sentence", "reference", "claim", "span", "answer"]
@@ -125,12 +133,16 @@ class TargetLabel(Record):
 
 
 class SubjectDigests(Record):
-    """SHA-256 digests of what an entry is about, as stored when it was made (docs/running.md says
-    over which texts).
+    """SHA-256 digests of an entry's subject, as stored when the entry was made.
 
-    ``run`` and ``answer`` are None where the entry names no finished run. ``cases`` is how many
-    cases there were, ``team`` the digest of the policies, rubrics and label types that had been
-    set.
+    ``docs/running.md`` says which texts they cover.
+
+    Attributes:
+        run: None if the entry names no finished run.
+        answer: None if the entry names no finished run.
+        cases: The number of cases at that time.
+        team: The digest of the policies, rubrics and label types set at that time.
+
     """
 
     case: str
@@ -141,19 +153,22 @@ class SubjectDigests(Record):
 
 
 class Decision(Record):
-    """What someone decided about one run, as given in; the store adds its place in the chain and
-    ``about``.
+    """A decision about one run, as submitted; the store adds its place in the chain and ``about``.
 
-    What a verdict needs (a reason, a correction that corrects, serious issues that were seen) is
-    checked where it is recorded, by ``masis/services/decision_rules.py``.
+    ``masis/services/decision_rules.py`` checks the requirements of each verdict (a reason, a real
+    correction, serious issues that were seen) when a decision is recorded.
 
-    ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``,
-    ``marks``, ...; ``SHOWN_UNKNOWN`` where that is not known); ``token`` makes a repeated submit
-    harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the store where
-    several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds
-    are about; a comment stands in ``note``; ``newer_case`` is the id of a new version.
-    ``rubric_scores`` are the team's own, by version ``versions["team_rubric"]``; types of reported
-    issues (``labels``) are those of version ``versions["label_types"]``.
+    Attributes:
+        machine_shown: The parts of the machine's verdict that the person saw (``scores``,
+            ``marks``, ...), or ``SHOWN_UNKNOWN``.
+        token: Makes a repeated submission harmless.
+        undoes: The entry that an undo reverses.
+        policy: Set by the store if several reviewers decide the case.
+        note: Also the text of a comment.
+        newer_case: The id of the new version.
+        rubric_scores: The team's own scores, in the version ``versions["team_rubric"]``.
+        labels: Types of reported issues are those of version ``versions["label_types"]``.
+
     """
 
     kind: EntryKind = "decision"
@@ -190,24 +205,24 @@ class Decision(Record):
         if self.kind in ("decision", "adjudication") and self.verdict is None:
             raise ValueError("a decision needs a verdict: approve, override, reject or escalate")
         if self.kind in ("assign", "unassign") and not self.assignees:
-            raise ValueError("an assignment names a reviewer")
+            raise ValueError("an assignment needs a reviewer")
         if self.kind in ("tag", "untag") and not self.tags:
             raise ValueError("name a tag")
         if self.kind == "comment" and not self.note.strip():
-            raise ValueError("a comment needs words")
+            raise ValueError("a comment needs text")
         if (self.kind == "new_version") != (self.newer_case is not None):
-            raise ValueError("an entry of a new version, and no other, names the newer case")
+            raise ValueError("only an entry of the kind new_version names the newer case")
         if self.kind == "undo" and self.undoes is None:
-            raise ValueError("an undo names the entry it takes back")
+            raise ValueError("an undo needs the entry that it reverses")
         return self
 
 
 class ChainedEntry(Record):
     """The place of an entry in a log.
 
-    ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest
-    before, so that a payload can be redacted and the chain still verifies. ``seq`` is 0, and
-    ``previous`` and ``digest`` are empty, for who may not know whether others wrote before.
+    ``digest`` is the SHA-256 over the sequence number, the time, the payload's digest and the
+    previous digest, so the chain still verifies after a payload is redacted. For viewers who may
+    not know whether others wrote before, ``seq`` is 0 and ``previous`` and ``digest`` are empty.
     """
 
     seq: int
@@ -219,32 +234,30 @@ class ChainedEntry(Record):
 
 
 class LogEntry(OneLine, ChainedEntry):
-    """One entry of the decision log; ``decision`` is None where it was redacted."""
+    """One entry of the decision log; ``decision`` is None if it was redacted."""
 
     decision: Decision | None
 
     def __repr__(self) -> str:
-        if (given := self.decision) is None:
+        if (decision := self.decision) is None:
             return f"<LogEntry {self.id}, {self.at}: redacted>"
-        why = f": {shorten(given.reason, 80)}" if given.reason else ""
-        what = given.verdict or given.kind
+        reason = f": {shorten(decision.reason, 80)}" if decision.reason else ""
+        action = decision.verdict or decision.kind
         return (
-            f"<LogEntry {self.id}, {self.at}: {what} on {given.case_id[:80]!r} by"
-            f" {given.reviewer}{why}>"
+            f"<LogEntry {self.id}, {self.at}: {action} on {decision.case_id[:80]!r} by"
+            f" {decision.reviewer}{reason}>"
         )
 
 
 class LogCheck(Record):
-    """What verifying the log found; ``broken`` names each entry that doesn't fit, and why."""
+    """The result of verifying the log; ``broken`` names each entry that doesn't fit, and why."""
 
     length: int
     head: str
     redacted: int
     broken: tuple[str, ...]
     set_back: tuple[str, ...] = ()
-    """Entries that are dated before the one before them, which a clock that was set
-    back does, too.
-    """
+    """Entries dated before their predecessor, which can also mean that a clock was set back."""
 
     @property
     def intact(self) -> bool:
@@ -253,10 +266,10 @@ class LogCheck(Record):
 
 
 class SubjectCheck(Record):
-    """What comparing entries with the cases and runs they are about found.
+    """The result of comparing entries with the cases and runs they are about.
 
-    ``checked`` entries carry digests that fit; ``not_checkable`` counts the others that are no
-    problem, by reason.
+    ``checked`` counts entries with matching digests. ``not_checkable`` counts the entries that
+    can't be checked but are no problem, by reason.
     """
 
     checked: int
@@ -265,26 +278,24 @@ class SubjectCheck(Record):
 
 
 class SignatureCheck(Record):
-    """What checking the signatures of both logs with a key found; ``signed`` counts the
-    valid ones.
-    """
+    """The result of checking both logs' signatures with a key; ``signed`` counts the valid ones."""
 
     signed: int
     broken: tuple[str, ...]
 
 
-# Which answer was decided about, and which one stands once somebody has decided.
+# The answer that a decision is about, and the one that stands after it.
 
 
 def answer_digest(answer: str) -> str:
-    """Return the digest by which a page says which answer it shows."""
+    """Return the digest that identifies an answer on a page."""
     return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
-    """Name an answer by its iteration (from 1; None where nothing was audited).
+    """Return the name of an answer by its iteration, from 1; None if no audit was made.
 
-    ``drafted`` says that the first answer came from the audit, not with the case.
+    ``drafted`` says that the audit wrote the first answer.
     """
     if iteration is not None and iteration > 1:
         return f"revision {iteration}"
@@ -292,20 +303,20 @@ def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
 
 
 def decided_about(decision: Decision) -> str:
-    """Name the answer that a decision is about; empty where it carries no verdict on one."""
+    """Return the name of the answer that a decision is about, or "" without a verdict."""
     if decision.verdict is None:
         return ""
-    named = decision.extra.get("answer")
-    if isinstance(named, str) and named:
-        return named
+    answer = decision.extra.get("answer")
+    if isinstance(answer, str) and answer:
+        return answer
     return answer_name(decision.iteration)
 
 
 def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
-    """The answer that a decision lets stand: the corrected one, else the one decided about.
+    """Return the answer that a decision lets stand: the corrected one, else the one decided about.
 
-    A decision that names no iteration is about the original answer. None where nothing is decided,
-    where the decision rejects or escalates, and where it takes one back.
+    A decision without an iteration is about the original answer. Returns None if there is no
+    decision, if it rejects or escalates, or if it undoes or redacts another.
     """
     if (
         decision is None

@@ -1,6 +1,4 @@
-"""What an audit leaves behind: every iteration, which one is best, why it stopped, whether a person
-must look.
-"""
+"""The result of an audit: its iterations, the best of them, why it stopped and who must look."""
 
 from __future__ import annotations
 
@@ -31,14 +29,16 @@ TerminationReason = Literal[
     "no_issues", "convergence", "max_iterations", "error", "cancelled", "no_answer"
 ]
 ENDED_WELL: frozenset[TerminationReason] = frozenset({"no_issues", "convergence"})
-"""The endings of a loop that converged. ``Run.converged``, a stored field, is true of
-``convergence`` alone.
+"""The endings of a loop that converged.
+
+The stored field ``Run.converged`` is true for ``convergence`` alone.
 """
 
 
 class RunWarning(Record):
-    """Something a reader of the run must know. ``code`` is a CRITIC-ERR code where the specs have
-    one.
+    """Something that a reader of the run must know.
+
+    ``code`` is a CRITIC-ERR code if the specs define one.
     """
 
     code: str | None
@@ -85,8 +85,9 @@ ReviewCode = Literal[MustLook, NotCertified]
 ReviewTier = Literal["must_look", "not_certified"]
 
 MUST_LOOK: frozenset[ReviewCode] = frozenset(get_args(MustLook))
-"""Reasons that say something is wrong or unsafe. The others say that the answer could not be
-certified.
+"""Reasons that say something is wrong or unsafe.
+
+The other reasons say that the answer couldn't be certified.
 """
 
 
@@ -98,7 +99,7 @@ class ReviewReason(Record):
 
     @property
     def tier(self) -> ReviewTier:
-        """Return ``must_look`` where something is wrong or unsafe, else ``not_certified``."""
+        """``must_look`` if something is wrong or unsafe, else ``not_certified``."""
         return "must_look" if self.code in MUST_LOOK else "not_certified"
 
 
@@ -125,7 +126,7 @@ CheckName = Literal[
 
 
 class AcceptanceCheck(Record):
-    """One check of the acceptance rule: whether it passed, and in words what it found."""
+    """One check of the acceptance rule: whether it passed, and its result in words."""
 
     name: CheckName
     passed: bool
@@ -133,13 +134,14 @@ class AcceptanceCheck(Record):
 
 
 class AcceptanceRecord(Record):
-    """What the acceptance rule made of a run: the version of the rule, and every check with its
-    result.
+    """The result of the acceptance rule for a run: the version of the rule and all its checks.
 
-    ``score`` is the version of the fitted score that gave ``fault_probability``, None where none
-    was fitted. ``guarantee`` numbers the guarantee that waived the reasons ``waived``.
-    ``unexamined`` names the models that judged without having passed the exam; empty where they
-    had.
+    Attributes:
+        score: The version of the fitted score that gave ``fault_probability``; None if none was
+            fitted.
+        guarantee: The number of the guarantee that waived the reasons in ``waived``.
+        unexamined: The models that judged without having passed the exam; empty if all had.
+
     """
 
     rule: str
@@ -152,18 +154,19 @@ class AcceptanceRecord(Record):
 
     @property
     def passed(self) -> bool:
-        """Return whether nothing asks for a person: every check passed, or a guarantee waived those
-        that did not.
-        """
+        """Whether the run needs no person: all checks passed, or a guarantee waived the rest."""
         return self.guarantee is not None or all(check.passed for check in self.checks)
 
 
 class Iteration(OneLine, Record):
     """One audited answer (CRITIC-LOOP-ITERATION).
 
-    ``revision`` is the one made from this answer, which the next iteration audits. The last
-    iteration has one only where it changed nothing, which ended the loop. ``changes_made`` says
-    what changed to arrive at this answer; empty in the first. ``step_ms`` holds milliseconds.
+    Attributes:
+        revision: The revision made from this answer, which the next iteration audits. The last
+            iteration has one only if it changed nothing, which ended the loop.
+        changes_made: The changes that led to this answer; empty in the first iteration.
+        step_ms: The duration of each step in milliseconds.
+
     """
 
     iteration_number: int = Field(ge=1)
@@ -188,10 +191,10 @@ class Iteration(OneLine, Record):
 
 
 class StepsDone(Record):
-    """What an iteration under way has finished, so that a run cut short pays for no step twice.
+    """The finished steps of an unfinished iteration, so that a resumed run repeats no paid step.
 
-    A step that is not done yet is None; ``issues`` are all found so far, the critic's once it has
-    spoken.
+    A step that isn't done yet is None. ``issues`` holds all issues found so far; the critic's are
+    added once it has replied.
     """
 
     iteration_number: int = Field(ge=1)
@@ -204,19 +207,23 @@ class StepsDone(Record):
     calls: tuple[ModelCall, ...] = ()
 
     def with_more(self, more: StepsDone) -> StepsDone:
-        """The same with what a further step of the same iteration left; its calls come after those
-        before.
+        """Return a copy with the results of a further step of the same iteration.
+
+        The calls of that step are appended.
         """
-        found = {name: getattr(more, name) for name in more.model_fields_set}
-        return self.model_copy(update={**found, "calls": (*self.calls, *more.calls)})
+        updates = {name: getattr(more, name) for name in more.model_fields_set}
+        return self.model_copy(update={**updates, "calls": (*self.calls, *more.calls)})
 
 
 class LocalModel(Record):
-    """A model file on this machine that filled a role: what it is, where it lies, and its sha256.
+    """A model file on this machine that filled a role, with its location and sha256.
 
-    ``revision`` is the commit of the hub's repository, None for a model from disk; ``licence`` and
-    ``languages`` are what its card says, None where it says nothing. ``bytes`` is the size of the
-    weights.
+    Attributes:
+        revision: The commit of the hub's repository; None for a model from disk.
+        licence: From the model card; None if the card doesn't say.
+        languages: From the model card; None if the card doesn't say.
+        bytes: The size of the weights.
+
     """
 
     name: str
@@ -230,10 +237,10 @@ class LocalModel(Record):
 
 
 class RunVersions(Record):
-    """What judged: the application, the rubric (rules and constants), the offline roles' rules,
-    each role's prompts.
+    """The versions that judged: application, rubric, offline rules and prompts.
 
-    ``local_models`` are the model files that roles used on this machine.
+    ``rubric`` covers rules and constants. ``local_models`` are the model files that roles used on
+    this machine.
     """
 
     app: str
@@ -243,7 +250,10 @@ class RunVersions(Record):
     local_models: tuple[LocalModel, ...] = ()
 
     def flat(self) -> dict[str, str]:
-        """The versions in one row, prompts as ``prompt.critic``: what a decision records."""
+        """Return the versions in one mapping, as a decision records them.
+
+        Prompts are named ``prompt.critic`` and so on.
+        """
         rules = {"offline_rules": self.offline_rules} if self.offline_rules else {}
         prompts = {f"prompt.{role}": prompt for role, prompt in self.prompts.items()}
         files = {f"sha256.{model.name}": model.sha256 for model in self.local_models}
@@ -251,13 +261,15 @@ class RunVersions(Record):
 
 
 class Run(HtmlDisplay, Record):
-    """One audit of one case (CRITIC-LOOP-OUTPUT).
+    """One audit of one case (CRITIC-LOOP-OUTPUT). Times are ISO 8601 in UTC.
 
-    ``best`` is an index into ``iterations``, None where not one was finished;
-    ``improvement_percentage`` is None where the first iteration is unscored or scored 0.
-    ``acceptance`` holds the checks behind ``needs_review``. Times are ISO 8601 in UTC.
-    ``loose_calls`` are those to a model that belong to no draft and no finished iteration;
-    ``usage`` is the sum of all.
+    Attributes:
+        best: Index into ``iterations``; None if no iteration was finished.
+        improvement_percentage: None if the first iteration is unscored or scored 0.
+        acceptance: The checks behind ``needs_review``.
+        loose_calls: Model calls that belong to no draft and no finished iteration.
+        usage: The sum over all calls.
+
     """
 
     id: str
@@ -287,8 +299,9 @@ class Run(HtmlDisplay, Record):
     usage: Usage = Usage()
 
     def __repr__(self) -> str:
-        """One line, the original answer first: a notebook or a debugger would print every
-        iteration.
+        """Return one line with the original answer first.
+
+        A notebook or debugger would otherwise print every iteration.
         """
         quality = "unscored" if self.quality is None else f"quality {self.quality:.2f}"
         revised = "" if self.revised_quality is None else f", revised {self.revised_quality:.2f}"
@@ -307,16 +320,12 @@ class Run(HtmlDisplay, Record):
 
     @property
     def original(self) -> Iteration | None:
-        """The iteration of the original answer, which all figures without qualification
-        are about.
-        """
+        """The iteration of the original answer. All unqualified figures are about this one."""
         return self.iterations[0] if self.iterations else None
 
     @property
     def revised(self) -> Iteration | None:
-        """The iteration of the best revision: the one that was chosen, else that of the highest
-        quality.
-        """
+        """The iteration of the best revision: the chosen one, else the highest-scoring one."""
         if self.best:
             return self.iterations[self.best]
         return max(
@@ -325,19 +334,17 @@ class Run(HtmlDisplay, Record):
 
     @property
     def quality(self) -> float | None:
-        """The quality of the original answer, 0 to 1; None where it is unscored."""
+        """The quality of the original answer, 0 to 1; None if unscored."""
         return self.original.quality_score if self.original else None
 
     @property
     def revised_quality(self) -> float | None:
-        """The quality of the best revision, 0 to 1; None where there is none, or it is unscored."""
+        """The quality of the best revision, 0 to 1; None if unscored or if there is no revision."""
         return self.revised.quality_score if self.revised else None
 
     @property
     def auditor(self) -> str:
-        """Identify who audited: a digest of the models, their prompts, the rubric and the weights
-        on this machine.
-        """
+        """Identifies the auditor: a digest of models, prompts, rubric and local weights."""
         judged_by = {name: value for name, value in self.versions.flat().items() if name != "app"}
         parts = sorted({**self.models, **judged_by}.items())
         return hashlib.sha256(
@@ -346,7 +353,7 @@ class Run(HtmlDisplay, Record):
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
-        """Every call to a model, step by step."""
+        """Every call to a model, in the order of steps."""
         drafted = self.draft.calls if self.draft else ()
         return (
             *drafted,
@@ -355,28 +362,25 @@ class Run(HtmlDisplay, Record):
         )
 
     def usage_by_role(self) -> dict[str, Usage]:
-        """What each role spent (REQ-CRITIC-NFR-012)."""
+        """Return the usage of each role (REQ-CRITIC-NFR-012)."""
         roles = dict.fromkeys(call.role for call in self.calls)
         return {role: Usage.of(call for call in self.calls if call.role == role) for role in roles}
 
     @property
     def escalation(self) -> Escalation | None:
-        """What two verifiers in a row did with the claims of all iterations; None where there was
-        one.
-        """
-        found = [
+        """The escalation of all iterations together; None if only one verifier judged."""
+        escalations = [
             it.claim_report.escalation
             for it in self.iterations
             if it.claim_report.escalation is not None
         ]
-        return reduce(Escalation.plus, found) if found else None
+        return reduce(Escalation.plus, escalations) if escalations else None
 
     @property
     def unconfirmed_offline(self) -> int:
-        """How many claims of the original answer the offline checks could not confirm, though there
-        is evidence.
+        """The number of the original answer's claims that the offline checks couldn't confirm.
 
-        A verifier model would decide these.
+        Only counts if there is evidence. A verifier model could decide these claims.
         """
         original = self.original
         if original is None or any(
@@ -390,20 +394,22 @@ class Run(HtmlDisplay, Record):
 
     @property
     def ended_well(self) -> bool:
-        """Whether the loop converged as metrics count it: nothing serious was left, or revisions no
-        longer helped.
+        """Whether the loop converged as metrics count it.
+
+        Nothing serious was left, or revisions no longer helped.
         """
         return self.termination_reason in ENDED_WELL
 
     @property
     def best_iteration(self) -> Iteration | None:
-        """The iteration whose answer is the final one; None where not one was finished."""
+        """The iteration whose answer is the final one; None if no iteration was finished."""
         return None if self.best is None else self.iterations[self.best]
 
     @property
     def incomplete(self) -> bool:
-        """Whether a failure left it without something it should have: it ended so, or a step is
-        unscored.
+        """Whether a failure left the run incomplete.
+
+        It ended with an error, or one of its steps is unscored.
         """
         failed = any(
             warning.code not in (None, MAX_ITERATIONS_WARNING) for warning in self.warnings
@@ -411,7 +417,7 @@ class Run(HtmlDisplay, Record):
         return self.termination_reason == "error" or failed
 
     def summary(self) -> tuple[dict[str, Any], ...]:
-        """One row an iteration: number, quality, issues, changes (REQ-CRITIC-020)."""
+        """Return one row per iteration: number, quality, issues and changes (REQ-CRITIC-020)."""
         return tuple(
             {
                 "iteration_number": iteration.iteration_number,
@@ -425,10 +431,10 @@ class Run(HtmlDisplay, Record):
 
 
 class Event(Record):
-    """Something happened in a run: streamed to whoever watches, kept in the store.
+    """Something that happened in a run, streamed to viewers and stored.
 
-    ``data`` is small and JSON-ready: counts, scores, verdicts; never the text of an answer or of
-    evidence.
+    ``data`` is small and JSON-ready: counts, scores and verdicts, but never the text of an answer
+    or of evidence.
     """
 
     run_id: str

@@ -1,8 +1,8 @@
-"""What the evidence critic reads and leaves behind: abstracts, grades, rounds, a screening.
+"""Records of a screening: abstracts, grades, rounds, the result and what people decide about it.
 
-Rules AESOP-GRADING to AESOP-ROUNDS. Offsets are character positions in ``Abstract.text``, or in its
-title where a record says so: start included, end excluded. Scores run from 0 to 1; None means
-unscored, never zero.
+The rules AESOP-GRADING to AESOP-ROUNDS define them. Offsets are character positions in
+``Abstract.text``, or in the title if a record says so; the start is included and the end excluded.
+Scores run from 0 to 1. None means unscored, which is never the same as zero.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ StudyType = Literal[
     "in_vitro_study",
     "remaining",
 ]
-"""The 14 types of the labelled abstracts, their labels in lower case with underscores."""
+"""The 14 types of the labelled abstracts, in lower case with underscores."""
 
 STUDY_TYPES: tuple[StudyType, ...] = get_args(StudyType)
 
@@ -63,8 +63,9 @@ Design = Literal[
     "notice",
     "other",
 ]
-"""A place in the evidence hierarchy, on which the prior rests; finer than a study type where the
-words say more.
+"""A place in the evidence hierarchy, which sets the prior of the methodology score.
+
+It is finer than a study type if the abstract says enough.
 """
 
 DESIGNS: tuple[Design, ...] = get_args(Design)
@@ -79,8 +80,10 @@ PublicationStatus = Literal[
     "protocol",
     "comment",
 ]
-"""What a record is where it is no study to count (``screening/sources/publication.py``).
-``of_concern`` is a study, ``expression_of_concern`` the notice about it."""
+"""Why a record doesn't count as a study (``screening/sources/publication.py``).
+
+``of_concern`` is the study itself; ``expression_of_concern`` is the notice about it.
+"""
 
 Recommendation = Literal["keep", "discard", "needs_more"]
 Sufficiency = Literal["sufficient", "retrieve_more"]
@@ -121,26 +124,25 @@ AppraisalItem = Literal[
     "guideline",
     "size",
 ]
-"""What an abstract may report of its method (``screening/grading/methodology.py``); each design
-asks for some.
+"""An aspect of its method that an abstract may report (``screening/grading/methodology.py``).
+
+Each design is checked for some of these items.
 """
 
 APPRAISAL_ITEMS: tuple[AppraisalItem, ...] = get_args(AppraisalItem)
 
 ItemState = Literal["stated", "denied", "planned", "not_stated"]
-"""How an abstract speaks of an item. Only what is stated earns points."""
+"""What an abstract says about an item. Only ``stated`` earns points."""
 
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 
 Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
-"""Which way a finding goes, as an answer to the question."""
+"""The direction of a finding, read as an answer to the question."""
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 OverrideField = Literal[GradeField, AppraisalItem, "direction"]
-"""What a person may set: a field of the grade, an item of the appraisal, the direction of what the
-study found.
-"""
+"""Something a person may set: a field of the grade, an item of the appraisal or the direction."""
 
 Rule = Literal[
     "strong",
@@ -159,18 +161,21 @@ Rule = Literal[
     "disagreement",
     "person",
 ]
-"""The written rule a recommendation follows from (``recommendation.py``); ``disagreement`` where
-the graders of an ensemble don't agree, ``person`` after an override.
+"""The written rule that a recommendation follows from (``recommendation.py``).
+
+It is ``disagreement`` if the graders of an ensemble don't agree, and ``person`` after an override.
 """
 
 
 class Abstract(InputRecord):
-    """One record a retriever found. ``source`` says where it came from; what else the record holds
-    is kept.
+    """One record that a retriever found; keys that aren't fields here are kept.
 
-    ``publication_types`` are the types that its database gives it ("Retracted Publication",
-    "Published Erratum"); ``notice_about`` identifies (PubMed id, DOI) the records that it is a
-    notice about.
+    Attributes:
+        source: Where the record came from.
+        publication_types: The types that its database assigns ("Retracted Publication", "Published
+            Erratum").
+        notice_about: PubMed ids or DOIs of the records that this record is a notice about.
+
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -195,8 +200,9 @@ class Abstract(InputRecord):
 
 
 class AbstractWords(Record):
-    """Words of an abstract that a grade rests on: ``abstract.text[start:end] == text``, or of its
-    title.
+    """Words of an abstract that support a grade.
+
+    ``abstract.text[start:end] == text``, or the same of the title if ``place`` is ``title``.
     """
 
     start: int = Field(ge=0)
@@ -208,8 +214,8 @@ class AbstractWords(Record):
 class SampleSize(Record):
     """A stated number of units: "48 per group", "1,204 patients", "42 of 50".
 
-    ``kind`` is ``total`` for a whole study, ``arm`` for one of its groups, ``of`` for a part out of
-    a whole (``value`` is then the whole).
+    ``kind`` is ``total`` for a whole study, ``arm`` for one of its groups and ``of`` for a part of
+    a whole. For ``of``, ``value`` is the whole.
     """
 
     value: int = Field(ge=0)
@@ -220,10 +226,10 @@ class SampleSize(Record):
 
 
 class GradeReason(Record):
-    """Why a field has its value, in a sentence, and the words of the abstract it rests on.
+    """Why a field has its value, with the words of the abstract that support it.
 
-    ``given`` is the reason that a person gave, without the name that stands before it in ``text``;
-    "" for a machine's.
+    ``given`` is a person's reason without the name that precedes it in ``text``; it is empty for a
+    machine's reason.
     """
 
     text: str
@@ -232,7 +238,7 @@ class GradeReason(Record):
 
 
 class Opinion(Record):
-    """What one grader of an ensemble said, before the opinions were joined."""
+    """The verdict of one grader of an ensemble, before the opinions were combined."""
 
     judged_by: JudgedBy
     relevance_score: Share | None
@@ -245,14 +251,18 @@ class Opinion(Record):
 class Grade(Record):
     """The critic's structured evaluation of one abstract against one question.
 
-    ``methodology_raw`` is the score as given, ``methodology_score`` = max(raw, ``prior``): a
-    design's prior is a floor. ``quality`` is the mean of relevance and methodology. ``study_size``
-    is the size the study rests on. ``overridden`` names the fields a person has set; what the
-    machine said stays in the stored grade. ``corrections`` are items of the appraisal and
-    ``direction`` the direction of the finding as a person set them: a grader sets neither.
-    ``publication`` says what the record is where it is no study to count; it has no vote then.
-    ``registrations`` are the trial registry's numbers that it states: reports of one study share
-    them.
+    Attributes:
+        methodology_raw: The score as the grader gave it.
+        methodology_score: ``max(methodology_raw, prior)``: the prior of the design is a lower
+            bound.
+        quality: The mean of relevance and methodology.
+        study_size: The sample size that the study's findings are based on.
+        overridden: The fields that a person has set. The stored grade keeps the machine's values.
+        corrections: Items of the appraisal that a person has set; a grader never sets them.
+        direction: The direction of the finding that a person has set; a grader never sets it.
+        publication: Why the record doesn't count as a study. Such a record has no vote.
+        registrations: Trial registry numbers in the abstract. Reports of one study share them.
+
     """
 
     abstract_id: str
@@ -282,10 +292,10 @@ class Grade(Record):
 
 
 class Override(Record):
-    """A person's word on one field of one grade, on an item of its appraisal or on the direction of
-    the study's finding: an entry, never an edit.
+    """A person's value for a part of one grade.
 
-    ``value`` None takes back what was set before on this field (an undo is a further entry).
+    The part is a field, an item of the appraisal or the finding's direction. Overrides are appended
+    to a log and never edited. A ``value`` of None undoes the previous override of the field.
     """
 
     abstract_id: str
@@ -304,10 +314,10 @@ class Override(Record):
 
 
 class GradeAgreement(Record):
-    """A person's word that the critic's grade of an abstract is right as it is: an entry, as an
-    override is one.
+    """A person's confirmation that the critic's grade of an abstract is right.
 
-    ``agrees`` False takes back what the same person said before.
+    Agreements are appended to a log as overrides are. ``agrees=False`` withdraws the same person's
+    earlier confirmation.
     """
 
     abstract_id: str
@@ -318,10 +328,14 @@ class GradeAgreement(Record):
 
 
 class Query(Record):
-    """What was searched for and why; ``aims_at`` names what was missing, ``offset`` where the list
-    is read on.
+    """One search query and the reason for it.
 
-    ``design`` and ``since`` (the first year) are what a source with such fields is asked for.
+    Attributes:
+        aims_at: The missing aspect that the query looks for.
+        offset: The number of results to skip, for reading on in a list.
+        design: The study design to ask for, if the source has such a field.
+        since: The first publication year to ask for, if the source has such a field.
+
     """
 
     text: str
@@ -333,42 +347,44 @@ class Query(Record):
 
 
 class VoteTally(Record):
-    """The votes of a round: every relevant abstract found so far has one; an unscored one asks for
-    more.
+    """The votes of a round, one for each relevant abstract found so far.
 
-    ``not_relevant`` counts those that don't vote, since they are not shown to be about the
-    question.
+    An unscored abstract votes ``needs_more``. ``not_relevant`` counts the abstracts without a vote:
+    they weren't shown to be about the question.
     """
 
     keep: int = Field(ge=0)
     discard: int = Field(ge=0)
     needs_more: int = Field(ge=0)
     unscored: int = Field(
-        default=0, ge=0, description="how many of the needs_more could not be graded"
+        default=0, ge=0, description="how many of the needs_more couldn't be graded"
     )
     not_relevant: int = Field(
-        default=0, ge=0, description="how many don't vote: not shown to be about the question"
+        default=0,
+        ge=0,
+        description="how many don't vote because they weren't shown to be about the question",
     )
 
     @property
     def votes(self) -> int:
-        """How many abstracts voted."""
+        """The number of abstracts that voted."""
         return self.keep + self.discard + self.needs_more
 
     @property
     def keep_share(self) -> float | None:
-        """Share of ``keep``; None where nothing voted."""
+        """The share of ``keep`` votes; None if there are no votes."""
         return self.keep / self.votes if self.votes else None
 
     @property
     def discard_share(self) -> float | None:
-        """Share of ``discard``; None where nothing voted."""
+        """The share of ``discard`` votes; None if there are no votes."""
         return self.discard / self.votes if self.votes else None
 
 
 class Ruling(Record):
-    """What follows from the votes so far: consensus, average and the least number of studies must
-    hold to stop.
+    """The decision that follows from the votes so far.
+
+    The screening stops only if the consensus, the average and the number of studies all suffice.
     """
 
     required_average: Share
@@ -378,19 +394,19 @@ class Ruling(Record):
     decision: Sufficiency
     why: str
     studies: int = Field(default=0, ge=0, description="how many independent studies are kept")
-    enough_alone: bool = Field(
-        default=False, description="whether one of them needs no other beside it"
-    )
+    enough_alone: bool = Field(default=False, description="whether one of them suffices alone")
     too_few: bool = False
 
 
 class Round(Record):
-    """One round: what was searched, what came, how it voted and what follows. ``number`` counts
-    from 0 as in the spec.
+    """One round: its queries, the abstracts they returned, the votes and the ruling.
 
-    ``retrieved`` are the abstracts its queries brought, ``new`` those of them graded in this round
-    for the first time. ``missing`` says what was lacking, from which the next round's queries are
-    made.
+    Attributes:
+        number: Counts from 0, as in the spec.
+        retrieved: The abstracts that the queries returned.
+        new: The retrieved abstracts that were graded for the first time in this round.
+        missing: What the evidence lacked. The next round's queries are built from it.
+
     """
 
     number: int = Field(ge=0)
@@ -412,9 +428,9 @@ class Exclusion(Record):
 
 
 class Flow(Record):
-    """The counts of a PRISMA 2020 flow diagram, of title-and-abstract screening.
+    """The counts of a PRISMA 2020 flow diagram of title-and-abstract screening.
 
-    ``identified`` = ``duplicates`` + ``screened``; ``screened`` = excluded + ``undecided`` +
+    ``identified`` = ``duplicates`` + ``screened``, and ``screened`` = excluded + ``undecided`` +
     ``kept``.
     """
 
@@ -428,9 +444,7 @@ class Flow(Record):
 
 
 class Thresholds(Record):
-    """The thresholds a screening used: all of them recorded, with what the acceptance memory
-    changed.
-    """
+    """The thresholds of a screening, including what the acceptance memory changed."""
 
     required_average: tuple[Share, ...]
     keep_share: Share
@@ -450,7 +464,7 @@ class Thresholds(Record):
 
     @property
     def before_memory(self) -> Thresholds:
-        """These thresholds without what the acceptance memory changed."""
+        """The thresholds without the changes by the acceptance memory."""
         own = self.own_average or self.required_average
         return self.model_copy(
             update={
@@ -462,13 +476,17 @@ class Thresholds(Record):
         )
 
     def average_required_in(self, number: int) -> float:
-        """The average the kept abstracts of a round must reach; the last one stays."""
+        """Return the average quality that the kept abstracts of a round must reach.
+
+        The last configured value applies to all later rounds.
+        """
         return self.required_average[min(number, len(self.required_average) - 1)]
 
 
 class ScreeningVersions(Record):
-    """What judged: the application, the rubric (rules and constants), the weights of the study
-    types.
+    """The versions that judged: application, rubric and study type weights.
+
+    ``rubric`` covers rules and constants.
     """
 
     app: str
@@ -480,9 +498,7 @@ Outcome = ScreeningOutcome
 
 
 class Screening(HtmlDisplay, Record):
-    """One question screened: every round, the latest grade of each abstract, what is kept and why
-    it stopped.
-    """
+    """One screened question: its rounds, the latest grade of each abstract, and the outcome."""
 
     id: str
     question: str
@@ -503,14 +519,15 @@ class Screening(HtmlDisplay, Record):
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """One line: a notebook or a debugger would print every grade."""
+        """Return one line, since a notebook or debugger would otherwise print every grade."""
         kept = f"{len(self.kept)} of {len(self.grades)} abstracts kept"
         return f"<Screening of {self.question[:80]!r}: {self.outcome.replace('_', ' ')}, {kept}>"
 
     @property
     def decision(self) -> Sufficiency:
-        """The critic's global decision; studies that conflict can suffice to say that the answer is
-        uncertain.
+        """The critic's overall decision.
+
+        Conflicting studies can suffice: they show that the answer is uncertain.
         """
         return "sufficient" if self.outcome in ("sufficient", "conflicting") else "retrieve_more"
 
@@ -520,15 +537,14 @@ class Screening(HtmlDisplay, Record):
         return self.rounds[-1].ruling.consensus if self.rounds else "retrieve_more"
 
     def grade(self, abstract_id: str) -> Grade | None:
-        """The grade of one abstract; None where it has none."""
+        """Return the grade of an abstract, or None if it has none."""
         return next((grade for grade in self.grades if grade.abstract_id == abstract_id), None)
 
 
 class AcceptedStudy(Record):
-    """One accepted (kept) study as the memory holds it: which design, at what quality, in which
-    round.
+    """A kept study as the acceptance memory stores it.
 
-    ``required`` is the average that was asked for in that round.
+    ``required`` is the average quality that was asked for in its round.
     """
 
     study_type: StudyType | None
@@ -541,8 +557,9 @@ class AcceptedStudy(Record):
 
 
 class ScreeningEvent(Record):
-    """Something happened in a screening: streamed to whoever watches, kept in the store. ``data``
-    is small and JSON-ready.
+    """Something that happened in a screening, streamed to viewers and stored.
+
+    ``data`` is small and JSON-ready.
     """
 
     screening_id: str
@@ -562,19 +579,22 @@ class ScreeningEvent(Record):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-# What people say about screenings: an append-only log whose entries form a hash chain, as decisions
-# do.
+# People's decisions about screenings: an append-only log with a hash chain, like the decision log.
 
 ScreeningEntryKind = Literal["override", "agreement", "handed_over", "memory_reset", "redaction"]
-"""``override``: a person's word on a field of a grade, or the taking back of one; ``agreement``: a
-person's word that a grade is right as it is, or the taking back of one; ``handed_over``: the kept
-set became the evidence of a case; ``memory_reset``: what was accepted before no longer moves
-thresholds."""
+"""The kind of an entry in the screening log.
+
+``override`` sets a field of a grade or undoes that; ``agreement`` confirms a grade or withdraws
+that; ``handed_over`` records that the kept set became the evidence of a case; ``memory_reset``
+makes earlier acceptances stop moving the thresholds.
+"""
 
 
 class ScreeningSubjectDigests(Record):
-    """SHA-256 digests of what an entry is about, as stored when it was made: the result of the
-    screening, and of an override the abstract and the machine's grade of it.
+    """SHA-256 digests of an entry's subject, as stored when the entry was made.
+
+    They cover the result of the screening and, for an override, the abstract and the machine's
+    grade.
     """
 
     screening: str | None
@@ -583,10 +603,10 @@ class ScreeningSubjectDigests(Record):
 
 
 class ScreeningDecision(Record):
-    """What someone decided about a screening or about the acceptance memory, as given in.
+    """A person's decision about a screening or the acceptance memory, as submitted.
 
-    ``machine_shown`` names what of the machine's grade was visible to the person; ``token`` makes a
-    repeated submit harmless.
+    ``machine_shown`` names the parts of the machine's grade that the person saw; ``token`` makes a
+    repeated submission harmless.
     """
 
     kind: ScreeningEntryKind = "override"
@@ -631,6 +651,6 @@ class ScreeningDecision(Record):
 
 
 class ScreeningEntry(ChainedEntry):
-    """One entry of the screening log; ``decision`` is None where it was redacted."""
+    """One entry of the screening log; ``decision`` is None if it was redacted."""
 
     decision: ScreeningDecision | None

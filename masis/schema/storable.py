@@ -1,5 +1,6 @@
-"""Which text can be kept: a null byte or half a surrogate pair is refused at the door, with the
-place it stands at.
+"""Checks that text can be stored.
+
+Null bytes and lone surrogates are refused, and the error says where they are.
 """
 
 from __future__ import annotations
@@ -11,33 +12,42 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 SURROGATE_HALF = re.compile("[\ud800-\udfff]")
+r"""Matches a lone surrogate such as ``"\ud83d"``, which no UTF encoding can represent (RFC 3629).
+"""
 
 
 def refuse_unstorable(data: Any, whole: str = "the record") -> None:
-    """Raise where ``data`` holds text that a database and a file can't keep; ``whole`` names the
-    record in the message.
+    """Raise an error if ``data`` has text that a database or a file can't store.
 
-    Raises PydanticCustomError, which a validator turns into an error of the field.
+    Args:
+        data: The data to check.
+        whole: The name of the record in the message.
+
+    Raises:
+        PydanticCustomError: The first such text, with its path. A validator turns it into an error
+            of the field.
+
     """
-    if is_storable(data):  # which of its texts it is costs more to find out than that one is
+    # Finding which text it is takes longer, so it's only done if there is one.
+    if is_storable(data):
         return
     for path, text in _texts_with_paths(data, whole):
         if "\x00" in text:
             raise PydanticCustomError(
                 "null_byte",
-                "{path} holds a null byte at character {at}",
+                "{path} contains a null byte at character {at}",
                 {"path": path, "at": text.index("\x00")},
             )
         if not is_storable(text):
             raise PydanticCustomError(
                 "surrogate",
-                "{path} holds half of a surrogate pair, which is no text",
+                "{path} contains half of a surrogate pair, which isn't text",
                 {"path": path},
             )
 
 
 def is_storable(value: Any) -> bool:
-    """Whether all text in a value, keys included, can be kept."""
+    """Return whether all text in a value, keys included, can be stored."""
     if isinstance(value, str):
         return "\x00" not in value and (value.isascii() or not SURROGATE_HALF.search(value))
     if isinstance(value, dict):

@@ -1,6 +1,4 @@
-"""Reviewing as a team: who is asked for a decision, how many people decide a case, and what they
-may see before.
-"""
+"""Reviewing as a team: assignment, the number of decisions per case, and visibility rules."""
 
 from __future__ import annotations
 
@@ -13,25 +11,30 @@ from pydantic import Field, model_validator
 from masis.schema.base import Record, Share
 
 PolicyRule = Literal["first", "agree", "adjudicated"]
-"""Which decision stands once all wanted ones are in: the first; the one that ``agree`` reviewers
-share; the one that all share. Where none stands by the last two rules, the case needs an
-adjudication."""
+"""Which decision stands once all wanted ones are in.
+
+``first`` is the first one; ``agree`` the one that ``agree`` reviewers share; ``adjudicated`` the
+one that all share. If none stands by the last two rules, the case needs an adjudication.
+"""
 
 MachineShown = Literal["first", "after", "never"]
-"""When a reviewer sees the machine's verdict: at once, after submitting, or not while the policy is
-in force.
+"""When a reviewer sees the machine's verdict.
+
+``first`` is at once, ``after`` is after submitting, and ``never`` lasts while the policy is in
+force.
 """
 
 MOST_REVIEWERS = 9
 LEASE_MINUTES = 15
-"""How long an opened case stays with its reviewer without a sign of them."""
+"""Minutes after which an opened case is released if its reviewer shows no activity."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class CasePolicy(Record):
-    """The policy one case is decided under, as each of its decisions records it: it outlasts the
-    queue's policy.
+    """The policy that one case is decided under, as each of its decisions records it.
+
+    It stays the same if the queue's policy changes.
     """
 
     version: int = Field(ge=1)
@@ -41,8 +44,9 @@ class CasePolicy(Record):
 
 
 class TeamRecord(Record):
-    """What a team sets for all its reviewers: ``version`` counts those of its kind that were set, 0
-    is the default.
+    """A setting that a team makes for all its reviewers.
+
+    ``version`` counts the settings of its kind; 0 is the default.
     """
 
     kind: ClassVar[str]
@@ -50,11 +54,14 @@ class TeamRecord(Record):
 
 
 class QueuePolicy(TeamRecord):
-    """How the cases of a database are given to reviewers.
+    """How the cases of a database are assigned to reviewers.
 
-    ``share`` of the cases, drawn by their ids and ``seed``, is decided by ``reviewers`` people, the
-    others by one. ``agree`` is how many have to give the same verdict on the same answer under the
-    rule ``agree``.
+    Attributes:
+        share: The share of cases that ``reviewers`` people decide, drawn by case id and ``seed``.
+            One person decides each of the others.
+        agree: The number of reviewers who must give the same verdict on the same answer under the
+            rule ``agree``.
+
     """
 
     kind = "policy"
@@ -69,11 +76,11 @@ class QueuePolicy(TeamRecord):
     @model_validator(mode="after")
     def _within_reach(self) -> Self:
         if self.rule == "agree" and self.reviewers > 1 and self.agree > self.reviewers:
-            raise ValueError(f"{self.agree} reviewers can't agree where {self.reviewers} decide")
+            raise ValueError(f"{self.agree} reviewers can't agree if only {self.reviewers} decide")
         return self
 
     def for_case(self, case_id: str) -> CasePolicy | None:
-        """Return the policy of one case; None where one person decides it."""
+        """Return the policy of one case, or None if one person decides it."""
         digest = hashlib.sha256(f"{self.seed}\n{case_id}".encode()).digest()
         if self.reviewers == 1 or int.from_bytes(digest[:8]) >= self.share * 2**64:
             return None
@@ -83,13 +90,13 @@ class QueuePolicy(TeamRecord):
         )
 
     def decisions_needed(self, case_id: str) -> int:
-        """Return how many people decide a case."""
+        """Return the number of people who decide a case."""
         policy = self.for_case(case_id)
         return policy.reviewers if policy else 1
 
 
 class RubricScore(Record):
-    """A score of the team's own: a scale of whole numbers, or named categories."""
+    """A score that the team defines: a scale of whole numbers, or named categories."""
 
     name: Name
     guidance: str = Field(default="", max_length=2000)
@@ -114,7 +121,7 @@ class RubricScore(Record):
         return self
 
     def accepts(self, value: object) -> bool:
-        """Whether a value lies on the scale or is one of the categories."""
+        """Return whether a value is on the scale or one of the categories."""
         if self.categories:
             return value in self.categories
         return (
@@ -126,7 +133,7 @@ class RubricScore(Record):
 
 
 class Rubric(TeamRecord):
-    """What the team asks of every reviewer beside the verdict."""
+    """The questions that the team asks every reviewer in addition to the verdict."""
 
     kind = "rubric"
     guidelines: str = Field(default="", max_length=20_000)
@@ -141,9 +148,7 @@ class Rubric(TeamRecord):
 
 
 class LabelType(Record):
-    """A kind of issue that reviewers report by labelling words of an answer, under the team's own
-    name for it.
-    """
+    """A kind of issue, under the team's own name, that reviewers report on words of an answer."""
 
     name: Annotated[str, Field(min_length=1, max_length=60)]
     guidance: str = Field(default="", max_length=500)
@@ -159,22 +164,22 @@ DEFAULT_LABEL_TYPES = (
     LabelType(name="incomplete", guidance="a point that the question needs is missing"),
     LabelType(
         name="unsafe",
-        guidance="could harm who acts on it, or orders its reader or a tool to do something",
+        guidance="could harm someone who acts on it, or tells its reader or a tool to do something",
     ),
     LabelType(name="other", guidance="say what is wrong"),
 )
-"""The types until a team sets its own."""
+"""The label types until a team sets its own."""
 
 
 class LabelTypes(TeamRecord):
-    """The team's label types, in the order offered."""
+    """The team's label types, in display order."""
 
     kind = "label_types"
     types: tuple[LabelType, ...] = Field(default=DEFAULT_LABEL_TYPES, min_length=1, max_length=30)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [each.name.casefold() for each in self.types]
+        names = [label_type.name.casefold() for label_type in self.types]
         if len(set(names)) < len(names):
             raise ValueError("two label types have the same name")
         return self
@@ -182,11 +187,11 @@ class LabelTypes(TeamRecord):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the types."""
-        return tuple(each.name for each in self.types)
+        return tuple(label_type.name for label_type in self.types)
 
 
 class SavedView(Record):
-    """A filter of the queue under a name; ``parameters`` are those of the queue's address."""
+    """A named filter of the queue; ``parameters`` are those of the queue's address."""
 
     name: Name
     owner: str = Field(default="", max_length=200)
@@ -195,7 +200,7 @@ class SavedView(Record):
 
 
 class Lease(Record):
-    """A case taken for decision: by whom, since when and until when (ISO 8601, UTC)."""
+    """A case claimed for decision by one reviewer, with its start and end (ISO 8601, UTC)."""
 
     case_id: str
     reviewer: str
@@ -204,10 +209,10 @@ class Lease(Record):
 
 
 class CaseWork(Record):
-    """What the team knows about the work on one case.
+    """The work that the team has done on one case.
 
-    ``decided_by`` names who has a decision that counts; ``pending`` says how many decisions a case
-    with several reviewers still lacks after the first.
+    ``decided_by`` names the reviewers whose decisions count. ``pending`` counts the decisions that
+    a case with several reviewers still needs after the first.
     """
 
     case_id: str
@@ -222,12 +227,11 @@ class CaseWork(Record):
 
 
 class LakeSample(Record):
-    """An import from a lake of audited cases: what it held, and the share of the auto-accepted that
-    was drawn.
+    """An import from a lake of audited cases, with the share of auto-accepted cases that was drawn.
 
-    A case is drawn by its id and ``seed`` alone (``draws``), so that the sample can be named again
-    at any time; what was not drawn stays in the lake. ``accepted``, ``needs_review`` and ``failed``
-    count what it held.
+    Drawing depends only on the case id and ``seed`` (``draws``), so the sample can be recomputed at
+    any time. The other cases stay in the lake. ``accepted``, ``needs_review`` and ``failed`` count
+    the cases of the lake.
     """
 
     place: str
@@ -239,14 +243,14 @@ class LakeSample(Record):
     failed: int = Field(ge=0)
 
     def draws(self, case_id: str) -> bool:
-        """Return whether the sample holds a case that was auto-accepted."""
+        """Return whether the sample includes an auto-accepted case."""
         return is_drawn_from_lake(case_id, self.seed, self.share)
 
 
 def is_drawn_from_lake(case_id: str, seed: int, share: float) -> bool:
     """Return whether a random sample draws a case, by its id and the seed.
 
-    The spot checks of audits draw by the same means: a word of its own keeps this draw apart from
-    theirs, which have left the auto-accepted cases already.
+    The prefix ``lake:`` makes this draw independent of the spot checks of audits, which use the
+    same method and have already removed their cases from the auto-accepted ones.
     """
     return random.Random(f"lake:{seed}:{case_id}").random() < share

@@ -1,6 +1,4 @@
-"""What a team's own decisions taught: a probability of fault, the sample drawn to test it, and a
-tested threshold.
-"""
+"""Results learned from a team's decisions: fault probability, test sample and tested threshold."""
 
 from __future__ import annotations
 
@@ -13,13 +11,17 @@ from masis.schema.team import TeamRecord
 
 
 class FaultScore(TeamRecord):
-    """A probability that an answer is faulty, fitted on a team's decisions: the parameters and how
-    well it did.
+    """A fault probability fitted on a team's decisions, with its parameters and its performance.
 
-    ``weights`` are those of a logistic regression on standardised features
-    (``masis/trust/score.py`` names them); ``means`` and ``scales`` standardise. ``case_ids`` are
-    the cases it was fitted on: a threshold is tested on others. The figures are of held-out
-    questions; ``baseline`` is the log loss of one constant probability for every answer.
+    Attributes:
+        weights: Weights of a logistic regression on standardised features
+            (``masis/trust/score.py``).
+        means: Feature means for standardisation.
+        scales: Feature scales for standardisation.
+        case_ids: The cases that it was fitted on. A threshold is tested on other cases.
+        baseline: The log loss of the same constant probability for every answer. All metrics are of
+            held-out questions.
+
     """
 
     kind = "fault_score"
@@ -43,13 +45,17 @@ class FaultScore(TeamRecord):
 
 
 class SamplePlan(TeamRecord):
-    """A random sample of answers for blind decisions, fixed before the first of them is made.
+    """A random sample of answers for blind decisions, fixed before the first decision is made.
 
-    ``thresholds`` are tested in this order, strictest first; ``pool`` counts the answers that the
-    loosest would accept, of which ``case_ids`` were drawn with equal probability, ``pools`` those
-    of each threshold. ``review`` holds the settings of the acceptance rule. ``error`` is the
-    probability this plan may give a guarantee that is wrong, and ``spent`` that of earlier plans
-    for the same auditor and rule.
+    Attributes:
+        thresholds: Tested in this order, strictest first.
+        pool: The number of answers that the loosest threshold would accept. ``case_ids`` were drawn
+            from them with equal probability.
+        pools: The number of answers that each threshold would accept.
+        review: The settings of the acceptance rule.
+        error: The probability that this plan gives a wrong guarantee.
+        spent: The same for earlier plans with this auditor and rule.
+
     """
 
     kind = "sample_plan"
@@ -70,22 +76,23 @@ class SamplePlan(TeamRecord):
     seed: int = 0
     case_ids: tuple[str, ...] = ()
     probabilities: tuple[Share, ...] = ()
-    """The probability of fault of each drawn answer, by which it counts for a threshold."""
+    """The fault probability of each drawn answer, which decides the thresholds it counts for."""
 
     @property
     def certainty(self) -> float:
-        """How certain a guarantee from this plan is, earlier plans for the same auditor and rule
-        included.
+        """The certainty of a guarantee from this plan.
+
+        It accounts for earlier plans for the same auditor and rule.
         """
         return 1.0 - self.error - self.spent
 
 
 class Guarantee(Record):
-    """A threshold on the probability of fault under which answers are auto-accepted, and what it
-    was shown to hold.
+    """A threshold on the fault probability for auto-acceptance, with its tested bound.
 
-    With probability ``certainty`` at most ``tolerance`` of the answers that it accepts are faulty.
-    It holds for one auditor, one rule with its settings and one score, and lapses with any of them.
+    With probability ``certainty``, at most ``tolerance`` of the accepted answers are faulty. A
+    guarantee is valid for one auditor, one rule with its settings and one score, and ends if any of
+    them changes.
     """
 
     plan: int
@@ -103,7 +110,5 @@ class Guarantee(Record):
     pool: int
 
     def is_about(self, auditor: str, rule: str, review: dict[str, Any]) -> bool:
-        """Return whether the guarantee is about runs of this auditor, judged by this rule with
-        these settings.
-        """
+        """Return whether the guarantee covers runs of this auditor, rule and settings."""
         return (self.auditor, self.rule, self.review) == (auditor, rule, review)

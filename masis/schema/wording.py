@@ -1,4 +1,4 @@
-"""Counts in words and cut texts, for messages of every layer."""
+"""Counts in words and shortened texts for the messages of every layer."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ def count_noun(count: int, one: str, many: str | None = None) -> str:
 
 
 def count_noun_or_more(count: int, more: bool, one: str, many: str | None = None) -> str:
-    """Return the same of a count that stopped where there are ``more``: ``3,000+ cases``."""
+    """Return a count with its noun, with a plus if counting stopped early: ``3,000+ cases``."""
     return (
         count_noun(count, one, many).replace(" ", "+ ", 1) if more else count_noun(count, one, many)
     )
 
 
 def shorten(text: str, longest: int) -> str:
-    """Return a text of at most so many characters; where it was cut, it ends with a sign that it
-    goes on.
-    """
+    """Return the text, cut to at most ``longest`` characters with an ellipsis at the end."""
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return names as a sentence lists them.
+    """Return names joined with commas and a final "and".
 
     Example:
-        >>> in_a_row(["chunk_1", "chunk_2", "chunk_3"])
+        >>> join_names(["chunk_1", "chunk_2", "chunk_3"])
         'chunk_1, chunk_2 and chunk_3'
 
     """
@@ -37,8 +35,9 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return a noun with its indefinite article: ``an erratum``, ``a cohort study``; ``another
-    type`` stays.
+    """Return a noun with its indefinite article: ``an erratum``, ``a cohort study``.
+
+    A noun that begins with "another" or "other" is returned as it is.
     """
     if noun.startswith(("another ", "other ")):
         return noun
@@ -46,30 +45,32 @@ def with_article(noun: str) -> str:
 
 
 MOST_NAMED = 3
-"""Figures or marked words that one sentence names."""
+"""The most figures or marked words that one sentence names."""
 LONGEST_MARKED = 60
 
 
 def describe_absent_figures(figures: Sequence[str]) -> str:
-    """Return what is said of figures that the evidence lacks: ``42 isn't in the evidence; it may be
-    calculated``.
+    """Return a sentence part about figures that aren't in the evidence.
+
+    Example: ``42 isn't in the evidence; it may be calculated``.
     """
-    named = [" ".join(figure.split()) for figure in dict.fromkeys(figures)]
-    if len(named) == 1:
-        return f"{named[0]} isn't in the evidence; it may be calculated"
-    if len(named) > MOST_NAMED:
-        named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more figures"]
-    return f"{', '.join(named[:-1])} and {named[-1]} aren't in the evidence; they may be calculated"
+    names = [" ".join(figure.split()) for figure in dict.fromkeys(figures)]
+    if len(names) == 1:
+        return f"{names[0]} isn't in the evidence; it may be calculated"
+    if len(names) > MOST_NAMED:
+        names[MOST_NAMED - 1 :] = [f"{len(names) - MOST_NAMED + 1} more figures"]
+    return f"{', '.join(names[:-1])} and {names[-1]} aren't in the evidence; they may be calculated"
 
 
 def describe_marked_words(words: Sequence[str]) -> str:
-    """Return what is said of words that a tagger marks: ``The tagger finds no support for “69
-    million”``.
+    """Return a sentence about words that a tagger marked.
+
+    Example: ``The tagger finds no support for “69 million”``.
     """
-    named = [
-        f"“{shorten(' '.join(each.split()), LONGEST_MARKED)}”" for each in dict.fromkeys(words)
+    quotes = [
+        f"“{shorten(' '.join(text.split()), LONGEST_MARKED)}”" for text in dict.fromkeys(words)
     ]
-    if len(named) > MOST_NAMED:
-        named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more places"]
-    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+    if len(quotes) > MOST_NAMED:
+        quotes[MOST_NAMED - 1 :] = [f"{len(quotes) - MOST_NAMED + 1} more places"]
+    listed = f"{', '.join(quotes[:-1])} and {quotes[-1]}" if len(quotes) > 1 else quotes[0]
     return f"The tagger finds no support for {listed}"

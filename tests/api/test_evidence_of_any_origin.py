@@ -152,9 +152,13 @@ CLAIM = "The bridge is 120 metres long."
     ("claims", "evidence", "told"),
     [
         (CLAIM, [CHUNK], "claims: is one text"),
-        ([CLAIM], "The bridge is 120 metres long.", "evidence: is one thing, not a list of chunks"),
-        ([CLAIM], CHUNK, "evidence: is one thing, not a list of chunks"),
-        ([CLAIM], [CHUNK, 7], r"evidence\[1\]: is no chunk of evidence"),
+        (
+            [CLAIM],
+            "The bridge is 120 metres long.",
+            "evidence: is a single item, not a list of chunks",
+        ),
+        ([CLAIM], CHUNK, "evidence: is a single item, not a list of chunks"),
+        ([CLAIM], [CHUNK, 7], r"evidence\[1\]: isn't a chunk of evidence"),
         ([CLAIM], [{"id": True, "text": "x"}], r"evidence\[0\]\.id: is true, must be text"),
         ([CLAIM, 7], [CHUNK], r"claims\[1\]: is a number, not text"),
     ],

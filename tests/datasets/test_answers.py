@@ -554,7 +554,7 @@ def test_an_answer_under_another_name_is_not_taken_for_a_failure() -> None:
 
 
 def test_a_case_can_not_say_both() -> None:
-    with pytest.raises(InputError, match="there is an answer"):
+    with pytest.raises(InputError, match="but there is one"):
         made(answer=ANSWER, no_answer={"code": "failed"})
 
 

@@ -156,9 +156,7 @@ def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_nam
 def test_a_word_document_that_is_damaged_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "letter.docx"
     file.write_bytes(word(footnote="<"))
-    with pytest.raises(
-        InputError, match=r"letter\.docx, line 1: is no Word document that can be read"
-    ):
+    with pytest.raises(InputError, match=r"letter\.docx, line 1: isn't a readable Word document"):
         read_cases(file)
 
 

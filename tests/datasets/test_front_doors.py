@@ -148,10 +148,10 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
     ("a blank question", record(query=" "), "query: is blank. Add the question"),
     ("an empty question", record(query=""), "query: is empty. Add the question"),
     ("a number for the question", record(query=5), "query: is a number, must be text. Put it in quotes."),
-    ("no evidence", record(evidence=...), "evidence: is missing. Add what the retrieval found."),
-    ("empty evidence", record(evidence=[]), "evidence: holds nothing. Add what the retrieval found."),
+    ("no evidence", record(evidence=...), "evidence: is missing. Add the retrieved chunks."),
+    ("empty evidence", record(evidence=[]), "evidence: is empty. Add the retrieved chunks."),
     ("evidence as a number", record(evidence=5), "evidence: is a number, not a list of chunks. Give a list."),
-    ("a chunk of null", record(evidence=[CHUNK, None]), "evidence[1]: is no chunk of evidence."),
+    ("a chunk of null", record(evidence=[CHUNK, None]), "evidence[1]: isn't a chunk of evidence."),
     ("a repeated chunk id", record(evidence=[CHUNK, CHUNK]), "evidence[1].id: repeats the id '1' of evidence[0]."),
     ("a number for the text", record(evidence=[{"id": "1", "text": 5}]),
      "evidence[0].text: is a number, must be text."),
@@ -160,8 +160,8 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
     ("a list for the answer", record(answer=["So."]), "answer: is a list, must be text."),
     ("metadata as a list", record(metadata=["x"]), "metadata: is a list, must be an object."),
     ("a citation outside", record(citations=[CITATION | {"end": 99}]),
-     "citations[0]: covers characters 0 to 99 of an answer of 7."),
-    ("a null byte", record(query="W\x00?"), "query: holds a null byte at character 2."),
+     "citations[0]: covers characters 0 to 99, but the answer has 7."),
+    ("a null byte", record(query="W\x00?"), "query: contains a null byte at character 2."),
 ]  # fmt: skip
 Outcome = Case | str
 
@@ -332,19 +332,19 @@ def _held(case: Case) -> dict[str, Any]:
         pytest.param(
             record(evidence=..., ctx=""),
             {"evidence": "ctx"},
-            "evidence: holds nothing",
+            "evidence: is empty",
             id="an empty text",
         ),
         pytest.param(
             record(response="Other."),
             {"answer": "response"},
-            "answer: is there, and the map names",
+            "answer: is in the record, but the map names",
             id="twice",
         ),
         pytest.param(
             record(),
             {"anser": "x"},
-            "map: 'anser' is no field of a case. Map one of: id, query",
+            "map: 'anser' isn't a field of a case. Map one of: id, query",
             id="no field",
         ),
         pytest.param(record(), {"answer": 5}, "map: names a number for answer.", id="no key"),
@@ -435,7 +435,7 @@ def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
     )
     assert "2 cases imported" in imported.output
     with pytest.raises(
-        InputError, match="names the column 'Snippet C' for evidence, which is not there"
+        InputError, match="names the column 'Snippet C' for evidence, which doesn't exist"
     ):
         masis.read_cases(frame, map=names | {"evidence": "Snippet A + Snippet C"})
 
@@ -472,7 +472,7 @@ def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_pat
 
 
 TWO = "It is red [1]. It is blue [2]."
-PASSAGES = "Say what separates the chunks: --map 'evidence.split="
+PASSAGES = "Name the separator of the chunks: --map 'evidence.split="
 
 
 def _evidence_of_cell(

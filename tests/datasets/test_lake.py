@@ -146,7 +146,7 @@ def test_a_lake_is_read_from_object_storage(tmp_path: Path) -> None:
 
 def test_another_folder_is_no_lake(tmp_path: Path) -> None:
     assert not is_lake(str(tmp_path))
-    with pytest.raises(InputError, match="is no folder of audited cases"):
+    with pytest.raises(InputError, match="isn't a folder of audited cases"):
         open_lake(str(tmp_path))
 
 

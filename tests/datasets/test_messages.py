@@ -108,4 +108,4 @@ def test_a_value_of_another_shape_is_named_by_the_import(tmp_path: Path) -> None
     )
     notes = [note for row in read_any(file) for note in row.notes]
     assert [(note.field, note.line) for note in notes] == [("messages", 1)]
-    assert "is no conversation" in str(notes[0])
+    assert "isn't a conversation" in str(notes[0])

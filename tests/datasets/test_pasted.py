@@ -170,7 +170,7 @@ def test_csv_errors_name_the_line_where_the_row_begins() -> None:
 
 
 def test_csv_that_breaks_off_is_an_error() -> None:
-    assert "is no table that can be read" in said(read_pasted('id,text\n1,"open'))
+    assert "isn't a readable table" in said(read_pasted('id,text\n1,"open'))
 
 
 def test_json_lines_by_other_tools_names() -> None:
@@ -198,12 +198,12 @@ def test_json_errors_name_line_and_hint() -> None:
 
 
 def test_null_bytes_and_half_characters_are_errors() -> None:
-    assert "line 2: holds a null byte" in said(read_pasted("a\nb\x00c"))
+    assert "line 2: contains a null byte" in said(read_pasted("a\nb\x00c"))
     assert "surrogate" in said(read_pasted("a \ud83d"))
-    assert "line 2: holds half of a surrogate" in said(
+    assert "line 2: contains half of a surrogate" in said(
         read_pasted('{"text": "A"}\n{"text": "\\ud83d"}')
     )
-    assert "line 1: holds a null byte" in said(read_pasted('{"text": "\\u0000"}'))
+    assert "line 1: contains a null byte" in said(read_pasted('{"text": "\\u0000"}'))
 
 
 def test_nothing_is_nothing_and_no_error() -> None:

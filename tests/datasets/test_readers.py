@@ -94,20 +94,20 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
             line(evidence=[{"id": "1", "text": None}]),
             (
                 "cases.jsonl, line 2, evidence[0].text: is null, must be text. Write the text, or"
-                " leave the field out"
+                " leave out the field"
             ),
         ),
         (
             line(labels={"citations": [{"reference": "1", "status": "bad"}]}),
             (
-                "line 2, labels.citations[0].status: is 'bad', which is none of the words allowed."
+                "line 2, labels.citations[0].status: is 'bad', which isn't an allowed value."
                 " Use one of 'valid', 'i"
             ),
         ),
         (line(id=True, query=2), "id: is true, must be text. Put it in quotes. Also wrong: query."),
         (b'{"id": x}\n', "(Expecting value, at column 8)"),
         (b'{"id": "a\tb"}\n', "a raw control character at column 10"),
-        (b'{"a": -Infinity}\n', "line 2, a: is -Infinity, which is no JSON number."),
+        (b'{"a": -Infinity}\n', "line 2, a: is -Infinity, which isn't a JSON number."),
         (b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store."),
     ],
 )

@@ -98,11 +98,11 @@ def test_a_name_may_hold_line_breaks_and_delimiters_and_the_suggested_command_re
         (f"question,contexts,question\n{QUOTED}\n", "line 1: has two columns named 'question'"),
         (
             'question,contexts,answer\nWhy?,"[""So.""]",#NAME?\n',
-            "line 2, answer: is #NAME?, an error of the spreads",
+            "line 2, answer: is #NAME?, a spreadsheet",
         ),
         (
             "question,contexts,answer\nWhy?,#REF!,So.\n",
-            "line 2, evidence[0].text: is #REF!, an error of the spread",
+            "line 2, evidence[0].text: is #REF!, a spreadsheet",
         ),
         (f"sep=;\nquestion;contexts;answer\n{QUOTED}\n", "query"),
     ],
@@ -195,7 +195,7 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     path = book([["notes"], ["none"]], [HEADER, ROW], folder=tmp_path)
     with pytest.raises(
         InputError,
-        match=r"sheet: has 2 sheets: 'Sheet 1', 'Sheet 2'\. Say which: --sheet 'Sheet 1'",
+        match=r"sheet: has 2 sheets: 'Sheet 1', 'Sheet 2'\. Choose one: --sheet 'Sheet 1'",
     ):
         masis.read_cases(path)
     for named in ("Sheet 2", "sheet 2", "2"):
@@ -243,9 +243,9 @@ def test_a_workbook_that_is_made_to_harm_is_refused_soon(
     far = changed("far", b'<row r="2"', b'<row r="99999999999"')
     assert not [row.case for row in read_any(far) if row.case]
     entities = b'<?xml version="1.0"?><!DOCTYPE w [<!ENTITY a "aaaa">]><worksheet'
-    with pytest.raises(InputError, match="is no Excel workbook that can be read"):
+    with pytest.raises(InputError, match="isn't a readable Excel workbook"):
         masis.read_cases(changed("entities", b"<worksheet", entities))
-    with pytest.raises(InputError, match="is no Excel workbook that can be read"):
+    with pytest.raises(InputError, match="isn't a readable Excel workbook"):
         masis.read_cases(changed("broken", b"</sheetData>", b""))
     assert time.monotonic() - began < 20
     monkeypatch.setattr(workbooks, "_MOST_CELLS", 3)
@@ -306,23 +306,23 @@ def test_files_that_programs_keep_for_themselves_are_left_out_of_folders_and_arc
     [
         ("f.csv", b"\x89PNG\r\n\x1a\n", "is an image (PNG)"),
         ("f.jsonl", b"\xff\xd8\xff\xe0", "is an image (JPEG)"),
-        ("f.pkl", b"\x80\x04\x95", "is a pickle of Python, which is not opened"),
+        ("f.pkl", b"\x80\x04\x95", "is a Python pickle, which isn't opened"),
         (
             "f.xls",
             b"\xd0\xcf\x11\xe0\xa1\xb1",
-            "is a document of old Office (.xls, .doc). Save it as .xlsx",
+            "is an old Office document (.xls, .doc). Save it as .xlsx",
         ),
         ("f.feather", b"ARROW1\x00\x00", "is an Arrow or Feather file. Write it as Parquet"),
-        ("f.npy", b"\x93NUMPY\x01", "is an array of numpy"),
+        ("f.npy", b"\x93NUMPY\x01", "is a numpy array"),
         ("f.csv", b"<!DOCTYPE html><html>", "is an HTML page, perhaps one that asks for a sign-in"),
         ("f.json", b"<?xml version='1.0'?>", "is an XML file"),
         (
             "f.csv",
             b"version https://git-lfs.github.com/spec/v1\noid",
-            "is a pointer of Git LFS, not the file. Fetch it",
+            "is a Git LFS pointer, not the file itself. Fetch it",
         ),
         ("f.tar", b"a" * 257 + b"ustar\x00", "is a tar archive"),
-        ("f.csv", b"\x00\x01\x02\x03,\x00", "is no text: it holds null bytes"),
+        ("f.csv", b"\x00\x01\x02\x03,\x00", "isn't text: it contains null bytes"),
     ],
 )
 def test_a_file_that_is_something_else_is_named_in_one_line(

@@ -88,10 +88,10 @@ def test_prose_and_code_that_begin_with_a_bracket_stay_text(text: str) -> None:
         ("['So.' 'Thus.' ... 'Or not.']", "items were left out at character 16 (...)"),
         ("['So.', 'Thu", "the quote at character 9 isn't closed"),
         ("['So.', 'Thus.'", "it is cut off at the end"),
-        ("['It's so.']", "it can't be followed from character 6"),
+        ("['It's so.']", "it can't be read from character 6"),
         (
             "[Document(page_content='So.'), Document(page_con",
-            "it can't be followed from character 41",
+            "it can't be read from character 41",
         ),
         ("['So it is '\n 'said.']", "it may be one text that was wrapped, or several"),
         ("[{'a': 'So.', 'Thus.'}]", "an object in it has a value without a key"),

@@ -113,7 +113,7 @@ def test_what_is_no_case_is_named_and_the_others_are_stored(bench: Workbench) ->
         assert any("body, line 2, evidence" in error for error in found["first_errors"])
         found = result(opened, {"cases": [case("c"), {"id": "d"}, 5]})
         assert (found["stored"], found["errors"]) == (1, 2)
-        # half a surrogate pair, which is no text
+        # half a surrogate pair, which isn't text
         half = json.dumps(case("half", query="a\ud800b")).encode()
         sent = opened.post("/v1/cases", content=half, headers=DOCUMENT).json()
         assert done(opened, sent["status"])["errors"] == 1

@@ -109,7 +109,7 @@ def test_the_panel_names_chunks_and_errors() -> None:
         {
             "place": "Line 2",
             "problem": "[2] has no text",
-            "hint": "Write the text behind the label, or remove the label.",
+            "hint": "Write the text after the label, or remove the label.",
         }
     ]
 

@@ -1,7 +1,6 @@
-"""Data sets out of what people decided: rows by format, split by question, written as they are
-read, with a manifest.
+"""Data sets made from people's decisions: rows by format, split by question, with a manifest.
 
-``formats`` makes rows of cases, ``splits`` says on which side a question stands, ``export`` writes
-rows as JSON Lines, CSV or Parquet with a manifest. ``versions`` freezes a data set under a name,
-makes it again and compares two.
+``formats`` turns cases into rows, ``splits`` assigns questions to the sides of a split, and
+``export`` writes rows as JSON Lines, CSV or Parquet with a manifest. ``versions`` freezes a data
+set under a name, rebuilds it and compares two of them.
 """

@@ -1,8 +1,8 @@
-"""What a row may say of a case: the answers by their part (original, judged, standing), evidence,
-labels with offsets.
+"""The record of one judgement that exports are made from.
 
-Offsets count characters (code points) of the answer that was judged: ``answer[start:end]`` are the
-words a label is about.
+It has the answer in its roles (original, judged, standing), the evidence, and labels with offsets.
+Offsets count characters (code points) of the judged answer: ``answer[start:end]`` are the words of
+a label.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 _GIVEN_CITATIONS = TypeAdapter(tuple[GivenCitation, ...])
 
 PERSON_KINDS = ("decision", "adjudication")
-"""Kinds of entries by which a person decides."""
+"""The kinds of entries that are a person's decision."""
 
 RAGTRUTH_TYPE = {
     "contradicted": "Evident Conflict",
@@ -39,9 +39,7 @@ RAGTRUTH_TYPE = {
     "fabricated citation": "Evident Baseless Info",
     "partial": "Subtle Baseless Info",
 }
-"""RAGTruth's types of hallucination by the label that a person gave; other labels mark no
-hallucination.
-"""
+"""RAGTruth's type of hallucination for each label; other labels aren't hallucinations."""
 
 _SENTENCE_FIELDS = {"text", "status", "why", "citation_ids"}
 _CITATION_FIELDS = {"text", "reference", "evidence_id", "status", "resolved_by"}
@@ -59,14 +57,14 @@ _ISSUE_FIELDS = {
     ),
     *("start", "end"),
 }
-"""Fields of the audit that rows have, as they are stored."""
+"""Fields of the audit that are exported as stored."""
 
 _CHAT_ROLES = {
     **dict.fromkeys(ANSWERING_ROLES, "assistant"),
     **dict.fromkeys(ASKING_ROLES, "user"),
     "system": "system",
 }
-"""Roles as chat formats name them, which have no others, such as a tool's."""
+"""Roles as chat formats name them. Other roles, such as a tool's, are left out."""
 
 _TRACE_KEYS = ("langfuse_trace_id", "trace_id", "traceId")
 _SPAN_KEYS = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
@@ -74,11 +72,11 @@ _SCORE_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores"
 
 
 def locate_words(text: str | None, words: str, start: Any, end: Any) -> Row:
-    """Return where words stand in a text: at the offsets given if they do, else at their only
-    occurrence, else None.
+    """Return where words occur in a text, as ``start`` and ``end``.
 
-    A sentence or a claim may occur twice, so its own offsets come first; a decision that came from
-    a program may carry offsets that don't fit, and they are never handed on.
+    The given offsets are used if they match the words, else the only occurrence; otherwise both are
+    None. A sentence or claim may occur twice, so its own offsets come first. Offsets of a decision
+    that a program sent may be wrong, and wrong offsets are never exported.
     """
     if text is not None and words:
         if (
@@ -88,9 +86,9 @@ def locate_words(text: str | None, words: str, start: Any, end: Any) -> Row:
             and text[start:end] == words
         ):
             return {"start": start, "end": end}
-        first = text.find(words)
-        if first >= 0 and text.find(words, first + 1) < 0:
-            return {"start": first, "end": first + len(words)}
+        occurrence = text.find(words)
+        if occurrence >= 0 and text.find(words, occurrence + 1) < 0:
+            return {"start": occurrence, "end": occurrence + len(words)}
     return {"start": None, "end": None}
 
 
@@ -102,20 +100,23 @@ class JudgedAnswer:
     judgement: Judgement
     split: str
     others: Sequence[JudgedAnswer] = field(default=(), repr=False)
-    """Every judgement on the case, this one among them."""
+    """Every judgement on the case, including this one."""
 
     def get(self, name: str) -> Any:
-        """Return a field by its name, which is how JMESPath asks an object. Raises KeyError where
-        there is none.
+        """Return a field by its name; JMESPath calls this method on objects.
+
+        Raises:
+            KeyError: There is no such field.
+
         """
-        if name in self._at_hand:
-            return self._at_hand[name]
+        if name in self._plain_fields:
+            return self._plain_fields[name]
         if name not in _FIELDS:
             raise KeyError(name)
         return getattr(self, name)
 
     @cached_property
-    def _at_hand(self) -> Row:
+    def _plain_fields(self) -> Row:
         entry, run, decision = self.judgement.entry, self.judgement.run, self.decided
         return {
             "case": self.case,
@@ -138,7 +139,7 @@ class JudgedAnswer:
             "audited": self.answer is not None and self.judgement.iteration is not None,
         }
 
-    # the case
+    # The case
 
     @property
     def case(self) -> dict[str, Any]:
@@ -147,13 +148,13 @@ class JudgedAnswer:
 
     @property
     def digest(self) -> str:
-        """The digest of its text, as the lake of audited cases has it."""
+        """The digest of the case's text, the same as in the lake of audited cases."""
         content = json.dumps(self.case, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def evidence(self) -> list[Row]:
-        """The chunks: id, text, and the source where there is one."""
+        """The chunks with id, text and, if there is one, source."""
         return [
             {"id": chunk["id"], "text": chunk.get("text", "")}
             | ({"source": chunk["source"]} if chunk.get("source") is not None else {})
@@ -162,15 +163,15 @@ class JudgedAnswer:
 
     @property
     def passages(self) -> str:
-        """The chunks in one text, as RAGTruth has them."""
+        """The chunks as one text, in RAGTruth's format."""
         return "\n\n".join(
-            f"passage {place}:{each['text']}" for place, each in enumerate(self.evidence, 1)
+            f"passage {place}:{chunk['text']}" for place, chunk in enumerate(self.evidence, 1)
         )
 
     @property
     def prompt(self) -> str:
-        """The question with its evidence, as a model is asked it."""
-        sources = "\n\n".join(f"[{each['id']}] {each['text']}" for each in self.evidence)
+        """The prompt for a model: the question with its evidence."""
+        sources = "\n\n".join(f"[{chunk['id']}] {chunk['text']}" for chunk in self.evidence)
         return (
             "Answer the question from the sources. Cite the source of each statement by its id in"
             f" brackets.\n\nSources:\n\n{sources}\n\nQuestion: {self.case['query']}"
@@ -178,9 +179,7 @@ class JudgedAnswer:
 
     @property
     def asked(self) -> list[Row]:
-        """The turns that lead to the answer: those of the conversation before the question, then
-        the prompt.
-        """
+        """The turns before the answer: the earlier conversation, then the prompt."""
         turns = Case.from_stored(self.case).earlier_turns if self.case.get("messages") else ()
         before = [
             {"role": _CHAT_ROLES[turn.role], "content": turn.text}
@@ -189,17 +188,17 @@ class JudgedAnswer:
         ]
         return [*before, {"role": "user", "content": self.prompt}]
 
-    # who decided what
+    # People's decisions
 
     @property
     def decided(self) -> Decision | None:
-        """The person's decision, or the acceptance policy's; None where only the machine judged."""
+        """The decision of a person or of the acceptance policy; None if only the machine judged."""
         entry = self.judgement.entry
         return entry.decision if entry else None
 
     @property
     def reviewer(self) -> str | None:
-        """The person who decided; None where nobody did."""
+        """The person who decided, or None."""
         return self.decided.reviewer if self.decided and self.decided.kind in PERSON_KINDS else None
 
     @cached_property
@@ -209,23 +208,23 @@ class JudgedAnswer:
 
     @property
     def decisions(self) -> list[Row | None]:
-        """The entries of all reviewers of the case."""
-        made = [
-            each
-            for each in self.others
-            if each.decided is not None and each.decided.kind == "decision"
+        """The entries of all the case's reviewers."""
+        decided_answers = [
+            answer
+            for answer in self.others
+            if answer.decided is not None and answer.decided.kind == "decision"
         ]
         return [
-            self.entry if each.judgement.entry is self.judgement.entry else each.entry
-            for each in made
+            self.entry if answer.judgement.entry is self.judgement.entry else answer.entry
+            for answer in decided_answers
         ]
 
-    # what the machine found
+    # The audit's results
 
     @cached_property
     def claims(self) -> list[Row]:
-        """The machine's claims on the judged answer, with offsets into it."""
-        machine = self.judgement.iteration
+        """The machine's claims in the judged answer, with offsets in it."""
+        iteration = self.judgement.iteration
         return [
             {
                 "text": check.claim.text,
@@ -237,59 +236,57 @@ class JudgedAnswer:
                 "cited": list(check.claim.cited),
                 "judged_by": check.judged_by,
             }
-            for check in (machine.claims if machine else ())
+            for check in (iteration.claims if iteration else ())
         ]
 
     @cached_property
     def sentences(self) -> list[Row]:
-        """The sentences of the judged answer, as the citation engine cut them."""
-        machine = self.judgement.iteration
+        """The sentences of the judged answer, as the citation engine split them."""
+        iteration = self.judgement.iteration
         return self._with_offsets(
-            machine.citation_audit.sentences if machine else (), _SENTENCE_FIELDS
+            iteration.citation_audit.sentences if iteration else (), _SENTENCE_FIELDS
         )
 
     @cached_property
     def citations(self) -> list[Row]:
-        """The references of the judged answer, each with its place."""
-        machine = self.judgement.iteration
+        """The references of the judged answer, with offsets."""
+        iteration = self.judgement.iteration
         return self._with_offsets(
-            machine.citation_audit.citations if machine else (), _CITATION_FIELDS
+            iteration.citation_audit.citations if iteration else (), _CITATION_FIELDS
         )
 
-    def _with_offsets(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
-        """Return parts of the audit as they are stored, with their offsets into the answer at the
-        end.
-        """
+    def _with_offsets(self, parts: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
+        """Return parts of the audit as stored, followed by their offsets in the answer."""
         return [
-            each.model_dump(mode="json", include=fields)
-            | locate_words(self.answer, each.text, each.start, each.end)
-            for each in found
+            part.model_dump(mode="json", include=fields)
+            | locate_words(self.answer, part.text, part.start, part.end)
+            for part in parts
         ]
 
     @cached_property
     def issues(self) -> list[Row]:
-        """What the audit found wrong with the judged answer; offsets are None for what has no place
-        in it.
-        """
-        machine, answer = self.judgement.iteration, self.answer
+        """The issues that the audit found; offsets are None if an issue has no place."""
+        iteration, answer = self.judgement.iteration, self.answer
         return [
-            each.model_dump(mode="json", include=_ISSUE_FIELDS)
+            issue.model_dump(mode="json", include=_ISSUE_FIELDS)
             | {
                 "text": (
-                    None if answer is None or each.start is None else answer[each.start : each.end]
+                    None
+                    if answer is None or issue.start is None
+                    else answer[issue.start : issue.end]
                 )
             }
-            for each in (machine.issues if machine else ())
+            for issue in (iteration.issues if iteration else ())
         ]
 
-    # the answers
+    # The answers
 
     @cached_property
     def answer(self) -> str | None:
-        """The answer that was judged; None where the run that wrote it was removed."""
-        found = self.judgement.iteration
-        if found is not None:
-            return found.answer
+        """The judged answer; None if the run that wrote it was removed."""
+        iteration = self.judgement.iteration
+        if iteration is not None:
+            return iteration.answer
         return self.original if self.judgement.entry is None or self.judgement.number == 1 else None
 
     @property
@@ -300,8 +297,9 @@ class JudgedAnswer:
 
     @property
     def standing(self) -> str | None:
-        """The answer that the decision lets stand: the corrected one, else the one judged; None
-        where none stands.
+        """The answer that stands after the decision: the corrected one, or else the judged one.
+
+        None if no answer stands.
         """
         decision = self.decided
         if decision is None or decision.kind not in (*PERSON_KINDS, "policy_accept"):
@@ -312,61 +310,60 @@ class JudgedAnswer:
 
     @property
     def standing_citations(self) -> list[Row]:
-        """The citations given beside the original answer that the standing one keeps, with their
-        places in it.
+        """The citations given with the original answer that are still valid for the standing one.
 
-        It keeps those whose sentences are unchanged.
+        Those are the citations of unchanged sentences, with offsets in the standing answer.
         """
-        given, standing = self.case.get("citations"), self.standing
-        if not given or standing is None or self.original is None:
+        given_citations, standing = self.case.get("citations"), self.standing
+        if not given_citations or standing is None or self.original is None:
             return []
         try:
-            citations = _GIVEN_CITATIONS.validate_python(given)
-        # the key held something else before it meant citations, and holds it still
+            citations = _GIVEN_CITATIONS.validate_python(given_citations)
+        # Older cases may use the key for something else, which the case keeps.
         except ValidationError:
             return []
-        kept = carry_over_citations(citations, self.original, standing)
-        return [each.model_dump(mode="json", exclude_unset=True) for each in kept]
+        carried = carry_over_citations(citations, self.original, standing)
+        return [citation.model_dump(mode="json", exclude_unset=True) for citation in carried]
 
     @property
     def person_let_stand(self) -> bool:
-        """Whether a person, not the policy, let an answer stand that has any words."""
+        """Whether a person, and not the policy, let a non-blank answer stand."""
         return self.reviewer is not None and bool((self.standing or "").strip())
 
     @property
     def rejected(self) -> str | None:
-        """The answer that the standing one replaced; None where there is none."""
+        """The answer that the standing one replaced, or None."""
         corrected = self.decided is not None and self.decided.corrected_answer is not None
-        found = self.answer if corrected else self.original
-        return found if found and found.strip() else None
+        replaced = self.answer if corrected else self.original
+        return replaced if replaced and replaced.strip() else None
 
     @property
     def differs(self) -> bool:
-        """Whether the standing answer and the replaced one differ in more than blanks."""
+        """Whether the standing and the replaced answer differ in more than blanks."""
         return (self.standing or "").split() != (self.rejected or "").split()
 
-    # labels
+    # Labels
 
     @cached_property
     def labels(self) -> list[Row]:
-        """The person's labels on the judged answer; offsets are None where the words don't stand in
-        it once.
+        """The person's labels on the judged answer.
 
-        Those with a severity report an issue that the audit missed; one on the whole answer
-        (``target`` "answer") has no place and no words.
+        Offsets are None if the words don't occur exactly once. Labels with a severity report an
+        issue that the audit missed. A label on the whole answer (``target`` "answer") has no
+        offsets and no words.
         """
         return [
-            {name: getattr(each, name) for name in ("target", "label", "severity", "note", "text")}
-            | locate_words(self.answer, each.text, each.start, each.end)
-            for each in (self.decided.labels if self.decided else ())
+            {name: getattr(label, name) for name in ("target", "label", "severity", "note", "text")}
+            | locate_words(self.answer, label.text, label.start, label.end)
+            for label in (self.decided.labels if self.decided else ())
         ]
 
     @property
     def marked(self) -> bool:
-        """Whether it is known where the faults of the answer are.
+        """Whether all faults of the answer are located.
 
-        An answer that was rejected, or reported as a whole, without a label on any of its words has
-        faults whose place nobody named: a row of spans would teach that it has none.
+        If an answer was rejected or reported as a whole without a label on words, its faults have
+        no known place. Exporting it as a row of spans would teach a model that it has none.
         """
         on_words = any(label["target"] != "answer" for label in self.labels)
         return on_words or (
@@ -375,7 +372,7 @@ class JudgedAnswer:
 
     @property
     def ragtruth_labels(self) -> list[Row]:
-        """The labels that mark a hallucination, in the shape of RAGTruth."""
+        """The labels that mark a hallucination, in RAGTruth's format."""
         return [
             {
                 **{name: label[name] for name in ("start", "end", "text")},
@@ -391,53 +388,52 @@ class JudgedAnswer:
     @property
     def labelled_claims(self) -> list[Row]:
         """The claims, each with the person's label on exactly its words."""
-        return [each | self._label_at("claim", each) for each in self.claims]
+        return [claim | self._label_at("claim", claim) for claim in self.claims]
 
     @property
     def labelled_sentences(self) -> list[Row]:
         """The sentences, each with the person's label on exactly its words."""
         return [
-            each | {"cited": each["citation_ids"]} | self._label_at("sentence", each)
-            for each in self.sentences
+            sentence | {"cited": sentence["citation_ids"]} | self._label_at("sentence", sentence)
+            for sentence in self.sentences
         ]
 
     @property
     def compared_labels(self) -> list[Row]:
-        """The labels, each with what the machine said of the same words."""
-        return [each | {"machine": self._machine_verdict(each)} for each in self.labels]
+        """The labels, each with the machine's verdict on the same words."""
+        return [label | {"machine": self._machine_verdict(label)} for label in self.labels]
 
     def _label_at(self, target: str, row: Row) -> Row:
-        """Return label and note on the words of a row, the last ones where there are several; None
-        where none are.
-        """
+        """Return label and note on exactly the words of a row: the last one, or None."""
         place = (target, row["start"], row["end"])
-        found = [
-            each for each in self.labels if (each["target"], each["start"], each["end"]) == place
+        matches = [
+            candidate
+            for candidate in self.labels
+            if (candidate["target"], candidate["start"], candidate["end"]) == place
         ]
-        label = found[-1] if found and row["start"] is not None else None
+        label = matches[-1] if matches and row["start"] is not None else None
         return {name: label[name] if label else None for name in ("label", "note")}
 
     def _machine_verdict(self, label: Row) -> str | None:
-        """Return what the machine said of the words that a label is about; None where it judged no
-        such words.
-        """
+        """Return the machine's verdict on exactly the words of a label, or None."""
         judged = {"claim": (self.claims, "verdict"), "sentence": (self.sentences, "status")}
         rows, name = (judged | {"reference": (self.citations, "status")}).get(
             label["target"], ([], "")
         )
-        found = (
+        verdicts = (
             row[name]
             for row in rows
             if (row["start"], row["end"]) == (label["start"], label["end"])
         )
-        return None if label["start"] is None else next(found, None)
+        return None if label["start"] is None else next(verdicts, None)
 
-    # where the answer came from
+    # Formats of other tools
 
     @property
     def langfuse_scores(self) -> list[Row]:
-        """Bodies for ``POST /api/public/scores``; ids follow from what they say, so that sending
-        twice adds none.
+        """Request bodies for ``POST /api/public/scores``.
+
+        The ids are derived from the content, so that sending twice creates no duplicates.
         """
         trace, span = (external_id(self.case, names) for names in (_TRACE_KEYS, _SPAN_KEYS))
         about = {"traceId": trace} if span is None else {"traceId": trace, "observationId": span}
@@ -467,16 +463,20 @@ class JudgedAnswer:
 
     @property
     def label_studio_task(self) -> Row:
-        """A task: the machine's claims as predictions, each reviewer's labels on the same answer as
+        """A Label Studio task.
+
+        The machine's claims are predictions, and each reviewer's labels on the same answer are
         annotations.
         """
         same = [
-            each for each in self.others if each.answer == self.answer and each.reviewer is not None
+            judged
+            for judged in self.others
+            if judged.answer == self.answer and judged.reviewer is not None
         ]
         regions = [
-            _label_studio_region(each, each["verdict"])
-            for each in self.claims
-            if each["start"] is not None
+            _label_studio_region(judged, judged["verdict"])
+            for judged in self.claims
+            if judged["start"] is not None
         ]
         verifier = (
             self.judgement.run.models.get("verifier", "offline")
@@ -495,40 +495,48 @@ class JudgedAnswer:
             "annotations": [
                 {
                     "result": list(
-                        filter(None, map(each._annotation, range(len(each.labels)), each.labels))
+                        filter(
+                            None, map(judged._annotation, range(len(judged.labels)), judged.labels)
+                        )
                     ),
                     "was_cancelled": False,
-                    "ground_truth": each.judgement.in_force,
+                    "ground_truth": judged.judgement.in_force,
                 }
-                for each in same
+                for judged in same
             ],
         }
 
     def _annotation(self, number: int, label: Row) -> Row | None:
-        """Return a label on words as a region, one on the whole answer as a choice about it."""
-        # several issues may be reported on the same words: regions of one id would be taken for one
-        own = f"-{number}" if label["severity"] else ""
-        noted = [f"reviewer: {self.reviewer}"]
+        """Return a label on words as a region, and one on the whole answer as a choice."""
+        # Several issues may be reported on the same words. Label Studio merges regions with one id.
+        id_suffix = f"-{number}" if label["severity"] else ""
+        details = [f"reviewer: {self.reviewer}"]
         if label["severity"]:
-            noted += [
+            details += [
                 f"severity: {label['severity']}",
                 *([f"note: {label['note']}"] if label["note"] else []),
             ]
-        meta = {"meta": {"text": noted}}
+        meta = {"meta": {"text": details}}
         if label["start"] is not None:
-            return _label_studio_region(label, label["label"], own) | meta
+            return _label_studio_region(label, label["label"], id_suffix) | meta
         if label["target"] != "answer":
             return None
-        made = {"id": f"answer{own}", "from_name": "answer", "to_name": "text", "type": "choices"}
-        return {**made, "value": {"choices": [label["label"]]}, **meta}
+        choice = {
+            "id": f"answer{id_suffix}",
+            "from_name": "answer",
+            "to_name": "text",
+            "type": "choices",
+        }
+        return {**choice, "value": {"choices": [label["label"]]}, **meta}
 
 
 _FIELDS = frozenset(name for name in dir(JudgedAnswer) if not name.startswith("_")) | {"split"}
 
 
 def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
-    """The id under which another tool knows the case: in its metadata, in ``external`` there, or
-    beside its fields.
+    """Return the id of the case in another tool.
+
+    It is looked up in the metadata, in ``external`` there, and beside the case's fields.
     """
     metadata = case.get("metadata")
     places = [
@@ -537,14 +545,14 @@ def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
         case.get("external"),
         case,
     ]
-    found = (place.get(name) for place in places if isinstance(place, dict) for name in names)
-    return next((each for each in found if isinstance(each, str) and each), None)
+    ids = (place.get(name) for place in places if isinstance(place, dict) for name in names)
+    return next((value for value in ids if isinstance(value, str) and value), None)
 
 
-def _label_studio_region(row: Row, label: str, own: str = "") -> Row:
+def _label_studio_region(row: Row, label: str, id_suffix: str = "") -> Row:
     place = {name: row[name] for name in ("start", "end", "text")}
     return {
-        "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}{own}",
+        "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}{id_suffix}",
         "from_name": "label",
         "to_name": "text",
         "type": "labels",

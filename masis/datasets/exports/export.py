@@ -1,5 +1,6 @@
-"""Writes one export: the cases that match, in one format, with a manifest; a few hundred cases in
-memory at a time.
+"""Writes an export: the matching cases in one format, with a manifest.
+
+Only a few hundred cases are in memory at a time.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from masis.store import Store
 from masis.store.records import CaseFilter
 from masis.store.reviews.outcomes import CaseOutcome
 
-# Where rows go: JSON Lines, one JSON list, CSV or Parquet, each written as rows come, with a digest
-# of its bytes.
+# Encodings: JSON Lines, one JSON list, CSV and Parquet. Rows are written one by one, and the bytes
+# are digested.
 
 ENCODINGS = ("jsonl", "csv", "parquet")
-"""How flat rows can be written; the other formats have one encoding of their own."""
+"""The encodings of flat rows; each other format has one encoding of its own."""
 
 _TYPES = {
     "support": "float64",
@@ -45,14 +46,14 @@ _TYPES = {
     "end": "int64",
     "iteration": "int64",
 } | {"in_force": "bool"}
-"""The types of columns in Parquet; the others are texts."""
+"""The Parquet types of columns; all other columns are texts."""
 
 _ROWS_AT_ONCE = 5_000
-"""Rows of a group in Parquet."""
+"""Rows of a Parquet row group."""
 
 
 class DigestStream(io.RawIOBase):
-    """Passes bytes on to a stream and digests them."""
+    """Writes bytes to a stream and computes their digest."""
 
     def __init__(self, out: BinaryIO) -> None:
         super().__init__()
@@ -63,7 +64,7 @@ class DigestStream(io.RawIOBase):
         return True
 
     def write(self, content: Any) -> int:
-        """Write and digest bytes; returns how many."""
+        """Write bytes and return their number."""
         raw = bytes(content)
         self._out.write(raw)
         self._digest.update(raw)
@@ -71,9 +72,7 @@ class DigestStream(io.RawIOBase):
         return len(raw)
 
     def manifest_entry(self, name: str, rows: int) -> dict[str, Any]:
-        """Return what a manifest says of the file of this name: its rows, its size, the digest of
-        all its bytes.
-        """
+        """Return the manifest's entry for the file: its rows, size and digest."""
         return {"name": name, "rows": rows, "bytes": self._size, "sha256": self._digest.hexdigest()}
 
 
@@ -104,7 +103,7 @@ def _write_csv(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
                 for name, cell in row.items()
             }
         )
-    text.detach()  # which writes what is left; the stream stays open
+    text.detach()  # detach() flushes the rest and leaves the stream open
 
 
 def _write_parquet(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
@@ -127,11 +126,9 @@ _WRITERS = {
 }
 
 
-# What an export says of itself: versions, filter, counts, class balance, provenance, licences,
-# digests of its files.
+# The manifest: versions, filter, counts, class balance, provenance, licences and file digests.
 #
-# Nothing in a manifest depends on when or where it was written, so that the same data give the same
-# manifest.
+# Nothing in it depends on the time or place of the export, so the same data give the same manifest.
 
 VERSION = 1
 
@@ -139,7 +136,7 @@ _LICENCE = ("licence", "license")
 
 
 class ExportTally:
-    """Counts what goes into a manifest while rows are written."""
+    """Counts the contents of a manifest while rows are written."""
 
     def __init__(self, form: Format) -> None:
         self._format = form
@@ -151,7 +148,7 @@ class ExportTally:
         self._versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def leave_out(self, reason: str) -> None:
-        """Count a case (or a reviewer's judgement on it) that gives no rows."""
+        """Count a case, or a reviewer's judgement on it, that gives no rows."""
         self._counts["left_out"][reason] += 1
 
     def count_case(self, judged: JudgedAnswer) -> None:
@@ -161,11 +158,9 @@ class ExportTally:
         self._counts["licences"].update(find_licences(judged.case) or ["not noted"])
 
     def count_judgement(self, judged: JudgedAnswer, rows: list[Row]) -> None:
-        """Count who judged, with what, and the rows that this gives, with the values that the
-        format's balance counts.
+        """Count a judgement: its reviewer, models, rows and the values of the format's balance.
 
-        The labels and choices of tasks for Label Studio are what its labelling interface has to
-        offer.
+        For Label Studio, its labels and choices become part of the labelling interface.
         """
         self.rows += len(rows)
         self.splits[judged.split] += len(rows)
@@ -188,7 +183,7 @@ class ExportTally:
         self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]
     ) -> dict[str, Any]:
         """Return the manifest."""
-        made: dict[str, Any] = {
+        manifest: dict[str, Any] = {
             "manifest": "masis-export",
             "version": VERSION,
             "format": self._format.name,
@@ -218,22 +213,23 @@ class ExportTally:
             "files": files,
         }
         if self._format.name == "label-studio":
-            made["labelling_interface"] = labelling_interface(
+            manifest["labelling_interface"] = labelling_interface(
                 self._counts["labels"], self._counts["choices"]
             )
-        return made
+        return manifest
 
 
 def find_licences(case: dict[str, Any]) -> list[str]:
-    """The licences noted on a case: in its metadata, beside its fields, or on its evidence; each
-    once.
+    """Return the distinct licences noted on a case.
+
+    They may be in its metadata, beside its fields, or on its evidence.
     """
     metadata = case.get("metadata")
     places = [metadata if isinstance(metadata, dict) else {}, case, *case["evidence"]]
-    found = [
+    noted = [
         place[name] for place in places for name in _LICENCE if isinstance(place.get(name), str)
     ]
-    return list(dict.fromkeys(each.strip()[:200] for each in found if each.strip()))
+    return list(dict.fromkeys(licence.strip()[:200] for licence in noted if licence.strip()))
 
 
 def _sort_counts(counter: Counter[str]) -> dict[str, int]:
@@ -241,16 +237,17 @@ def _sort_counts(counter: Counter[str]) -> dict[str, int]:
 
 
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
-"""The states in which a person has decided: what is exported unless states are named."""
+"""The states in which a person has decided. They are exported by default."""
 
 CaseWithSide = tuple[CaseOutcome, str]
-"""A case with the side of the split on which its question stands."""
+"""A case with the side of the split that its question belongs to."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cases, and which side of the split; ``split`` None writes all sides. Page and order
-    don't matter.
+    """The cases to export and the side of the split; ``split`` None writes all sides.
+
+    The page and order of the filter don't matter.
     """
 
     cases: CaseFilter = field(default_factory=lambda: CaseFilter(states=DECIDED))
@@ -258,16 +255,14 @@ class Selection:
     shares: SplitShares = field(default_factory=SplitShares)
 
     def manifest_entry(self) -> dict[str, Any]:
-        """Return the selection as the manifest has it: what narrows it, and the shares."""
+        """Return the selection for the manifest: the filter, the side and the shares."""
         words = self.cases.model_dump(
             mode="json", exclude={"order", "seed", "page", "size"}, exclude_defaults=True
         )
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
     def outcomes(self, store: Store) -> Iterator[CaseWithSide]:
-        """Yield every case that matches with its side of the split; those of another side than
-        wanted too.
-        """
+        """Yield every matching case with its side of the split, including unwanted sides."""
         sides = assign_splits(store.outcomes.queries(self.cases), self.shares)
         yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
 
@@ -277,18 +272,21 @@ DECISIONS = Selection()
 
 
 class ExportResult(NamedTuple):
-    """What was written: how many rows, and the manifest."""
+    """The number of rows written, and the manifest."""
 
     rows: int
     manifest: dict[str, Any]
 
 
 class Watcher(NamedTuple):
-    """Follows an export: how many cases were read, each case that gave rows with its side, the
-    manifest at the end.
+    """Callbacks that follow an export.
 
-    ``on_end`` returns the manifest as it is to be written; raising leaves a file or folder as it
-    was.
+    Attributes:
+        on_case: Called with the number of cases read so far.
+        on_rows: Called for each case that gave rows, with its side.
+        on_end: Called with the manifest; returns the manifest to write. If it raises, the target
+            file or folder stays unchanged.
+
     """
 
     on_case: Callable[[int], None] | None = None
@@ -306,20 +304,28 @@ def write_export(
     name: str = "-",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> ExportResult:
-    """Write one export to a stream, as it is read, in any of ``FORMATS`` but ``hf``, which is a
-    folder.
+    """Write an export to a stream in any of ``FORMATS`` except ``hf``, which is a folder.
 
-    ``encoding`` is ``jsonl``, or ``csv`` or ``parquet`` for formats that are tables; ``name`` is
-    how the manifest names the file. Raises InputError where there is no such format, or it can't be
-    written so.
+    Args:
+        store: The database.
+        out: The stream, written row by row.
+        form: The name of the format.
+        selection: The cases to export.
+        encoding: ``jsonl``, or ``csv`` or ``parquet`` for tabular formats.
+        name: The file's name in the manifest.
+        watcher: Callbacks.
+
+    Raises:
+        InputError: There is no such format, or it doesn't support the encoding.
+
     """
     chosen, how = _check_format(form, encoding)
     if chosen.name == "hf":
         raise InputError("is a folder, not one file", hint="Name a folder with --out.", field="hf")
     tally, stream = ExportTally(chosen), DigestStream(out)
-    with contextlib.closing(_export_rows(store, chosen, selection, tally, watcher)) as found:
+    with contextlib.closing(_export_rows(store, chosen, selection, tally, watcher)) as judged_rows:
         flat = how in ("csv", "parquet")
-        rows = (chosen.table_row(judged, row) if flat else row for judged, row in found)
+        rows = (chosen.table_row(judged, row) if flat else row for judged, row in judged_rows)
         _WRITERS[how](rows, stream, chosen.columns_in(how))
     out.flush()
     files = [stream.manifest_entry(name, tally.rows)]
@@ -331,34 +337,37 @@ def write_export(
 def _write_folder(
     store: Store, folder: Path, selection: Selection, watcher: Watcher
 ) -> ExportResult:
-    """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or
-    not at all.
+    """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest.
 
-    Raises InputError where the folder holds something that is no export of ours.
+    The folder is replaced as a whole or not at all.
+
+    Raises:
+        InputError: The folder has files but isn't an export.
+
     """
-    with whole_folder(folder, MANIFEST) as made:
-        (made / "data").mkdir()
+    with whole_folder(folder, MANIFEST) as new_folder:
+        (new_folder / "data").mkdir()
         tally = ExportTally(FORMATS["hf"])
         with (
             contextlib.ExitStack() as files,
             contextlib.closing(
                 _export_rows(store, FORMATS["hf"], selection, tally, watcher)
-            ) as found,
+            ) as judged_rows,
         ):
-            opened = {
-                side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb"))
+            files_by_side = {
+                side: files.enter_context((new_folder / "data" / f"{side}.jsonl").open("wb"))
                 for side in SPLITS
             }
-            streams = {side: DigestStream(stream) for side, stream in opened.items()}
-            for judged, row in found:
+            streams = {side: DigestStream(stream) for side, stream in files_by_side.items()}
+            for judged, row in judged_rows:
                 streams[judged.split].write(to_json(row) + b"\n")
         digests = [
-            each.manifest_entry(f"data/{side}.jsonl", tally.splits[side])
-            for side, each in streams.items()
+            stream.manifest_entry(f"data/{side}.jsonl", tally.splits[side])
+            for side, stream in streams.items()
         ]
         manifest = watcher.on_end(tally.manifest(selection.manifest_entry(), "jsonl", digests))
-        (made / MANIFEST).write_bytes(manifest_bytes(manifest))
-        (made / "README.md").write_text(_dataset_card(manifest), encoding="utf-8")
+        (new_folder / MANIFEST).write_bytes(manifest_bytes(manifest))
+        (new_folder / "README.md").write_text(_dataset_card(manifest), encoding="utf-8")
     return ExportResult(tally.rows, manifest)
 
 
@@ -374,11 +383,14 @@ def write_file(
     encoding: str = "jsonl",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> ExportResult:
-    """Write an export to a file, whole or not at all, and its manifest beside it as
-    ``NAME.manifest.json``.
+    """Write an export to a file, with its manifest beside it as ``NAME.manifest.json``.
 
-    A device, a pipe and stdout (``-``) get no manifest. ``hf`` writes a folder. Raises InputError
-    as ``write_export`` does.
+    The file is replaced as a whole or not at all. ``hf`` writes a folder. A device, a pipe and
+    stdout (``-``) get no manifest.
+
+    Raises:
+        InputError: See ``write_export``.
+
     """
     _check_format(form, encoding)
     if path == STDIO:
@@ -406,17 +418,19 @@ def _check_format(form: str, encoding: str) -> tuple[Format, str]:
     chosen = FORMATS.get(form)
     if chosen is None:
         raise InputError(
-            f"{form!r} is no format", hint=f"There are: {', '.join(FORMATS)}.", field="format"
+            f"{form!r} isn't a format", hint=f"There are: {', '.join(FORMATS)}.", field="format"
         )
     if encoding not in ENCODINGS:
         raise InputError(
-            f"{encoding!r} is no encoding", hint=f"There are: {', '.join(ENCODINGS)}.", field="as"
+            f"{encoding!r} isn't an encoding",
+            hint=f"There are: {', '.join(ENCODINGS)}.",
+            field="as",
         )
     if encoding != "jsonl" and not chosen.tabular:
-        flat = ", ".join(name for name, each in FORMATS.items() if each.tabular)
+        tabular = ", ".join(name for name, candidate in FORMATS.items() if candidate.tabular)
         raise InputError(
-            f"{form} has rows that are not flat, and can't be written as {encoding}",
-            hint=f"Write it as jsonl, or choose one of: {flat}.",
+            f"{form} has nested rows, so it can't be written as {encoding}",
+            hint=f"Write it as jsonl, or choose one of: {tabular}.",
             field="as",
         )
     return chosen, "json" if chosen.suffix == ".json" else encoding
@@ -425,8 +439,8 @@ def _check_format(form: str, encoding: str) -> tuple[Format, str]:
 def _export_rows(
     store: Store, form: Format, selection: Selection, tally: ExportTally, watcher: Watcher
 ) -> Generator[tuple[JudgedAnswer, Row], None, None]:
-    """Yield the rows of a selection with the judgement that each follows from, and count them."""
-    with store.database.reading():  # the sides of the questions and the cases are of one moment
+    """Yield the rows of a selection, each with its judgement, and count them."""
+    with store.database.reading():  # One read transaction: sides and cases must match.
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
             if watcher.on_case and number % 100 == 0:
                 watcher.on_case(number)
@@ -445,31 +459,31 @@ def _outcome_rows(
         return
     judged: list[JudgedAnswer] = []
     judged += (JudgedAnswer(outcome, judgement, side, judged) for judgement in outcome.judgements)
-    persons = [each for each in judged if each.reviewer is not None]
-    # Each person's judgement, or the machine's alone where nobody decided; else the one that the
-    # state follows from.
+    persons = [judged_answer for judged_answer in judged if judged_answer.reviewer is not None]
+    # By reviewer: each person's judgement, or the machine's if no person decided. By case: the
+    # judgement that determines the case's state.
     of_reviewers = form.of == "reviewer"
     counted = False
-    for each in (
+    for judged_answer in (
         (persons or judged)
         if of_reviewers
-        else [each for each in judged if each.judgement.in_force]
+        else [judged_answer for judged_answer in judged if judged_answer.judgement.in_force]
     ):
-        rows = form.rows(each)
+        rows = form.rows(judged_answer)
         if isinstance(rows, str):
             tally.leave_out(rows)
             continue
         if not counted:
-            tally.count_case(each)
+            tally.count_case(judged_answer)
             counted = True
-        tally.count_judgement(each, rows)
-        yield from ((each, row) for row in rows)
+        tally.count_judgement(judged_answer, rows)
+        yield from ((judged_answer, row) for row in rows)
     if not judged:
         tally.leave_out("not audited")
 
 
 def _dataset_card(manifest: dict[str, Any]) -> str:
-    """Return the card of a folder: what Hugging Face reads, then what a person reads."""
+    """Return the card of a folder: Hugging Face's metadata and a description for people."""
     counts, licences = manifest["counts"], manifest["licences"]
     known = next(iter(licences)) if len(licences) == 1 and "not noted" not in licences else "other"
     sides = [side for side in SPLITS if counts["rows_by_split"].get(side)]

@@ -1,5 +1,6 @@
-"""The formats: which rows a decided case gives, and why some cases give none, as ``formats.toml``
-says.
+"""The export formats, as ``formats.toml`` declares them.
+
+A format says which rows a decided case gives, and why some cases give none.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _ABOUT = (
     *("case_id", "split", "question", "reviewer", "decision", "in_force", "entry_id", "decided_at"),
     *("run_id", "iteration"),
 )
-"""What every flat row says of the judgement."""
+"""The columns about the judgement, which every flat row has."""
 
 
 class Format(Record):
-    """One format; ``formats.toml`` says what its fields mean."""
+    """One format; ``formats.toml`` describes its fields."""
 
     name: str
     summary: str
@@ -42,31 +43,33 @@ class Format(Record):
 
     @property
     def tabular(self) -> bool:
-        """Whether it can be CSV and Parquet as well: its rows hold numbers and text alone, or
-        ``table`` names some.
+        """Whether it can also be CSV and Parquet.
+
+        Its rows are flat, or ``table`` names flat columns.
         """
         return bool(self.columns or self.table)
 
     def columns_in(self, encoding: str) -> tuple[str, ...]:
-        """The columns of its table in order; a spreadsheet gets no column of JSON, which its cells
-        don't hold.
+        """Return the columns of its table in order.
+
+        CSV gets no column of JSON, since a spreadsheet cell can't hold it.
         """
         if self.columns:
             return (*_ABOUT, *self.columns, "answer")
         return (*self.table, "record") if encoding == "parquet" else tuple(self.table)
 
     def rows(self, judged: JudgedAnswer) -> list[Row] | str:
-        """Return the rows of a judgement, or why there are none."""
+        """Return the rows of a judgement, or the reason why there are none."""
         for field, reason in self.needs.items():
             if not judged.get(field):
                 return reason
         if self.row:
             return [jmespath.search(self.row, judged)]
-        found: list[Row] = judged.get(self.each)
+        items: list[Row] = judged.get(self.each)
         if not self.columns:
-            return found
+            return items
         about = {name: judged.get(name) for name in _ABOUT}
-        rows = ({name: row[name] for name in self.columns} for row in found)
+        rows = ({name: row[name] for name in self.columns} for row in items)
         flat = (
             {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
             for row in rows
@@ -74,9 +77,7 @@ class Format(Record):
         return [{**about, **row, "answer": judged.answer} for row in flat]
 
     def table_row(self, judged: JudgedAnswer, row: Row) -> Row:
-        """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as
-        JSON.
-        """
+        """Return a row of the table; if the row isn't flat, ``record`` holds it as JSON."""
         if self.columns:
             return row
         cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
@@ -95,11 +96,10 @@ _CORRECTIONS = (
 
 
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
-    """Return the labelling interface for tasks with these labels on words and on whole answers; the
-    manifest holds it.
+    """Return Label Studio's labelling interface for tasks with these labels and choices.
 
-    It asks for a verdict too, which `masis decide --file` brings back. The default types of
-    reported issues are always among those offered.
+    The manifest contains it. It also asks for a verdict, which ``masis decide --file`` imports, and
+    always offers the default types of reported issues.
     """
     types = LabelTypes().names
     offered = {
@@ -108,7 +108,7 @@ def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
         "verdicts": ("Choice", get_args(Verdict)),
     }
     parts = {
-        name: "\n".join(f"    <{tag} value={quoteattr(each)}/>" for each in words)
+        name: "\n".join(f"    <{tag} value={quoteattr(word)}/>" for word in words)
         for name, (tag, words) in offered.items()
     }
     return (_FILES / "label_studio.xml").read_text(encoding="utf-8").format(**parts)

@@ -1,8 +1,7 @@
-"""On which side of a split a question stands: by a hash of the question, near-duplicates on one
-side.
+"""Assigns questions to the sides of a split by a hash, with near-duplicates on the same side.
 
-Whether two questions are near-duplicates follows from the content words they share, estimated by
-MinHash: a question takes 200 bytes, so that a million fit into memory where their texts would not.
+Two questions are near-duplicates if they share enough content words, estimated by MinHash. A
+question takes 200 bytes, so a million fit into memory although their texts wouldn't.
 """
 
 from __future__ import annotations
@@ -20,15 +19,18 @@ import numpy.typing as npt
 SPLITS = ("train", "validation", "test")
 
 _BANDS, _ROWS = 15, 5
-"""Questions are compared where they agree in one of 15 bands of 5 hashes: with probability 0.94
-where they share 0.7 of their words, 0.99 at 0.8."""
+"""Two questions are compared if they agree in one of 15 bands of 5 hashes.
+
+That has a probability of 0.94 if they share 0.7 of their words, and of 0.99 at 0.8.
+"""
 
 _NEAR_SHARE = 0.7
-"""Share of hashes, and so about of words, from which on two questions are near-duplicates."""
+"""The share of equal hashes, and so roughly of words, from which questions are near-duplicates."""
 
 _MOST_NEIGHBOURS = 50
-"""Neighbours that a question is compared with in a band; templates fill bands with thousands that
-differ.
+"""The most neighbours in a band that a question is compared with.
+
+Templates fill a band with thousands of questions that differ.
 """
 
 _BATCH_OF_QUESTIONS = 1_000
@@ -46,7 +48,7 @@ _WORD = re.compile(r"\w+")
 
 
 class SplitShares(NamedTuple):
-    """How much of the questions goes to each side, in parts of a hundred; they sum up to 100."""
+    """The percentage of questions for each side; the sum is 100."""
 
     train: int = 80
     validation: int = 10
@@ -56,18 +58,19 @@ class SplitShares(NamedTuple):
 def assign_splits(questions: Iterable[str], shares: SplitShares = SplitShares()) -> list[str]:  # noqa: B008 (a tuple)
     """Return the side of each question, in order.
 
-    A question goes where the hash of its words sends it, and questions near to an earlier one go
-    where that went: so adding questions moves none, unless a new one is near to two that were not
-    near to each other.
+    A question's side depends on the hash of its words; near-duplicates of an earlier question join
+    its side. Adding questions therefore moves no others, unless a new question is near to two
+    questions that weren't near to each other.
     """
     bands: list[npt.NDArray[np.uint64]] = []
     bits: list[npt.NDArray[np.uint8]] = []
-    points = bytearray()  # of each question, from 0 to 99, by a hash of its words
+    points = bytearray()  # a hash of each question's words, from 0 to 99
     asked = map(content_words, questions)
     while some := list(islice(asked, _BATCH_OF_QUESTIONS)):
         lowest = _min_hashes(some)
         bands.append(_hash_bands(lowest))
-        bits.append(lowest.astype(np.uint8))  # the last 8 bits: by chance they agree in one of 256
+        # The last 8 bits, which are equal by chance in 1 of 256.
+        bits.append(lowest.astype(np.uint8))
         digests = (hashlib.sha256(" ".join(sorted(words)).encode()).digest() for words in some)
         points.extend(int.from_bytes(digest[:8]) % 100 for digest in digests)
     if not bands:
@@ -80,12 +83,13 @@ def assign_splits(questions: Iterable[str], shares: SplitShares = SplitShares())
 
 
 def content_words(question: str) -> frozenset[str]:
-    """The words of a question that carry its meaning, lower case, without common endings; all if
-    none is left.
+    """Return the meaningful words of a question in lower case, without common endings.
+
+    If there are none, all its words are returned.
     """
     words = _WORD.findall(question.casefold())
-    kept = [word for word in words if word not in _STOP]
-    return frozenset(map(_stem, kept or words))
+    content = [word for word in words if word not in _STOP]
+    return frozenset(map(_stem, content or words))
 
 
 @lru_cache(maxsize=100_000)
@@ -104,49 +108,51 @@ def _hash_word(word: str) -> int:
 
 
 def _min_hashes(questions: Sequence[frozenset[str]]) -> npt.NDArray[np.uint64]:
-    """For each question the lowest value of each hash function over its words: two agree in as many
-    as they share.
+    """Return the lowest value of each hash function over the words of each question.
+
+    The share of equal values estimates the share of common words (MinHash).
     """
     hashes = [[_hash_word(word) for word in words] or [0] for words in questions]
-    flat = np.array([each for some in hashes for each in some], dtype=np.uint64)
+    flat = np.array([each for word_hashes in hashes for each in word_hashes], dtype=np.uint64)
     starts = np.cumsum([0, *map(len, hashes[:-1])])
-    found: npt.NDArray[np.uint64] = np.minimum.reduceat(
+    lowest: npt.NDArray[np.uint64] = np.minimum.reduceat(
         (flat[:, None] * _HASH_COEFFICIENTS[0] + _HASH_COEFFICIENTS[1]) % _PRIME, starts
     )
-    return found
+    return lowest
 
 
 def _hash_bands(lowest: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     rows = lowest.reshape(len(lowest), _BANDS, _ROWS)
     mixed = np.zeros((len(lowest), _BANDS), dtype=np.uint64)
     for row in range(_ROWS):
-        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + rows[:, :, row]  # wraps round: a hash
+        # Overflow is intended: this is a hash.
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + rows[:, :, row]
     return mixed
 
 
 def _near_duplicate_groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint8]) -> list[int]:
-    """For each question the first one of its group: near-duplicates, directly or through others."""
+    """Return the first member of each question's group of direct or indirect near-duplicates."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    group = every = np.arange(len(bands))
+    group = indexes = np.arange(len(bands))
     for band in range(_BANDS):
         order = np.argsort(bands[:, band], kind="stable")
         values = bands[order, band]
-        pairs = [np.stack((group, every))]
+        pairs = [np.stack((group, indexes))]
         for distance in range(1, min(_MOST_NEIGHBOURS, len(order) - 1) + 1):
             places = np.flatnonzero(values[distance:] == values[:-distance])
             if not len(places):
                 break
-            ones, others = order[places], order[places + distance]
-            apart = group[ones] != group[others]
-            ones, others = ones[apart], others[apart]
-            near = (bits[ones] == bits[others]).mean(axis=1) >= _NEAR_SHARE
-            pairs.append(np.stack((ones[near], others[near])))
-        ones, others = np.concatenate(pairs, axis=1)
-        edges = np.ones(len(ones), dtype=bool)
-        joined = coo_array((edges, (ones, others)), shape=(len(bands),) * 2)  # type: ignore[no-untyped-call]
+            first_indexes, second_indexes = order[places], order[places + distance]
+            apart = group[first_indexes] != group[second_indexes]
+            first_indexes, second_indexes = first_indexes[apart], second_indexes[apart]
+            near = (bits[first_indexes] == bits[second_indexes]).mean(axis=1) >= _NEAR_SHARE
+            pairs.append(np.stack((first_indexes[near], second_indexes[near])))
+        first_indexes, second_indexes = np.concatenate(pairs, axis=1)
+        edges = np.ones(len(first_indexes), dtype=bool)
+        joined = coo_array((edges, (first_indexes, second_indexes)), shape=(len(bands),) * 2)  # type: ignore[no-untyped-call]
         _, label = connected_components(joined, directed=False)
         _, first = np.unique(label, return_index=True)
         group = first[label]
-    return [int(each) for each in group]
+    return [int(member) for member in group]

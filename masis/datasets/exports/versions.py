@@ -1,10 +1,9 @@
-"""Dataset versions: a data set frozen under a name, made again byte for byte, and compared with
-another one.
+"""Dataset versions: data sets that are frozen under a name, rebuilt byte for byte, and compared.
 
-The store keeps which cases, entries and audits it was made of
-(``masis.store.reviews.dataset_versions``) and the manifest with the digest of its bytes. Making it
-again writes the format from these and compares the digest: so it is either the same bytes, or an
-error that says why it can't be.
+The store keeps the cases, entries and audits of a version
+(``masis.store.reviews.dataset_versions``) and its manifest with the digest of its bytes. A rebuild
+writes the format again and compares the digest. The result is the same bytes, or an error that
+explains why it isn't possible.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from masis.store.reviews.dataset_versions import Member, VersionDifference
 from masis.store.reviews.outcomes import CaseOutcome
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
+"""A version's name, which is also a file name."""
 LONGEST_DESCRIPTION = 2_000
 
 
@@ -49,27 +49,28 @@ def freeze_version(
     encoding: str = "jsonl",
     on_case: Callable[[int], None] | None = None,
 ) -> DatasetVersion:
-    """Keep what an export of this selection holds now under a name.
+    """Freeze the current result of an export under a name.
 
-    Raises StoreError where the name is taken, InputError where it or the description can't be kept,
-    there is no such format, or nothing matches.
+    Raises:
+        StoreError: The name is already used.
+        InputError: The name or description is invalid, there is no such format, or no case matches.
+
     """
     if not _NAME.fullmatch(name):
         hint = "Use letters, digits, '.', '-' and '_', at most 100."
-        raise InputError("is no name for a dataset version", hint=hint, field="name")
+        raise InputError("isn't a valid name for a dataset version", hint=hint, field="name")
     if len(description) > LONGEST_DESCRIPTION or "\x00" in description:
         hint = f"Write at most {LONGEST_DESCRIPTION:,} characters."
         raise InputError("can't be kept", hint=hint, field="description")
     with tempfile.TemporaryFile() as members, tempfile.TemporaryDirectory() as folder:
 
         def keep(outcome: CaseOutcome, side: str) -> None:
-            """Keep a member in a file until the export is complete: a million would not fit into
-            memory.
-            """
+            """Write a member to a temporary file; a million members wouldn't fit into memory."""
             members.write(json.dumps(Member.of(outcome, side)).encode() + b"\n")
 
         watcher, file = Watcher(on_case, keep), file_name(name, form, encoding)
-        with store.database.reading():  # the end of the log and the cases are of one moment
+        # One read transaction: the log's end and the cases must match.
+        with store.database.reading():
             head = store.decisions.head()
             if form == "hf":
                 manifest = write_file(
@@ -88,11 +89,11 @@ def freeze_version(
                     ).manifest
         if not manifest["counts"]["rows"]:
             raise InputError(
-                "holds nothing: no case that matches gives a row", hint="Choose other filters."
+                "would be empty: no matching case gives a row", hint="Choose other filters."
             )
         at = store.database.now()
         about = {"name": name, "description": description, "frozen_at": at, "frozen_by": by}
-        made = DatasetVersion(
+        dataset_version = DatasetVersion(
             name=name,
             at=at,
             by=by,
@@ -106,21 +107,19 @@ def freeze_version(
             app=version.APP,
         )
         members.seek(0)
-        store.datasets.add(made, (Member(*json.loads(line)) for line in members))
-    return made
+        store.datasets.add(dataset_version, (Member(*json.loads(line)) for line in members))
+    return dataset_version
 
 
 def file_name(name: str, form: str, encoding: str) -> str:
-    """Return the name that the file of a version has unless another is chosen; of ``hf`` it is a
-    folder's.
-    """
+    """Return the default file name of a version, or for ``hf`` the folder's name."""
     suffix = FORMATS[form].suffix if form in FORMATS else ""
     return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _FrozenSelection(Selection):
-    """A version as a selection; it holds the cases of the wanted side alone."""
+    """A version as a selection; it contains only cases of the wanted side."""
 
     version: DatasetVersion
 
@@ -134,12 +133,15 @@ class _FrozenSelection(Selection):
 def rebuild_version(
     store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
 ) -> ExportResult:
-    """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
-    frozen, or nothing.
+    """Write a version to a file (a folder for ``hf``) with exactly the frozen bytes.
 
-    What is written to stdout or a pipe is gone before the digest is known: an error then comes
-    after it. Raises UnknownRecord, and StoreError where cases were redacted since, audits removed,
-    or the bytes are others: the file is as it was.
+    The manifest is written too. On an error the file stays unchanged. Output to stdout or a pipe
+    can't be undone: the error then follows the output.
+
+    Raises:
+        UnknownRecord: There is no such version.
+        StoreError: Cases were redacted, audits were removed, or the bytes differ.
+
     """
     frozen = store.datasets.get(name)
     lost = store.datasets.count_lost(name)
@@ -149,9 +151,7 @@ def rebuild_version(
         )
 
     def checked(manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the manifest as it was frozen, with the names that the files have now, if the
-        bytes are the same.
-        """
+        """Return the frozen manifest with the current file names, if the bytes are the same."""
         if _file_digests(manifest) != _file_digests(frozen.manifest):
             made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
             raise StoreError(
@@ -174,7 +174,7 @@ def rebuild_version(
 
 
 def _file_digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
-    return [(each["bytes"], each["sha256"]) for each in manifest["files"]]
+    return [(entry["bytes"], entry["sha256"]) for entry in manifest["files"]]
 
 
 Kind = Literal["added", "removed", "relabelled", "moved", "audited_anew"]
@@ -182,12 +182,12 @@ KINDS: tuple[Kind, ...] = ("added", "removed", "relabelled", "moved", "audited_a
 
 
 class VersionChange(NamedTuple):
-    """A case that two versions differ in, and how; ``was`` and ``now`` say state and side, None
-    where it is absent.
+    """A case in which two versions differ.
 
-    ``relabelled``: its state, or what a reviewer decided or marked, is another one. ``moved``: it
-    stands on another side of the split. ``audited_anew``: the decision is about another audit or
-    answer.
+    ``was`` and ``now`` are its state and side; None if the case isn't in that version.
+    ``relabelled`` means that its state or a reviewer's decision or labels changed, ``moved`` that
+    it is on another side of the split, and ``audited_anew`` that the decision is about another
+    audit or answer.
     """
 
     case_id: str
@@ -199,26 +199,33 @@ class VersionChange(NamedTuple):
 def compare_versions(store: Store, first: str, second: str) -> Iterator[VersionChange]:
     """Yield the cases in which the second version differs from the first, in the order of import.
 
-    Cases that give no row in a version are not part of it. Raises UnknownRecord.
+    Cases that give no row in a version aren't part of it.
+
+    Raises:
+        UnknownRecord: There is no such version.
+
     """
-    for found in store.datasets.differences(first, second):
+    for difference in store.datasets.differences(first, second):
         was, now = (
-            (each.state, each.side) if each else None for each in (found.first, found.second)
+            (member.state, member.side) if member else None
+            for member in (difference.first, difference.second)
         )
-        # the same decision, made again, is another entry and no change
-        if kinds := tuple(_change_kinds(found)):
-            yield VersionChange(found.case_id, kinds, was, now)
+        # A repeated identical decision is another entry but not a change.
+        if kinds := tuple(_change_kinds(difference)):
+            yield VersionChange(difference.case_id, kinds, was, now)
 
 
-def _change_kinds(found: VersionDifference) -> Iterator[Kind]:
-    one, two = found.first, found.second
-    if one is None or two is None:
-        yield "added" if one is None else "removed"
+def _change_kinds(difference: VersionDifference) -> Iterator[Kind]:
+    first, second = difference.first, difference.second
+    if first is None or second is None:
+        yield "added" if first is None else "removed"
         return
-    if found.relabelled or one.state != two.state:
+    if difference.relabelled or first.state != second.state:
         yield "relabelled"
-    if one.side != two.side:
+    if first.side != second.side:
         yield "moved"
-    audits = [sorted((pin.run or 0, pin.number or 0) for pin in each.pins) for each in (one, two)]
+    audits = [
+        sorted((pin.run or 0, pin.number or 0) for pin in member.pins) for member in (first, second)
+    ]
     if audits[0] != audits[1]:
         yield "audited_anew"

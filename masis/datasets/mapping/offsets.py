@@ -1,9 +1,8 @@
-"""Places in an answer as other tools count them: in characters, or in UTF-16 units as JavaScript
-and Java do.
+"""Offsets in an answer as other tools count them.
 
-Both are the same up to the first character outside of the Basic Multilingual Plane, such as an
-emoji: it is one character and two units. Which of the two a file counts in is read from what its
-offsets cover.
+They count characters, or UTF-16 units as JavaScript and Java do. Both are the same up to the first
+character outside the Basic Multilingual Plane, such as an emoji, which is one character but two
+units. The text that the offsets cover shows which of the two a file uses.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from typing import NamedTuple
 
 
 class LabelSpan(NamedTuple):
-    """A place in a text: ``start`` and ``end``, and ``words`` of which one is likely to be in what
-    they cover.
-    """
+    """A span of a text; ``words`` are words of which one probably occurs in it."""
 
     start: int
     end: int
@@ -23,19 +20,19 @@ class LabelSpan(NamedTuple):
 
 
 def to_character_spans(text: str, spans: Sequence[LabelSpan]) -> list[LabelSpan]:
-    """Return the spans of one text counted in characters, converted where they count UTF-16 units.
+    """Return the spans of one text counted in characters, converting UTF-16 units if necessary.
 
-    They do where more of them fit into the text like that, or where more cover their words, or
-    begin and end at the edge of a word. A span that fits neither way is returned as it is.
+    They are converted if more of them then fit into the text, cover their words, or begin and end
+    at word boundaries. A span that fits neither way is returned unchanged.
     """
     if _has_only_bmp(text):
         return list(spans)
     index = _index_by_unit(text)
-    converted = [_convert_span(index, each) for each in spans]
-    as_units = [each or LabelSpan(-1, -1) for each in converted]
+    converted = [_convert_span(index, converted_span) for converted_span in spans]
+    as_units = [converted_span or LabelSpan(-1, -1) for converted_span in converted]
     if _score_spans(text, as_units) <= _score_spans(text, spans):
         return list(spans)
-    return [each or given for each, given in zip(converted, spans, strict=True)]
+    return [converted_span or span for converted_span, span in zip(converted, spans, strict=True)]
 
 
 def _convert_span(index: list[int | None], span: LabelSpan) -> LabelSpan | None:
@@ -46,24 +43,23 @@ def _convert_span(index: list[int | None], span: LabelSpan) -> LabelSpan | None:
 
 
 def is_within(text: str, start: int, end: int) -> bool:
-    """Return whether a place lies inside of a text."""
+    """Return whether a span is inside a text."""
     return 0 <= start <= end <= len(text)
 
 
 def find_quoted_place(
     text: str, quoted: str, start: int | None, end: int | None
 ) -> tuple[int, int] | None:
-    """Return where a quoted part of a text stands, by its offsets or, where it stands there once,
-    by its words.
+    """Return the place of a quoted part of a text, or None if it isn't certain.
 
-    Label Studio writes a line break as a backslash and an ``n`` in a quoted part. Returns None
-    where the place isn't certain.
+    The offsets are used if they match, else the only occurrence of the words. Label Studio writes a
+    line break in a quoted part as a backslash and an ``n``.
     """
     forms = dict.fromkeys((quoted, quoted.replace("\\n", "\n")))
     if start is not None:
-        given = LabelSpan(start, start + len(quoted) if end is None else end)
-        units = None if _has_only_bmp(text) else _convert_span(_index_by_unit(text), given)
-        for span in (given, units):
+        as_given = LabelSpan(start, start + len(quoted) if end is None else end)
+        converted = None if _has_only_bmp(text) else _convert_span(_index_by_unit(text), as_given)
+        for span in (as_given, converted):
             if (
                 span is not None
                 and is_within(text, span.start, span.end)
@@ -82,8 +78,9 @@ def _has_only_bmp(text: str) -> bool:
 
 
 def _index_by_unit(text: str) -> list[int | None]:
-    """Return the index of the character that begins at each UTF-16 unit; None inside of a
-    character.
+    """Return the index of the character that starts at each UTF-16 unit.
+
+    It is None for the second unit of a character.
     """
     index: list[int | None] = []
     for place, char in enumerate(text):
@@ -92,13 +89,11 @@ def _index_by_unit(text: str) -> list[int | None]:
 
 
 def _score_spans(text: str, spans: Sequence[LabelSpan]) -> tuple[int, int, int]:
-    """Return how many spans lie inside of the text, how many of these cover their words, how many
-    whole words.
-    """
-    inside = [each for each in spans if is_within(text, each.start, each.end)]
+    """Return how many spans are inside the text, cover their words, and cover whole words."""
+    inside = [span for span in spans if is_within(text, span.start, span.end)]
     rules: tuple[Callable[[LabelSpan], bool], ...] = (
-        lambda each: any(word and word in text[each.start : each.end] for word in each.words),
-        lambda each: _covers_whole_words(text, each),
+        lambda span: any(word and word in text[span.start : span.end] for word in span.words),
+        lambda span: _covers_whole_words(text, span),
     )
     return len(inside), *(sum(map(rule, inside)) for rule in rules)  # type: ignore[return-value]
 

@@ -1,5 +1,6 @@
-"""What a profile says: which paths of a row hold the parts of a case. TOML, built in or a person's
-own, or columns.
+"""Profiles: the paths of a row that hold the parts of a case.
+
+A profile is a TOML file, built in or a person's own, or is built from chosen columns.
 """
 
 from __future__ import annotations
@@ -39,23 +40,26 @@ Paths = Annotated[
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     AfterValidator(_check_paths),
 ]
-"""One path, or several of which the first that gives something counts."""
+"""One path, or several of which the first with a value is used."""
 
 MOST_PROFILE_BYTES = 256 * 1024
 
 Converter = Literal["anthropic", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"]
-"""Whose reply ``reply`` points at: answer, evidence and citations are read from it together."""
+"""The provider of the reply at ``reply``.
+
+Answer, evidence and citations are read from such a reply together.
+"""
 
 
 _MAPPED_PATHS = ("id", "query", "answer", "evidence", "messages", "citations", "labels")
 """Fields of a case that a profile has paths for."""
 
 _ID_KEYS = ("chunk_id", "passage_id", "doc_id", "document_id", "source_id", "_id")
-"""What tools call the id of a chunk, which answers cite: the narrowest first."""
+"""Other tools' names for the id of a chunk, which answers cite; the most specific first."""
 
 
 class EvidencePaths(Record):
-    """Paths inside one item of the evidence; an item that is text is the text."""
+    """Paths inside one item of the evidence. An item that is text is used as the text."""
 
     id: Paths = ("id", *_ID_KEYS)
     text: Paths = ("text(@)",)
@@ -63,8 +67,9 @@ class EvidencePaths(Record):
 
 
 class Join(Record):
-    """A second file beside the first; its row with the same ``key`` stands under ``name`` in the
-    first one's.
+    """A second file beside the first.
+
+    Its row with the same ``key`` is added to the row of the first file under ``name``.
     """
 
     file: str = Field(pattern=r"^[\w.-]+$")
@@ -73,23 +78,27 @@ class Join(Record):
 
 
 class RowGroup(Record):
-    """Rows that belong to one case: those alike in ``by``, as a list under ``name``."""
+    """Rows that belong to one case: those with equal ``by``, as a list under ``name``."""
 
     by: Paths
     name: str = "spans"
 
 
 class Profile(Record):
-    """One tool's file as cases. ``required`` are paths that must give something; by them a file is
-    recognised.
+    """The paths of one tool's format.
 
-    ``whole`` leads to a whole case in the workbench's own format, which is taken as it is.
-    ``evidence_ids`` and ``evidence_sources`` are the ids and sources of an evidence that is plain
-    texts, in the same order. ``citations`` are objects with ``start`` and ``end`` in the answer,
-    ``evidence_id`` and perhaps a ``quote``; ``labels`` are objects with ``text``, ``verdict``,
-    whose ``words`` have a meaning, and perhaps a ``note``. ``drafted`` says that answers are absent
-    on purpose: an audit drafts them. ``reasoning`` leads to what a model thought before it
-    answered.
+    Attributes:
+        required: Paths that must have a value; a file is recognised by them.
+        whole: Path to a whole case in the workbench's own format, which is used unchanged.
+        evidence_ids: The ids of an evidence that is plain texts, in the same order.
+        evidence_sources: The sources of such an evidence, in the same order.
+        citations: Objects with ``start`` and ``end`` in the answer, ``evidence_id`` and optionally
+            a ``quote``.
+        labels: Objects with ``text``, ``verdict`` and optionally a ``note``.
+        words: The meaning of each verdict in ``labels``.
+        drafted: Whether answers are absent on purpose, because an audit drafts them.
+        reasoning: Path to the model's thoughts before it answered.
+
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -119,30 +128,29 @@ class Profile(Record):
     drafted: bool = False
 
     def with_map(self, names: FieldMap) -> Profile:
-        """Return the profile with the fields of a map read from where it says, instead of from
-        their paths.
+        """Return the profile with the fields of a map read from the mapped keys instead.
 
-        Outside of the evidence a map puts what it names under the name of the field before the
-        paths are followed.
+        Outside the evidence, a map moves each value to the name of its field before the paths are
+        followed.
         """
         if self.is_own:
             return self
-        given = {field: key for field, key in names.items() if key and field != SPLIT}
+        mapped = {field: key for field, key in names.items() if key and field != SPLIT}
         fields: dict[str, tuple[str, ...]] = {
-            field: (json.dumps(field),) for field in given if field in _MAPPED_PATHS
+            field: (json.dumps(field),) for field in mapped if field in _MAPPED_PATHS
         }
         inside: dict[str, tuple[str, ...]] = {
             field.partition(".")[2]: (json.dumps(field.partition(".")[2]),)
-            for field in given
-            if field in CHUNK_FIELDS and "evidence" in given
+            for field in mapped
+            if field in CHUNK_FIELDS and "evidence" in mapped
         }
         inside |= {
             field.partition(".")[2]: (json.dumps(key), ".".join(map(json.dumps, key.split("."))))
-            for field, key in given.items()
-            if field in CHUNK_FIELDS and "evidence" not in given
+            for field, key in mapped.items()
+            if field in CHUNK_FIELDS and "evidence" not in mapped
         }
         chunk = self.chunk.model_copy(update=inside)
-        return self.model_copy(update={**fields, "chunk": chunk}) if given else self
+        return self.model_copy(update={**fields, "chunk": chunk}) if mapped else self
 
     @property
     def is_own(self) -> bool:
@@ -151,7 +159,12 @@ class Profile(Record):
 
 
 def load_profile(path: Path) -> Profile:
-    """Read a person's own profile. Raises InputError that names the field and the hint."""
+    """Load a person's own profile from a TOML file.
+
+    Raises:
+        InputError: The file isn't a valid profile; the error names the field.
+
+    """
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_PROFILE_BYTES + 1)
@@ -167,13 +180,16 @@ def load_profile(path: Path) -> Profile:
 
 
 def parse_profile(content: bytes, name: str = "own") -> Profile:
-    """Return the profile that a TOML text holds; ``name`` where it has none. Raises InputError."""
+    """Return the profile in a TOML text; ``name`` is used if it has none.
+
+    Raises:
+        InputError: The text isn't a valid profile.
+
+    """
     try:
         data = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"is no TOML that can be read ({error})", hint="See docs/files.md."
-        ) from error
+        raise InputError(f"isn't valid TOML ({error})", hint="See docs/files.md.") from error
     plain = "".join(
         char if char.isascii() and char.isalnum() else "-" for char in name.lower()
     ).strip("-")
@@ -188,7 +204,7 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
                 ' observations[?type==`"RETRIEVER"`].output[].'
             )
             raise InputError(
-                f"is no path that can be read ({first['msg']})", hint=hint, field=field
+                f"isn't a valid path ({first['msg']})", hint=hint, field=field
             ) from error
         hint = (
             f"There are: {', '.join(Profile.model_fields)}."
@@ -196,7 +212,7 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
             else "Correct it."
         )
         raise InputError(
-            f"is no part of a profile ({first['msg']})", hint=hint, field=field
+            f"isn't part of a profile ({first['msg']})", hint=hint, field=field
         ) from error
 
 
@@ -212,17 +228,16 @@ def builtin_profiles() -> dict[str, Profile]:
     return {name: parse_profile(files[name].read_bytes(), name) for name in sorted(files)}
 
 
-# Profiles made by choosing columns. A column is named by its path as a person reads it,
-# ``inputs.question``; the path that is followed has its names quoted, so that a column may be
-# called anything.
+# Profiles built from chosen columns. A column is named by its readable path, ``inputs.question``.
+# The JMESPath expression quotes each name, so a name may contain any character.
 
 
 _SINGLE_COLUMN_FIELDS = ("query", "answer", "id", "reference")
-"""Fields that one column holds."""
+"""Fields that are read from one column."""
 
 
 class ColumnChoice(Record):
-    """Which column holds what, by the names that ``Column.shown`` gives; "" where none does."""
+    """The column of each field, by the names of ``SourceColumn.shown``; "" if there is none."""
 
     query: str = ""
     answer: str = ""
@@ -234,13 +249,14 @@ class ColumnChoice(Record):
 
     @property
     def complete(self) -> bool:
-        """Whether cases can be read by it."""
+        """Whether cases can be read with it."""
         return bool(self.query and self.evidence)
 
 
 def columns_key(row: Mapping[str, Any]) -> str:
-    """Return a name for the set of columns of a row, whatever their order: what was chosen is
-    remembered under it.
+    """Return a key for the set of a row's columns, independent of their order.
+
+    A person's choice is remembered under it.
     """
     return hashlib.sha256(
         json.dumps(sorted(map(str, row))).encode("utf-8", "surrogatepass")
@@ -248,9 +264,7 @@ def columns_key(row: Mapping[str, Any]) -> str:
 
 
 def likely_choice(columns: Iterable[SourceColumn]) -> ColumnChoice:
-    """Return which column probably holds what, by the names that other tools use, then by what the
-    columns hold.
-    """
+    """Return the columns that probably hold each field, judged by name and then by content."""
     columns = list(columns)
     chosen = likely_columns(columns)
     evidence = chosen.get("evidence")
@@ -258,7 +272,7 @@ def likely_choice(columns: Iterable[SourceColumn]) -> ColumnChoice:
     return ColumnChoice(
         **shown,
         evidence=(
-            tuple(each.shown for each in evidence_columns(chosen, columns))
+            tuple(column.shown for column in evidence_columns(chosen, columns))
             if evidence is not None
             else ()
         ),
@@ -268,35 +282,35 @@ def likely_choice(columns: Iterable[SourceColumn]) -> ColumnChoice:
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a profile of chosen columns as the TOML file that ``--map`` reads."""
-    held = profile.model_dump(exclude_defaults=True, exclude={"chunk", "name"})
+    """Return a profile of chosen columns as a TOML file for ``--map``."""
+    fields = profile.model_dump(exclude_defaults=True, exclude={"chunk", "name"})
     chunk = profile.chunk.model_dump(exclude_defaults=True)
-    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in held.items()]
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
     inside = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in chunk.items()]
     return "\n".join([*lines, *(["", "[chunk]", *inside] if inside else [])]) + "\n"
 
 
 def drop_missing_columns(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> ColumnChoice:
-    """Return a choice without the columns that a row does not offer."""
+    """Return a choice without the columns that a row doesn't have."""
     known = {column.shown: column for column in columns}
-    kept = tuple(name for name in choice.evidence if name in known)
-    inside = {name for shown in kept for name in known[shown].items}
+    evidence = tuple(name for name in choice.evidence if name in known)
+    inside = {name for shown in evidence for name in known[shown].items}
     offered = {
         **{name: {*known} for name in _SINGLE_COLUMN_FIELDS},
         "chunk_text": inside,
         "chunk_id": inside,
     }
-    gone = {name: "" for name, names in offered.items() if getattr(choice, name) not in names}
-    return choice.model_copy(update={**gone, "evidence": kept})
+    missing = {name: "" for name, names in offered.items() if getattr(choice, name) not in names}
+    return choice.model_copy(update={**missing, "evidence": evidence})
 
 
 def profile_of(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> Profile:
-    """Return the profile that reads rows as chosen. Names that no column has are left out."""
+    """Return the profile that reads rows as chosen; unknown columns are left out."""
     known = {column.shown: column.path for column in columns}
     paths = {name: getattr(choice, name) for name in _SINGLE_COLUMN_FIELDS}
     evidence = tuple(known[shown] for shown in choice.evidence if shown in known)
-    if len(evidence) > 1:  # all of them, in this order; empty cells are no evidence
-        evidence = (f"[{', '.join(f'parsed({each})' for each in evidence)}][] | [?@ != '']",)
+    if len(evidence) > 1:  # all columns in this order, without empty cells
+        evidence = (f"[{', '.join(f'parsed({path})' for path in evidence)}][] | [?@ != '']",)
     default = EvidencePaths()
     chunk = EvidencePaths(
         id=(json.dumps(choice.chunk_id),) if choice.chunk_id else default.id,

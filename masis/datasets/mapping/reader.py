@@ -1,8 +1,7 @@
-"""Files, frames and rows as cases: which profile they fit, their rows joined or grouped, ids that
-come twice.
+"""Reads files, frames and rows as cases.
 
-Memory holds one row at a time, but for a joined file and for rows that are grouped, which are
-limited.
+It recognises the profile, joins or groups rows, and detects repeated ids. Only one row at a time is
+in memory, except a joined file and rows that are grouped, which are limited.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from masis.schema.reading import (
 from masis.schema.wording import shorten
 
 MOST_GROUPED_ROWS = 200_000
-"""Rows (spans) held while they are grouped."""
+"""The most rows (spans) in memory while they are grouped."""
 
 MOST_ROWS_WITHOUT_CASE = 10_000
-"""Rows without a single case after which a file is given up: it may have millions of them."""
+"""The number of rows without a case after which reading stops; a file may have millions of them."""
 
 _MOST_ROWS_TRIED = 20
-"""Rows that can't be read after which a file is taken for one of our own format."""
+"""The number of unrecognised rows after which a file counts as our own format."""
 
 _ANSWER_LIST_KEYS = (
     "responses",
@@ -50,7 +49,7 @@ _ANSWER_LIST_KEYS = (
     "candidates",
     "model_responses",
 )
-"""Keys under which one row holds several answers to its question: each is a case."""
+"""Keys under which a row has several answers to its question; each becomes a case."""
 
 Source = Path | BinaryIO | Iterable[Mapping[str, Any]]
 
@@ -63,39 +62,41 @@ def read_any(
     name: str | None = None,
     sheet: str | None = None,
 ) -> Iterator[MappedRow]:
-    """Yield the cases of a file, a stream or rows: in the workbench's own format, or by a profile.
+    """Yield the cases of a file, a stream or rows, in the workbench's own format or by a profile.
 
-    A row whose case was read before, word for word, is skipped; another case under the same id is a
-    problem.
+    A row that is identical to an earlier one is skipped. Another case under the same id is a
+    problem in the own format; in other formats, which reuse ids, it gets a new id.
 
     Args:
         source: A path; a stream of bytes; or rows, each a mapping.
-        profile: By which to read, or the name of a built-in one. Default: the own format where the
-            first row has its names or fits no profile, else the profile that it fits.
-        names: Which key of a row holds a field; a key that no row has is an error at the end.
-        name: How errors name the source.
-        sheet: Which sheet of an Excel workbook is read: its name, or its place from 1.
+        profile: A profile, or the name of a built-in one. By default it is recognised: the own
+            format if the first row has its names or fits no profile, else the profile that it fits.
+        names: Which key of a row holds which field. A key that no row has is reported at the end.
+        name: The name of the source in errors.
+        sheet: The sheet of an Excel workbook: its name, or its position from 1.
 
     Raises:
         InputError: The source can't be read, or its first row fits several profiles.
 
     """
-    called = name or (str(source) if isinstance(source, Path) else "stdin")
+    source_name = name or (str(source) if isinstance(source, Path) else "stdin")
     names = check_field_map(names or {})
     unmatched = {key for field, key in names.items() if key is not None and field != SPLIT}
-    seen = dict[str, tuple[int, bytes]]()  # where an id came first, and for which content
+    seen = dict[str, tuple[int, bytes]]()  # the first row of each id, with its digest
     count = 0
     try:
-        given = builtin_profiles()[profile] if isinstance(profile, str) else profile
-        rows, chosen = _open_source(source, given, names, called, sheet)
-        own = chosen != builtin_profiles().get(chosen.name)
+        explicit_profile = builtin_profiles()[profile] if isinstance(profile, str) else profile
+        rows, chosen = _open_source(source, explicit_profile, names, source_name, sheet)
+        is_custom_profile = chosen != builtin_profiles().get(chosen.name)
         unused = {
-            field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)
+            field
+            for field in ("query", "answer", "evidence")
+            if is_custom_profile and getattr(chosen, field)
         } - set(names)
         chosen = chosen.with_map(names)
         for count, row in enumerate(rows, 1):
             if count > MOST_ROWS_WITHOUT_CASE and not seen:
-                hint = "Correct what is named above; nothing more was read."
+                hint = "Correct the problems above. The rest wasn't read."
                 raise InputError(
                     f"holds no case in its first {MOST_ROWS_WITHOUT_CASE:,} rows", hint=hint
                 )
@@ -108,11 +109,11 @@ def read_any(
                 }
             read = read_row(row, chosen, names)
             if (case := read.case) is not None:
-                # Of the row and not of its case, which takes four times as long.
+                # The digest is of the row, since that of the case takes four times as long.
                 digest = hashlib.blake2b(
                     json.dumps(row.value, default=str).encode(), digest_size=8
                 ).digest()
-                # in a folder or archive, the rows of each file begin at 1
+                # In a folder or archive, each file's rows are numbered from 1.
                 place = count if row.member else row.number
                 first, content = seen.setdefault(case.id, (place, digest))
                 if first != place and content == digest:
@@ -123,29 +124,32 @@ def read_any(
                     read = read._replace(
                         case=None, problems=(InputError(problem, hint=hint, field="id"),)
                     )
-                # tools give answers to one question, or spans of one trace, the same id
+                # Other tools reuse an id for answers to one question, or spans of one trace.
                 elif first != place:
                     own_id = f"{case.id[:480]}#{case.digest()[:12]}"
                     read = read._replace(case=case.model_copy(update={"id": own_id}))
-            yield read.with_place(f"{called}/{row.member}" if row.member else called)
+            yield read.with_place(f"{source_name}/{row.member}" if row.member else source_name)
     except InputError as error:
-        raise error.at(file=called) from error
+        raise error.at(file=source_name) from error
     except OSError as error:
         raise InputError(
-            f"can't be read ({error.strerror})", hint="Check the file.", file=called
+            f"can't be read ({error.strerror})", hint="Check the file.", file=source_name
         ) from error
     if not count:
         hint = (
             'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence":'
             " [...]}."
         )
-        yield MappedRow(1, 0, None, (InputError("holds no case", hint=hint, file=called),))
+        yield MappedRow(1, 0, None, (InputError("holds no case", hint=hint, file=source_name),))
     elif unmatched or unused:
         paths = (path for field in unused for path in getattr(chosen, field))
         keys = ", ".join(map(repr, sorted({*unmatched, *paths})))
         hint = "Check the name: masis import FILE --suggest shows the keys of the first row."
         yield MappedRow(
-            0, 0, None, (InputError(f"no row has {keys}", hint=hint, file=called, field="map"),)
+            0,
+            0,
+            None,
+            (InputError(f"no row has {keys}", hint=hint, file=source_name, field="map"),),
         )
 
 
@@ -159,56 +163,55 @@ def _has_value(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
 def _matches_profile(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -> bool:
     if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
-    if not any(name.startswith("evidence.") and held == key for name, held in names.items()):
+    if not any(name.startswith("evidence.") and value == key for name, value in names.items()):
         return False
-    given = names.get("evidence")
+    evidence_key = names.get("evidence")
     try:
-        held = (
+        value = (
             value_at(row, profile.evidence)
-            if profile.evidence and not given
-            else value_of(row, given or "evidence")
+            if profile.evidence and not evidence_key
+            else value_of(row, evidence_key or "evidence")
         )
     except InputError:  # named with the row
         return True
-    chunks = parse_value(held)
+    chunks = parse_value(value)
     return isinstance(chunks, list) and any(
         isinstance(chunk, Mapping) and value_of(chunk, key) is not None for chunk in chunks
     )
 
 
-# which profile
+# Recognising the profile
 
 
 class FormatMatch(NamedTuple):
-    """What a file may be: the names of the formats that its first readable row fits,
-    and that row.
-    """
+    """The formats that a file's first recognised row fits, and that row."""
 
     formats: tuple[str, ...]
     row: dict[str, Any]
 
 
 def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
-    """Return the built-in profiles that a row fits, once its keys are renamed; our own where it has
-    its names.
+    """Return the built-in profiles that a row fits after its keys are renamed.
+
+    A row with the names of our own format fits that one alone.
     """
     try:
-        renamed = apply_field_map(row, names) if names else row
-    except InputError:  # named with its line when the row is read
+        mapped = apply_field_map(row, names) if names else row
+    except InputError:  # reported with its line when the row is read
         return []
-    if isinstance(renamed.get("query"), str) and "evidence" in renamed:
+    if isinstance(mapped.get("query"), str) and "evidence" in mapped:
         return [builtin_profiles()[OWN_FORMAT]]
     return [
         profile
         for profile in builtin_profiles().values()
-        if profile.required and _fits_profile(profile, renamed)
+        if profile.required and _fits_profile(profile, mapped)
     ]
 
 
 def _fits_profile(profile: Profile, row: Any) -> bool:
     try:
-        found = [value_at(row, (path,)) for path in profile.required]
-        return all(value is not None and value is not False for value in found) and not _has_value(
+        values = [value_at(row, (path,)) for path in profile.required]
+        return all(value is not None and value is not False for value in values) and not _has_value(
             row, profile.absent
         )
     except InputError:
@@ -218,8 +221,9 @@ def _fits_profile(profile: Profile, row: Any) -> bool:
 def _read_until_recognised(
     rows: Iterator[DataRow], names: FieldMap
 ) -> tuple[list[DataRow], list[Profile]]:
-    """Return the first rows up to one that fits formats, and these: one that can't be read says
-    nothing of them.
+    """Return the first rows up to one that fits formats, and these formats.
+
+    An unreadable row says nothing about the format.
     """
     before = list[DataRow]()
     for row in islice(rows, _MOST_ROWS_TRIED):
@@ -230,24 +234,26 @@ def _read_until_recognised(
 
 
 def formats_of(source: Source, *, name: str | None = None, sheet: str | None = None) -> FormatMatch:
-    """Return which formats a file or rows fit; none, where a person has to say which column holds
-    what.
+    """Return the formats that a file or rows fit; none if a person must assign the columns.
 
-    The first of the first rows that has all parts says so: another one may lack its evidence.
+    Without a format, the row is the first one that has all parts, since another row may lack its
+    evidence.
 
-    Raises InputError where it can't be read, or holds no row that can be.
+    Raises:
+        InputError: The source can't be read, or has no readable row.
+
     """
     before, fits = _read_until_recognised(source_rows(source, name=name, sheet=sheet), {})
     values = [row.value for row in before if isinstance(row.value, dict)]
     if not values:
         raise InputError(
-            "holds no row that can be read", hint="Check the file, or give rows that are mappings."
+            "has no readable row", hint="Check the file, or give rows that are mappings."
         )
     if fits:
-        return FormatMatch(tuple(each.name for each in fits), values[-1])
+        return FormatMatch(tuple(profile.name for profile in fits), values[-1])
     for value in values:
-        likely = likely_columns(columns_of(value))
-        if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
+        columns = likely_columns(columns_of(value))
+        if {"query", "evidence"} <= set(columns) and columns["evidence"].length:
             return FormatMatch((), value)
     return FormatMatch((), values[0])
 
@@ -255,7 +261,7 @@ def formats_of(source: Source, *, name: str | None = None, sheet: str | None = N
 def _open_source(
     source: Source, profile: Profile | None, names: FieldMap, name: str, sheet: str | None
 ) -> tuple[Iterator[DataRow], Profile]:
-    """Return the rows of a source, and the profile to read them by."""
+    """Return the rows of a source and the profile to read them with."""
     if profile is not None:
         return _prepare_rows(
             source_rows(source, profile.rows, name, sheet), source, profile
@@ -263,38 +269,38 @@ def _open_source(
     rows = source_rows(source, (), name, sheet)
     before, fits = _read_until_recognised(rows, names)
     if len(fits) > 1:
-        every = " and ".join(each.name for each in fits)
-        raise InputError(f"fits {every}", hint=f"Say which: --as {fits[0].name}, for example.")
+        names_text = " and ".join(each.name for each in fits)
+        raise InputError(
+            f"fits {names_text}", hint=f"Choose one: --as {fits[0].name}, for example."
+        )
     chosen = fits[0] if fits else builtin_profiles()[OWN_FORMAT]
-    again = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
-    return _prepare_rows(again, source, chosen), chosen
+    all_rows = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
+    return _prepare_rows(all_rows, source, chosen), chosen
 
 
 def source_rows(
     source: Source, at: tuple[str, ...] = (), name: str | None = None, sheet: str | None = None
 ) -> Iterator[DataRow]:
-    """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a
-    list of them.
-    """
+    """Yield the rows of a source unchanged; ``at`` is the path to a list of them."""
     if isinstance(source, Path) or hasattr(source, "read"):
         return read_rows(source, at, name=name, sheet=sheet)  # type: ignore[arg-type]
     values = (
         (
-            dict(each)
-            if isinstance(each, Mapping) and all(isinstance(key, str) for key in each)
-            else each
+            dict(row)
+            if isinstance(row, Mapping) and all(isinstance(key, str) for key in row)
+            else row
         )
-        for each in source
+        for row in source
     )
     return (to_row(number, number, value) for number, value in enumerate(values, 1))
 
 
-# rows taken apart, joined and grouped
+# Splitting, joining and grouping rows
 
 
 def _prepare_rows(rows: Iterator[DataRow], source: Source, profile: Profile) -> Iterator[DataRow]:
     if profile.is_own:
-        rows = (each for row in rows for each in _rows_per_answer(row))
+        rows = (split_row for row in rows for split_row in _rows_per_answer(row))
     if profile.join is not None:
         if not isinstance(source, Path):
             raise InputError(
@@ -305,20 +311,20 @@ def _prepare_rows(rows: Iterator[DataRow], source: Source, profile: Profile) -> 
 
 
 def _rows_per_answer(row: DataRow) -> Iterator[DataRow]:
-    """Yield a row; where it holds several answers one for each, whose id ends in its number."""
+    """Yield a row, or one row per answer if it has several, with numbered ids."""
     value: dict[str, Any] = row.value if isinstance(row.value, dict) else {}
     key = next((key for key in _ANSWER_LIST_KEYS if isinstance(value.get(key), list)), None)
     if key is None or not is_empty(value.get("answer")) or "evidence" not in value:
         yield row
         return
     rest = {name: held for name, held in value.items() if name != key}
-    for number, given in enumerate(value[key], 1):
-        about = dict(given) if isinstance(given, dict) else {}
-        named = name_elsewhere("answer", about)
-        answer = about.pop(named) if named else text_of(given)
+    for number, answer_value in enumerate(value[key], 1):
+        details = dict(answer_value) if isinstance(answer_value, dict) else {}
+        answer_key = name_elsewhere("answer", details)
+        answer = details.pop(answer_key) if answer_key else text_of(answer_value)
         own = {"id": f"{value['id']}-{number}"} if isinstance(value.get("id"), str) else {}
         metadata = rest["metadata"] if isinstance(rest.get("metadata"), dict) else {}
-        more = {"metadata": {**metadata, "answer_of": about}} if about else {}
+        more = {"metadata": {**metadata, "answer_of": details}} if details else {}
         yield row._replace(value={**rest, **own, **more, "answer": answer})
 
 
@@ -336,7 +342,7 @@ def _join_rows(rows: Iterator[DataRow], path: Path, join: Join) -> Iterator[Data
             yield row._replace(value={**row.value, join.name: other})
         else:
             problem = InputError(
-                f"names nothing in {join.file}", hint=f"Add its row to {join.file}.", field=join.key
+                f"has no row in {join.file}", hint=f"Add its row to {join.file}.", field=join.key
             )
             yield row._replace(value=problem)
 

@@ -1,8 +1,7 @@
-"""Replies of the citation APIs: the answer put together from its parts, its evidence, its citations
-with offsets.
+"""Reads replies of the citation APIs: the joined answer, its evidence, and citations with offsets.
 
-What the request held (documents, search results, the question) is read where the row keeps the
-request beside the reply; of a reply alone the evidence is what its citations quote.
+If the row keeps the request beside the reply, its documents, search results and question are read
+too. Otherwise the evidence is the text that the citations quote.
 """
 
 from __future__ import annotations
@@ -18,21 +17,19 @@ from masis.schema.literals import parse_value
 
 
 class ReadReply(NamedTuple):
-    """What a reply holds, ready for a case."""
+    """The content of a reply, ready for a case."""
 
     answer: str
     evidence: list[dict[str, Any]]
     citations: list[dict[str, Any]]
     quoted_only: bool = False
-    """Whether the texts of the evidence are what the citations quote, for the documents are not in
-    the row.
-    """
+    """Whether the evidence is only the quoted text, since the documents aren't in the row."""
     reasoning: str = ""
-    """What the model thought before it answered."""
+    """The model's thoughts before it answered."""
 
 
 def read_reply(kind: Converter, reply: Any, row: Any) -> ReadReply | None:
-    """Return what a reply of this kind holds; None where it is of another shape."""
+    """Return the content of a provider's reply, or None if it has another shape."""
     if not isinstance(reply, dict):
         return None
     request = row.get("request", row) if isinstance(row, dict) else {}
@@ -40,7 +37,7 @@ def read_reply(kind: Converter, reply: Any, row: Any) -> ReadReply | None:
 
 
 class _Sources:
-    """Evidence in the order it is met, each once, and the citations of it."""
+    """Collects evidence, each chunk once and in order of appearance, and the citations of it."""
 
     def __init__(self, provider: str) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
@@ -55,16 +52,16 @@ class _Sources:
         return id_
 
     def quote(self, id_: str, quote: str) -> None:
-        """Take a quote for the text of a document that is not in the row."""
+        """Add a quote to the text of a document that isn't in the row."""
         self._quoted_only = True
         text = self.by_id[id_]["text"]
         if quote not in text:
             self.by_id[id_]["text"] = f"{text}\n{quote}" if text else quote
 
     def cite(self, start: int, end: int, evidence_id: str, **more: Any) -> None:
-        kept = {key: value for key, value in more.items() if value is not None and value != ""}
+        details = {key: value for key, value in more.items() if value is not None and value != ""}
         place = {"start": start, "end": end, "evidence_id": evidence_id}
-        self._citations.append({**place, **kept, "provider": self._provider})
+        self._citations.append({**place, **details, "provider": self._provider})
 
     def reply(self, answer: str, thoughts: Iterable[str] = ()) -> ReadReply:
         reasoning = "\n\n".join(filter(None, thoughts))
@@ -100,7 +97,7 @@ def _read_anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply
     sources = _Sources("anthropic")
     _add_anthropic_documents(request, sources)
     known = frozenset(id_ for id_, chunk in sources.by_id.items() if chunk["text"])
-    # what was written until then is no answer, says the API's guide
+    # Anthropic's guide says to discard the partial output of a refusal.
     if reply.get("stop_reason") == "refusal":
         return sources.reply("")
     answer = ""
@@ -108,35 +105,35 @@ def _read_anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply
         if block.get("type") != "text":
             continue
         text = _text_or_empty(block.get("text"))
-        for given in _dict_items(block.get("citations")):
+        for citation in _dict_items(block.get("citations")):
             document, result = (
-                _whole_number(given.get("document_index")),
-                _whole_number(given.get("search_result_index")),
+                _whole_number(citation.get("document_index")),
+                _whole_number(citation.get("search_result_index")),
             )
             if document is not None:
-                id_ = sources.add(f"doc_{document}", source=given.get("document_title"))
+                id_ = sources.add(f"doc_{document}", source=citation.get("document_title"))
             elif result is not None:
-                id_ = sources.add(f"result_{result}", source=given.get("source"))
+                id_ = sources.add(f"result_{result}", source=citation.get("source"))
             else:
                 address = (
-                    _text_or_empty(given.get("url"))
-                    or _text_or_empty(given.get("source"))
+                    _text_or_empty(citation.get("url"))
+                    or _text_or_empty(citation.get("source"))
                     or "unnamed source"
                 )
                 id_ = sources.add(address, source=address)
-            quote = _text_or_empty(given.get("cited_text"))
+            quote = _text_or_empty(citation.get("cited_text"))
             if quote and id_ not in known:
                 sources.quote(id_, quote)
-            chars = given.get("type") == "char_location" and id_ in known
+            chars = citation.get("type") == "char_location" and id_ in known
             sources.cite(
                 len(answer),
                 len(answer) + len(text),
                 id_,
                 quote=quote,
-                evidence_start=_whole_number(given.get("start_char_index")) if chars else None,
-                evidence_end=_whole_number(given.get("end_char_index")) if chars else None,
-                location=given.get("type"),
-                page=_whole_number(given.get("start_page_number")),
+                evidence_start=_whole_number(citation.get("start_char_index")) if chars else None,
+                evidence_end=_whole_number(citation.get("end_char_index")) if chars else None,
+                location=citation.get("type"),
+                page=_whole_number(citation.get("start_page_number")),
             )
         answer += text
     return sources.reply(answer, [thoughts_in(reply)])
@@ -159,8 +156,8 @@ def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None
                 documents.append((text or "", part.get("title")))
             elif part.get("type") == "search_result":
                 results.append((text_of(part.get("content")) or "", part.get("source")))
-    for name, found in (("doc", documents), ("result", results)):
-        for number, (text, source) in enumerate(found):
+    for name, sources_found in (("doc", documents), ("result", results)):
+        for number, (text, source) in enumerate(sources_found):
             sources.add(f"{name}_{number}", text, source)
 
 
@@ -203,8 +200,9 @@ def _read_openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> ReadRep
 def _add_annotations(
     notes: list[dict[str, Any]], text: str, offset: int, sources: _Sources
 ) -> None:
-    """Add the annotations of a text, which begins at ``offset`` of the answer; some tools count
-    UTF-16 units in it.
+    """Add the annotations of a text that starts at ``offset`` of the answer.
+
+    Some tools count UTF-16 units in it.
     """
     spans = {
         number: LabelSpan(
@@ -214,9 +212,9 @@ def _add_annotations(
         if (start := _whole_number(note.get("start_index"))) is not None
         and (end := _whole_number(note.get("end_index"))) is not None
     }
-    placed = dict(zip(spans, to_character_spans(text, list(spans.values())), strict=True))
+    converted = dict(zip(spans, to_character_spans(text, list(spans.values())), strict=True))
     for number, note in enumerate(notes):
-        span = placed.get(number)
+        span = converted.get(number)
         counted = {} if span is None else {"start_index": span.start, "end_index": span.end}
         _add_annotation({**note, **counted}, offset, len(text), sources)
 
@@ -250,7 +248,7 @@ def _read_gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | 
     if candidate is None:
         return None
     held_parts = list(_dict_items(_value_at_paths(candidate, "content.parts")))
-    # Supports count the parts that came, thoughts among them; of the answer these take up nothing.
+    # Supports count all parts, including thoughts, which have no length in the answer.
     parts = ["" if is_thought(part) else _text_or_empty(part.get("text")) for part in held_parts]
     answer = "".join(parts)
     grounding, sources, ids = (
@@ -261,12 +259,12 @@ def _read_gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | 
     for number, chunk in enumerate(
         _dict_items(_value_at_paths(grounding, "groundingChunks", "grounding_chunks")), 1
     ):
-        held = _value_at_paths(chunk, "retrievedContext", "retrieved_context", "web")
+        context = _value_at_paths(chunk, "retrievedContext", "retrieved_context", "web")
         ids.append(
             sources.add(
                 f"{number}",
-                _text_or_empty(_value_at_paths(held, "text")),
-                _value_at_paths(held, "uri", "title"),
+                _text_or_empty(_value_at_paths(context, "text")),
+                _value_at_paths(context, "uri", "title"),
             )
         )
     for support in _dict_items(
@@ -283,7 +281,7 @@ def _read_gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | 
             offset + len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end)
         )
         words = _text_or_empty(segment.get("text"))
-        # counted over the thoughts
+        # The offsets may include the thoughts, so look for the words instead.
         if words and answer[first:last] != words and answer.count(words) == 1:
             first = answer.index(words)
             last = first + len(words)
@@ -309,41 +307,41 @@ def _read_cohere(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | 
     for number, document in enumerate(
         _dict_items(reply.get("documents") or request.get("documents"))
     ):
-        held = parse_value(document.get("data", document))
+        content = parse_value(document.get("data", document))
         sources.add(
             _text_or_empty(document.get("id")) or f"doc_{number}",
-            _cohere_text(held),
-            _value_at_paths(held, "title"),
+            _cohere_text(content),
+            _value_at_paths(content, "title"),
         )
     citations = list(_dict_items(body.get("citations")))
     spans = {
-        number: LabelSpan(start, end, (_text_or_empty(given.get("text")),))
-        for number, given in enumerate(citations)
-        if (start := _whole_number(given.get("start"))) is not None
-        and (end := _whole_number(given.get("end"))) is not None
+        number: LabelSpan(start, end, (_text_or_empty(citation.get("text")),))
+        for number, citation in enumerate(citations)
+        if (start := _whole_number(citation.get("start"))) is not None
+        and (end := _whole_number(citation.get("end"))) is not None
     }
-    placed = dict(zip(spans, to_character_spans(answer, list(spans.values())), strict=True))
-    for number, given in enumerate(citations):
-        span = placed.get(number)
-        ids = [id_ for id_ in given.get("document_ids") or () if isinstance(id_, str)]
-        for source in _dict_items(given.get("sources")):
+    converted = dict(zip(spans, to_character_spans(answer, list(spans.values())), strict=True))
+    for number, citation in enumerate(citations):
+        span = converted.get(number)
+        ids = [id_ for id_ in citation.get("document_ids") or () if isinstance(id_, str)]
+        for source in _dict_items(citation.get("sources")):
             id_ = (
                 _text_or_empty(_value_at_paths(source, "document.id"))
                 or _text_or_empty(source.get("id"))
                 or "unnamed source"
             )
-            held = source.get("document", source.get("tool_output"))
-            ids.append(sources.add(id_, _cohere_text(held), _value_at_paths(held, "title")))
+            content = source.get("document", source.get("tool_output"))
+            ids.append(sources.add(id_, _cohere_text(content), _value_at_paths(content, "title")))
         if span is not None:
             for id_ in ids:
                 sources.cite(span.start, span.end, id_)
     return sources.reply(answer, [thoughts_in(body)])
 
 
-def _cohere_text(held: Any) -> str:
+def _cohere_text(content: Any) -> str:
     return (
-        _text_or_empty(held)
-        or text_of(_value_at_paths(held, "text", "snippet", "content", "data"))
+        _text_or_empty(content)
+        or text_of(_value_at_paths(content, "text", "snippet", "content", "data"))
         or ""
     )
 
@@ -356,20 +354,20 @@ def _read_bedrock(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply |
     if not isinstance(answer, str):
         return None
     sources, by_text = _Sources("bedrock"), dict[str, str]()
-    for given in _dict_items(reply.get("citations")):
-        part = _value_at_paths(given, "generatedResponsePart.textResponsePart")
+    for citation in _dict_items(reply.get("citations")):
+        part = _value_at_paths(citation, "generatedResponsePart.textResponsePart")
         text, start = (
             _text_or_empty(_value_at_paths(part, "text")),
             _whole_number(_value_at_paths(part, "span.start")),
         )
         if start is None or not answer.startswith(text, start):
             start = max(answer.find(text), 0)
-        for reference in _dict_items(given.get("retrievedReferences")):
-            held = _text_or_empty(_value_at_paths(reference, "content.text"))
-            id_ = by_text.setdefault(held, f"{len(by_text) + 1}")
+        for reference in _dict_items(citation.get("retrievedReferences")):
+            text_cited = _text_or_empty(_value_at_paths(reference, "content.text"))
+            id_ = by_text.setdefault(text_cited, f"{len(by_text) + 1}")
             sources.add(
                 id_,
-                held,
+                text_cited,
                 _value_at_paths(
                     reference, "location.*.[uri, url][] | [?type(@) == 'string'] | [0]"
                 ),

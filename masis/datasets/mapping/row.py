@@ -1,7 +1,6 @@
-"""One row as a case by a profile: every problem of the row at once, and nothing of it lost
-silently.
+"""Reads one row as a case by a profile, and reports every problem of the row at once.
 
-What a profile does not name is kept under ``metadata.source_row``.
+Values that the profile doesn't name are kept under ``metadata.source_row``, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -37,24 +36,26 @@ from masis.schema.reading import (
 from masis.schema.wording import shorten
 
 LEAST_PRUNED = 12
-"""Characters of a text that is left out of ``metadata.source_row`` since the case holds it
-elsewhere.
-"""
+"""The shortest text to leave out of ``metadata.source_row`` because the case has it elsewhere."""
 
 SUGGEST_HINT = (
-    "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map"
+    "Run masis import FILE --suggest for a proposal, or name its path in a TOML file for --map"
     " (docs/files.md)."
 )
+"""The hint for a row that doesn't fit its profile."""
 
 _NESTED_FIELDS = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
-"""Fields that a cell of a table holds as JSON, or as pandas writes a list."""
+"""Fields that a table cell holds as JSON, or as pandas prints a list."""
 
 
 class MappedRow(NamedTuple):
-    """What one row gives: a case, or the problems in the way of one; ``notes`` say what a person
-    may have meant.
+    """The result of reading one row: a case, or the problems that prevent one.
 
-    ``number`` and ``end`` are the row's, from 1, and the bytes of the file read so far.
+    Attributes:
+        number: The row's number from 1.
+        end: The bytes of the file read so far.
+        notes: Warnings about a readable row that may not be what its author meant.
+
     """
 
     number: int
@@ -68,13 +69,14 @@ class MappedRow(NamedTuple):
         if not self.problems and not self.notes:
             return self
         problems, notes = (
-            tuple(each.at(file=file, line=self.number) for each in some) for some in self[3:]
+            tuple(message.at(file=file, line=self.number) for message in messages)
+            for messages in self[3:]
         )
         return self._replace(problems=problems, notes=notes)
 
 
 def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
-    """Return the case that a row holds, or what is wrong with it."""
+    """Return the case in a row, or the problems with it."""
     notes: list[InputError] = []
     try:
         if isinstance(row.value, InputError):
@@ -84,15 +86,18 @@ def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
             value = _cell_values(value, names)
         elif not profile.is_own and names:
             value = apply_field_map(
-                value, {key: held for key, held in names.items() if held or key == SPLIT}
+                value,
+                {
+                    key: mapped_key
+                    for key, mapped_key in names.items()
+                    if mapped_key or key == SPLIT
+                },
             )
-        # our own format is most often read: JMESPath takes longer to return a row as it is than to
-        # check it
-        whole = (
-            value if profile.is_own else value_at(value, profile.whole) if profile.whole else None
-        )
-        if isinstance(whole, dict):
-            case = _own_case(whole, names if profile.is_own else {})
+        # Our own format is read most often, and JMESPath takes longer to return a whole row than
+        # validating it does.
+        own = value if profile.is_own else value_at(value, profile.whole) if profile.whole else None
+        if isinstance(own, dict):
+            case = _own_case(own, names if profile.is_own else {})
         else:
             reading = _RowReader(value, profile, names)
             data = reading.case()
@@ -112,17 +117,18 @@ def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
         return MappedRow(
             row.number, row.end, None, (InputError("is nested too deeply", hint="Flatten it."),)
         )
-    if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
-        problem = "is no conversation: it is kept as it is, and no page shows it"
+    if isinstance(own, dict) and case.messages and not isinstance(case.messages, tuple):
+        problem = "isn't a conversation. It's kept unchanged, but pages don't show it"
         hint = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
         notes.append(InputError(problem, hint=hint, field="messages"))
     if cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence)):
         first = shorten(case.evidence[0].id, 40)
         problem = (
-            f"names no chunk by its id, such as {first!r}, and its numbers fit the chunks' places"
+            f"cites no chunk by its id, such as {first!r}, but its numbers fit the chunks'"
+            " positions"
         )
         hint = (
-            "Where [1] means the first chunk: --map evidence.id=, in Python map={...,"
+            "If [1] means the first chunk: --map evidence.id=, in Python map={...,"
             ' "evidence.id": None}.'
         )
         notes.append(InputError(problem, hint=hint, field="answer"))
@@ -132,27 +138,31 @@ def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
 _CELL_ERRORS = frozenset(
     ("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#CALC!")
 )
-"""What a spreadsheet shows where a formula fails; an answer that begins with - or = is taken for a
-formula.
+"""Errors that a spreadsheet shows for a failed formula.
+
+An answer that begins with - or = is treated as a formula.
 """
 
 
 def _refuse_errors_of_cells(case: Case) -> None:
-    """Raise InputError where question, answer or a chunk is the error of a spreadsheet's cell."""
+    """Raise InputError if the question, the answer or a chunk is a spreadsheet error."""
     places = [("query", case.query), ("answer", case.answer or "")]
     places += [
         (f"evidence[{number}].text", chunk.text) for number, chunk in enumerate(case.evidence)
     ]
     for field, text in places:
         if text[:1] == "#" and text.strip() in _CELL_ERRORS:
-            hint = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
-            raise InputError(
-                f"is {text.strip()}, an error of the spreadsheet", hint=hint, field=field
-            )
+            hint = "Correct the cell. A text that begins with - or = needs a leading apostrophe."
+            raise InputError(f"is {text.strip()}, a spreadsheet error", hint=hint, field=field)
 
 
 def _own_case(value: dict[str, Any], names: FieldMap) -> Case:
-    """Return a row that is a case as the workbench writes it. Raises InputError."""
+    """Return a row in the workbench's own format as a case.
+
+    Raises:
+        InputError: The row isn't a valid case.
+
+    """
     try:
         return case_of(value, "", names)
     except InputError as error:
@@ -163,17 +173,21 @@ def _own_case(value: dict[str, Any], names: FieldMap) -> Case:
         ):
             raise
         hint = (
-            f"{error.hint} The row holds {_key_list(value)}: masis import FILE --suggest proposes what"
-            " they are."
+            f"{error.hint} The row has {_key_list(value)}. Run masis import FILE --suggest for a"
+            " proposal."
         )
         raise InputError(error.problem, hint=hint, field=error.field) from error
 
 
 def _cell_values(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
-    """Return the cells of a table as values: empty ones are absent, and one chunk of evidence is a
-    list.
+    """Return the cells of a table as values.
+
+    Empty cells are left out, and a single chunk of evidence becomes a list.
     """
-    nested = {*_NESTED_FIELDS, *(held for key, held in names.items() if key in _NESTED_FIELDS)}
+    nested = {
+        *_NESTED_FIELDS,
+        *(mapped_key for key, mapped_key in names.items() if key in _NESTED_FIELDS),
+    }
     read = {
         key: parse_value(cell) if key in nested else cell
         for key, cell in row.items()
@@ -189,9 +203,7 @@ def _key_list(value: dict[str, Any]) -> str:
 
 
 class _RowReader:
-    """One row as it is read: each method fills one part of the case, and notes what is
-    in its way.
-    """
+    """Reads one row; each method fills one part of the case and collects its problems."""
 
     def __init__(self, row: dict[str, Any], profile: Profile, names: FieldMap) -> None:
         self._row, self._profile, self._names = row, profile, names
@@ -240,19 +252,18 @@ class _RowReader:
         return {"id": content_id(data) if identifier is None else str(id_text(identifier)), **data}
 
     def _note_if_cut_off(self, metadata: dict[str, Any]) -> None:
-        """Note that a reply ended before its answer did: what is missing from it is no fault of the
-        writing.
-        """
+        """Note a cut-off reply, since its missing end isn't a fault of the answer."""
         if self._profile.converter is not None and (why := cut_off_reason(self._row)) is not None:
             metadata["cut_off"] = why
-            problem = f"was cut off ({why}): it is audited as far as it goes"
+            problem = f"was cut off ({why}); only this part is audited"
             self.notes.append(
-                InputError(problem, hint="Ask again, with more tokens.", field="answer")
+                InputError(problem, hint="Ask again with more tokens.", field="answer")
             )
 
     def _refuse_unread(self, rest: dict[str, Any], data: dict[str, Any]) -> None:
-        """Note a key that holds a part of the case and is not read: it may be what is wrong where
-        something is.
+        """Add a problem if a missing part of the case may be under a key that isn't read.
+
+        This is only checked if the row has no other problem.
         """
         absent = self._profile.drafted or self._no_answer is not None
         drafted: FieldMap = {"answer": None} if absent else self._names
@@ -307,19 +318,21 @@ class _RowReader:
                 f"holds no reply of {profile.converter}", "reply", "Check the profile."
             )
             return answer, evidence, []
-        # holds the texts of sources that the reply knows by address only
+        # The row may have the texts of sources of which the reply has only the address.
         beside = _evidence_items(evidence) if evidence else []
         texts = {
             str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)
         }
-        found = [
-            texts.pop(each["id"], each) if not each["text"] else each for each in reply.evidence
+        evidence_items = [
+            texts.pop(item["id"], item) if not item["text"] else item for item in reply.evidence
         ]
-        taken = [id(each) for each in found]
-        found += [item for item in beside if id(item) not in taken]
-        if found and not any(each.get("text") for each in found if isinstance(each, dict)):
+        used_ids = [id(item) for item in evidence_items]
+        evidence_items += [item for item in beside if id(item) not in used_ids]
+        if evidence_items and not any(
+            item.get("text") for item in evidence_items if isinstance(item, dict)
+        ):
             self._add_problem(
-                "names its sources by address only: their texts are not in the file",
+                "has only the addresses of its sources; their texts aren't in the file",
                 "evidence",
                 'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text":'
                 " ...}].",
@@ -327,15 +340,17 @@ class _RowReader:
         if reply.quoted_only:
             metadata["evidence_from"] = "citations"
         self._reasoning = reply.reasoning
-        return reply.answer or answer, found, reply.citations
+        return reply.answer or answer, evidence_items, reply.citations
 
     def _citations_inside(
         self, citations: list[dict[str, Any]], answer: str, metadata: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Return the citations whose places lie in the answer; note the others, and keep them in
-        the metadata.
-        """
-        outside = [each for each in citations if not is_within(answer, each["start"], each["end"])]
+        """Return the citations inside the answer; note the others and keep them in the metadata."""
+        outside = [
+            citation
+            for citation in citations
+            if not is_within(answer, citation["start"], citation["end"])
+        ]
         if outside:
             metadata["citations_outside_answer"] = outside
             first = outside[0]
@@ -348,34 +363,38 @@ class _RowReader:
                     field="citations",
                 )
             )
-        return [each for each in citations if is_within(answer, each["start"], each["end"])]
-
-    def _citations(self, answer: Any) -> list[dict[str, Any]]:
-        found = list[dict[str, Any]]()
-        for number, item in enumerate(self._field_value("citations") or ()):
-            held = item if isinstance(item, dict) else {}
-            given = {
-                name: held[name]
-                for name in ("start", "end", "evidence_id", "quote")
-                if held.get(name) is not None
-            }
-            if not {"start", "end", "evidence_id"} <= set(given):
-                self._add_problem("needs start, end and evidence_id", f"citations[{number}]")
-            elif any(type(given[name]) is not int for name in ("start", "end")):
-                self._add_problem("needs whole numbers for start and end", f"citations[{number}]")
-            else:
-                found.append(given | {"evidence_id": str(id_text(given["evidence_id"]))})
-        spans = [LabelSpan(each["start"], each["end"]) for each in found]
-        placed = to_character_spans(answer, spans) if isinstance(answer, str) else spans
         return [
-            each | {"start": at.start, "end": at.end}
-            for each, at in zip(found, placed, strict=True)
+            citation
+            for citation in citations
+            if is_within(answer, citation["start"], citation["end"])
         ]
 
-    def _evidence(self, given: Any, answer: Any) -> list[dict[str, Any]]:
-        if given is None:
+    def _citations(self, answer: Any) -> list[dict[str, Any]]:
+        citations = list[dict[str, Any]]()
+        for number, item in enumerate(self._field_value("citations") or ()):
+            value = item if isinstance(item, dict) else {}
+            fields = {
+                name: value[name]
+                for name in ("start", "end", "evidence_id", "quote")
+                if value.get(name) is not None
+            }
+            if not {"start", "end", "evidence_id"} <= set(fields):
+                self._add_problem("needs start, end and evidence_id", f"citations[{number}]")
+            elif any(type(fields[name]) is not int for name in ("start", "end")):
+                self._add_problem("needs whole numbers for start and end", f"citations[{number}]")
+            else:
+                citations.append(fields | {"evidence_id": str(id_text(fields["evidence_id"]))})
+        spans = [LabelSpan(citation["start"], citation["end"]) for citation in citations]
+        converted = to_character_spans(answer, spans) if isinstance(answer, str) else spans
+        return [
+            citation | {"start": span.start, "end": span.end}
+            for citation, span in zip(citations, converted, strict=True)
+        ]
+
+    def _evidence(self, value: Any, answer: Any) -> list[dict[str, Any]]:
+        if value is None:
             if (key := name_elsewhere("evidence", self._row)) is not None:
-                hint = "Add what the retrieval found, or remove the row."
+                hint = "Add the retrieved chunks, or remove the row."
                 self._add_problem(f"is empty: {key!r} holds nothing", "evidence", hint)
             else:
                 self._add_problem(
@@ -383,21 +402,21 @@ class _RowReader:
                 )
             return []
         chunks: dict[str, dict[str, Any]] = {}
-        items = _evidence_items(split_evidence(given, answer, self._names))
-        beside = {
+        items = _evidence_items(split_evidence(value, answer, self._names))
+        parallel = {
             "id": parse_value(self._field_value("evidence_ids")),
             "source": parse_value(self._field_value("evidence_sources")),
         }
-        listed = {
-            name: held
-            for name, held in beside.items()
-            if isinstance(held, list) and len(held) == len(items)
+        aligned = {
+            name: values
+            for name, values in parallel.items()
+            if isinstance(values, list) and len(values) == len(items)
         }
         for number, item in enumerate(items, 1):
             known = {
-                name: str(id_text(held[number - 1]))
-                for name, held in listed.items()
-                if held[number - 1] not in (None, "")
+                name: str(id_text(values[number - 1]))
+                for name, values in aligned.items()
+                if values[number - 1] not in (None, "")
             }
             chunk = self._chunk(
                 {**known, "text": item} if known and isinstance(item, str) else item, number
@@ -432,45 +451,46 @@ class _RowReader:
             self._add_problem(f"has no text (it holds {_key_list(item)})", field)
             return None
         unnamed = identifier is None or isinstance(identifier, dict | list)
-        named = f"chunk_{number}" if unnamed else str(id_text(identifier))
-        chunk: dict[str, Any] = {"id": named, "text": text_of(text) or ""}
+        chunk_id = f"chunk_{number}" if unnamed else str(id_text(identifier))
+        chunk: dict[str, Any] = {"id": chunk_id, "text": text_of(text) or ""}
         if isinstance(source, str):
             chunk["source"] = source
         rest = {key: value for key, value in item.items() if key not in ("id", "text", "source")}
-        kept = _unused_values(rest, set(chunk.values()))
-        return chunk | ({"metadata": kept} if kept else {})
+        metadata = _unused_values(rest, set(chunk.values()))
+        return chunk | ({"metadata": metadata} if metadata else {})
 
     def _labels(self, answer: str) -> dict[str, Any]:
         claims, items = [], self._field_value("labels")
         for number, item in enumerate(items if isinstance(items, list) else ()):
-            held = (
+            label = (
                 {key: value for key, value in item.items() if value is not None}
                 if isinstance(item, dict)
                 else {}
             )
-            if not isinstance(held.get("text"), str):
+            if not isinstance(label.get("text"), str):
                 self._add_problem("has no text", f"labels[{number}]")
                 continue
-            claim = {key: held[key] for key in ("text", "label_type") if key in held}
+            claim = {key: label[key] for key in ("text", "label_type") if key in label}
             start, end = (
-                held[name] if type(held.get(name)) is int else None for name in ("start", "end")
+                label[name] if type(label.get(name)) is int else None for name in ("start", "end")
             )
             if (start is not None or end is not None) and (
-                at := find_quoted_place(answer, held["text"], start, end)
+                at := find_quoted_place(answer, label["text"], start, end)
             ):
                 claim |= {"text": answer[at[0] : at[1]], "start": at[0], "end": at[1]}
-            if "verdict" in held:
-                meaning = self._profile.words.get(str(held["verdict"]))
+            if "verdict" in label:
+                meaning = self._profile.words.get(str(label["verdict"]))
                 claim |= (
-                    {"as_labelled": held["verdict"]} if meaning is None else {"verdict": meaning}
+                    {"as_labelled": label["verdict"]} if meaning is None else {"verdict": meaning}
                 )
-            claims.append(claim | ({"note": str(held["note"])} if "note" in held else {}))
+            claims.append(claim | ({"note": str(label["note"])} if "note" in label else {}))
         return {"claims": claims} if claims else {}
 
 
 def _evidence_items(evidence: Any) -> list[Any]:
-    """Return the items of an evidence: a list, a list written as text, one text, or an object of id
-    and text.
+    """Return the items of an evidence.
+
+    It is a list, a list written as text, one text, or an object of ids and texts.
     """
     read = parse_value(evidence)
     if isinstance(read, list):
@@ -490,7 +510,7 @@ def _texts_in(value: Any) -> set[str]:
 
 
 def _unused_values(value: Any, used: set[str]) -> Any:
-    """Return what of a row the case does not hold elsewhere; None where that is nothing."""
+    """Return the parts of a row that the case doesn't have elsewhere, or None."""
     if isinstance(value, str):
         return None if value in used and len(value) >= LEAST_PRUNED else value
     if isinstance(value, dict):

@@ -1,3 +1,4 @@
-"""Readers: lines and JSON, read strictly, with errors that name the place and the hint; evidence as
-people paste it.
+"""Strict readers of lines, JSON, tables and documents, and of pasted evidence.
+
+Their errors name the place and a hint.
 """

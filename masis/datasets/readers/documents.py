@@ -1,10 +1,9 @@
-"""One answer as a document: Markdown, HTML or Word, with its sources as footnotes or in a section
-of their own.
+"""Reads one answer from a document: Markdown, HTML or Word.
 
-The question is the first heading (or ``question`` in front matter, or a section of that name), the
-answer what stands under it, the evidence the footnotes that it points at, else the chunks of a
-section headed Sources. HTML and Word come through Markdown, by markdownify and mammoth, which the
-extra ``documents`` brings.
+The question is the first heading, or ``question`` in front matter, or a section with that name. The
+answer is the text below it. The evidence is the footnotes that the answer cites, or else the chunks
+of a section headed Sources. HTML and Word are converted to Markdown by markdownify and mammoth,
+which the extra ``documents`` installs.
 """
 
 from __future__ import annotations
@@ -22,8 +21,11 @@ from masis.errors import InputError, MissingExtra
 MOST_CHARACTERS = 2_000_000
 
 _FRONT_MATTER = re.compile(r"\A---\n(.{0,20000}?)\n---\n", re.DOTALL)
+"""YAML front matter between two lines of three dashes."""
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$|^(\S.*)\n(?:=+|-{3,})[ \t]*$", re.MULTILINE)
+"""A heading with number signs, ``## Title``, or underlined with ``===`` or ``---``."""
 _FOOTNOTE = re.compile(r"^\[\^([^\]\s]{1,100})\]:[ \t]*(.*(?:\n+(?:[ ]{2,}|\t).*)*)", re.MULTILINE)
+"""A footnote definition, ``[^1]: text``, with its indented continuation lines."""
 _MAMMOTH_ERRORS = (
     KeyError,
     ValueError,
@@ -34,9 +36,9 @@ _MAMMOTH_ERRORS = (
     zipfile.BadZipFile,
     ExpatError,
 )
-"""What mammoth raises on what is no Word document inside."""
+"""The errors that mammoth raises for a file that isn't a Word document inside."""
 _FOOTNOTE_ELEMENTS = ("li", "p", "div", "aside", "dd", "td")
-"""Elements of HTML that hold a footnote."""
+"""HTML elements that may be a footnote."""
 _ADDRESS = re.compile(r"https?://[^\s<>)\]]{1,2000}")
 _SECTIONS = {
     "query": "question query prompt",
@@ -46,14 +48,16 @@ _SECTIONS = {
         " context"
     ),
 }
-"""Headings that say what stands under them."""
+"""Headings that say what the text below them is."""
 
 
 def read_document_file(content: bytes, name: str) -> dict[str, Any]:
-    """Return a document as a row in the workbench's own format, whose id is its name.
+    """Return a document as a row in the workbench's own format, with its name as the id.
 
-    Raises InputError where it is no text, too long, or has no question, answer or sources;
-    MissingExtra where the package that reads HTML or Word is not installed.
+    Raises:
+        InputError: It isn't text, is too long, or has no question, answer or sources.
+        MissingExtra: The package that reads HTML or Word isn't installed.
+
     """
     stem, _, suffix = name.rpartition(".")
     text = _to_markdown(content, suffix.lower())
@@ -77,15 +81,15 @@ def read_document_file(content: bytes, name: str) -> dict[str, Any]:
     ]
     sections = _named_sections(_FOOTNOTE.sub("", text), titled="query" not in row)
     row |= {field: body for field, body in sections.items() if body and field != "evidence"}
-    _, found = read_plain(sections.get("evidence", ""))
-    chunks = [chunk for chunk in found if isinstance(chunk, FoundChunk)]
+    _, plain_chunks = read_plain(sections.get("evidence", ""))
+    chunks = [chunk for chunk in plain_chunks if isinstance(chunk, FoundChunk)]
     listed = [
         {"id": chunk.id or str(number), **_body_chunk(chunk.text)}
         for number, chunk in enumerate(chunks, 1)
     ]
     row["evidence"] = notes or listed
-    wrong = {"query": "question", "answer": "answer", "evidence": "sources"}
-    if missing := [wrong[field] for field in wrong if not row.get(field)]:
+    part_names = {"query": "question", "answer": "answer", "evidence": "sources"}
+    if missing := [part_names[field] for field in part_names if not row.get(field)]:
         raise InputError(
             f"holds no {' and no '.join(missing)} that can be recognised",
             hint=(
@@ -104,19 +108,20 @@ def _body_chunk(body: str) -> dict[str, str]:
 
 
 def _named_sections(text: str, *, titled: bool) -> dict[str, str]:
-    """Return what stands under headings that say what it is; else the first heading is the
-    question.
+    """Return the text below headings that name a part.
+
+    If none does, the first heading is the question.
     """
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     field, at = "answer", 0
     for heading in [*_HEADING.finditer(text), None]:
-        found.setdefault(field, []).append(
+        sections.setdefault(field, []).append(
             text[at : heading.start() if heading else len(text)].strip()
         )
         if heading is None:
             break
         title, at = (heading[1] or heading[2]).strip("*_ "), heading.end()
-        named = next(
+        part = next(
             (
                 name
                 for name, words in _SECTIONS.items()
@@ -124,17 +129,17 @@ def _named_sections(text: str, *, titled: bool) -> dict[str, str]:
             ),
             None,
         )
-        if named is None and titled and "query" not in found:
-            found["query"] = [title]
+        if part is None and titled and "query" not in sections:
+            sections["query"] = [title]
             field = "answer"
-        elif named is None:
+        elif part is None:
             field = "answer" if field == "query" else field
-            found.setdefault(field, []).append(heading[0].strip())
+            sections.setdefault(field, []).append(heading[0].strip())
         else:
-            field = named
-            if field == "query":  # a heading of its own takes the first one's place
-                found.pop(field, None)
-    return {name: "\n\n".join(filter(None, parts)) for name, parts in found.items()}
+            field = part
+            if field == "query":  # a section named Question replaces the first heading
+                sections.pop(field, None)
+    return {name: "\n\n".join(filter(None, parts)) for name, parts in sections.items()}
 
 
 def _to_markdown(content: bytes, suffix: str) -> str:
@@ -161,22 +166,25 @@ def _word_to_html(content: bytes) -> str:
         return str(mammoth.convert_to_html(io.BytesIO(content), style_map=titles).value)
     except _MAMMOTH_ERRORS as error:
         raise InputError(
-            f"is no Word document that can be read ({error})", hint="Save it again as .docx."
+            f"isn't a readable Word document ({error})", hint="Save it again as .docx."
         ) from error
 
 
 def _html_to_markdown(html: str) -> str:
-    """Return HTML as Markdown; a list item or paragraph that the text links to is a footnote."""
+    """Convert HTML to Markdown.
+
+    A list item or paragraph that the text links to becomes a footnote.
+    """
     try:
         from bs4 import BeautifulSoup
         from markdownify import MarkdownConverter
     except ImportError as error:
         raise _missing_package("HTML and Word documents", "markdownify") from error
     soup = BeautifulSoup(html, "html.parser")
-    for each in soup.find_all(
+    for element in soup.find_all(
         ["script", "style", "nav", "header", "footer", "title", "noscript", "template"]
     ):
-        each.decompose()
+        element.decompose()
     notes: dict[str, tuple[str, Any]] = {}
     for link in soup.select("a[href^='#']"):
         anchor = str(link["href"])[1:]
@@ -191,7 +199,7 @@ def _html_to_markdown(html: str) -> str:
             (link.find_parent("sup") or link).replace_with(f"[^{label}]")
     definitions = []
     for label, target in notes.values():
-        for link in target.select("a[href^='#']"):  # back to where the note is cited
+        for link in target.select("a[href^='#']"):  # the link back to the citation
             link.decompose()
         definitions.append(f"[^{label}]: {' '.join(target.get_text(' ').split())}")
         target.decompose()
@@ -201,7 +209,7 @@ def _html_to_markdown(html: str) -> str:
     return "\n\n".join([str(converter.convert_soup(soup)), *definitions])
 
 
-def _missing_package(what: str, package: str) -> MissingExtra:
+def _missing_package(kind: str, package: str) -> MissingExtra:
     return MissingExtra(
-        f"{what} need the package {package}: pip install 'masis-workbench[documents]'."
+        f"{kind} need the package {package}: pip install 'masis-workbench[documents]'."
     )

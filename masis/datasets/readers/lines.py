@@ -1,6 +1,4 @@
-"""Opening a file of JSON Lines and reading it line by line, in memory bounded by the longest line
-allowed.
-"""
+"""Opens text files and reads them line by line, in memory bounded by the longest allowed line."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 from masis.errors import InputError
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line is an error: it is a file without line breaks far more often than a case."""
+"""The longest line. A longer one usually means a file without line breaks, and not a long case."""
 
 _AS_TEXT = "Export its cases as JSON Lines or CSV."
 _OTHER_FORMATS = (
@@ -34,7 +32,7 @@ _OTHER_FORMATS = (
     (b"\xfe\xff", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
     (
         b"\xd0\xcf\x11\xe0",
-        "is a document of old Office (.xls, .doc)",
+        "is an old Office document (.xls, .doc)",
         "Save it as .xlsx, .docx or CSV UTF-8.",
     ),
     (b"\x89PNG", "is an image (PNG)", _AS_TEXT),
@@ -49,15 +47,15 @@ _OTHER_FORMATS = (
     (b"ORC", "is an ORC file", "Write it as Parquet, or as JSON Lines."),
     (b"Obj\x01", "is an Avro file", "Write it as Parquet, or as JSON Lines."),
     (b"\x89HDF", "is an HDF5 file", "Write it as Parquet, or as JSON Lines."),
-    (b"\x93NUMPY", "is an array of numpy", _AS_TEXT),
-    (b"{\\rtf", "is a document in RTF", "Save it as .docx or as text."),
+    (b"\x93NUMPY", "is a numpy array", _AS_TEXT),
+    (b"{\\rtf", "is an RTF document", "Save it as .docx or as text."),
     (
         b"version https://git-lfs.github.com/spec",
-        "is a pointer of Git LFS, not the file",
+        "is a Git LFS pointer, not the file itself",
         "Fetch it: git lfs pull.",
     ),
     *(
-        (b"\x80%c" % protocol, "is a pickle of Python, which is not opened", _AS_TEXT)
+        (b"\x80%c" % protocol, "is a Python pickle, which isn't opened", _AS_TEXT)
         for protocol in range(2, 6)
     ),
 )
@@ -74,16 +72,17 @@ _PACKAGES = (
         "is an OpenDocument file (.ods, .odt)",
         "Save it as .xlsx, .docx or CSV UTF-8.",
     ),
-    ("Index/Document.iwa", "is a document of Apple's iWork", "Export it as .xlsx, .docx or CSV."),
+    ("Index/Document.iwa", "is an Apple iWork document", "Export it as .xlsx, .docx or CSV."),
     ("META-INF/MANIFEST.MF", "is a Java archive", _AS_TEXT),
 )
-"""What a zip is by a file that it holds."""
+"""File formats that are zip archives, recognised by one of their members."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """One line: its number from 1, its bytes (None where it is longer than allowed), and where it
-    ends in the file.
+    """One line: its number from 1, its bytes, and its end in the file.
+
+    The bytes are None if the line is longer than allowed.
     """
 
     number: int
@@ -92,8 +91,11 @@ class Line(NamedTuple):
 
 
 def open_lines(path: Path) -> BinaryIO:
-    """Return the file, opened for reading bytes. Raises InputError where it is missing, no file or
-    not readable.
+    """Open a file for reading bytes.
+
+    Raises:
+        InputError: The file is missing, isn't a file or can't be read.
+
     """
     try:
         if stat.S_ISDIR(path.stat().st_mode):
@@ -112,10 +114,11 @@ def open_lines(path: Path) -> BinaryIO:
 
 
 def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
-    """Yield every line, blank ones included, with its line break but without a byte order mark.
+    """Yield every line, including blank ones, with its line break but without a byte order mark.
 
-    Raises InputError where the first bytes show another format than text; the file's name is the
-    caller's to add.
+    Raises:
+        InputError: The first bytes are those of another format. The caller adds the file's name.
+
     """
     end, number = 0, 0
     while raw := stream.readline(max_bytes + 1):
@@ -133,8 +136,11 @@ def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
 
 
 def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Line]:
-    """Yield every line that isn't blank, without the blanks around it; raises InputError as
-    ``read_raw_lines`` does.
+    """Yield every non-blank line without surrounding blanks.
+
+    Raises:
+        InputError: See ``read_raw_lines``.
+
     """
     for number, raw, end in read_raw_lines(stream, max_bytes=max_bytes):
         if raw is None:
@@ -146,8 +152,9 @@ def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator
 def utf8_error(
     error: UnicodeDecodeError, line: int | None = None, *, of_line: bool = False
 ) -> InputError:
-    """Return the error for bytes that are no UTF-8; where they are ``of_line``, one line, it names
-    the byte.
+    """Return the error for bytes that aren't UTF-8.
+
+    If ``of_line`` is set, the bytes are one line and the error names the byte.
     """
     place = (
         f": byte {error.start + 1} of the line is 0x{error.object[error.start]:02X}"
@@ -162,7 +169,7 @@ def utf8_error(
 
 
 def refuse_other_formats(first: bytes) -> None:
-    """Raises InputError where the first bytes are those of a known format other than text."""
+    """Raise InputError if the first bytes are those of a known format other than text."""
     for magic, problem, hint in _OTHER_FORMATS:
         if first.startswith(magic):
             raise InputError(problem, hint=hint)
@@ -171,9 +178,7 @@ def refuse_other_formats(first: bytes) -> None:
 
 
 def refuse_markup(first: bytes) -> None:
-    """Raises InputError where the first bytes are those of a page or of XML, where rows are
-    expected.
-    """
+    """Raise InputError if the first bytes are those of HTML or XML."""
     opening = first.removeprefix(_BYTE_ORDER_MARK).lstrip()[:20].lower()
     for markup, problem in _MARKUP:
         if opening.startswith(markup):
@@ -181,9 +186,7 @@ def refuse_markup(first: bytes) -> None:
 
 
 def refuse_packages(members: Collection[str]) -> None:
-    """Raises InputError where the files of a zip are those of a known format other than an archive
-    of files.
-    """
+    """Raise InputError if the members of a zip are those of a file format and not of an archive."""
     for member, problem, hint in _PACKAGES:
         if member in members:
             raise InputError(problem, hint=hint)

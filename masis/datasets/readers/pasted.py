@@ -1,10 +1,9 @@
-"""Evidence as people paste it: blocks between blank lines, ``[id] text``, numbered headings, CSV,
-JSON Lines or a list.
+"""Reads evidence that people paste, in any of several forms.
 
-What form a text has is read from the text, so that it need not be stated. Chunks without an id get
-a number. What can't be read is an error with its line and the hint; the chunks around it are read
-all the same, so that all errors show at once. Nothing is dropped silently: what was assigned or
-left out is in ``notes``.
+These are blocks between blank lines, ``[id] text``, numbered headings, CSV, JSON Lines or a JSON
+list. The form is recognised from the text. Chunks without an id get a number. An unreadable chunk
+is an error with its line and a hint, and the others are still read, so that all errors are shown at
+once. Assigned ids and skipped lines are reported in ``notes``.
 """
 
 from __future__ import annotations
@@ -28,14 +27,16 @@ from masis.schema.wording import shorten
 Form = Literal["blocks", "labelled", "headings", "csv", "json"]
 MOST_CHUNKS = 10_000
 MOST_BYTES = 20_000_000
-"""An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for
-one question.
+"""The largest text, since an audit reads all its evidence.
+
+Anything larger is a corpus and not what a retriever returned for one question.
 """
 MOST_ERRORS = 20
 
 _COLUMN = re.compile(r"[^\W\d][\w.-]{0,39}(?: [\w.-]{1,39}){0,2}")
-"""The name of a column: up to three words without any other punctuation, and no blank before it as
-prose has.
+"""A column name: up to three words without other punctuation.
+
+It has no leading blank: in prose, a comma is followed by one.
 """
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAMES = {
@@ -60,15 +61,18 @@ class PastedEvidence(NamedTuple):
 
 
 def decode_upload(content: bytes, name: str) -> str:
-    """Return the text of an uploaded file. Raises InputError where it is another format, too large
-    or not UTF-8.
+    """Return the text of an uploaded file.
+
+    Raises:
+        InputError: The file has another format, is too large or isn't UTF-8.
+
     """
     try:
         refuse_other_formats(content[:16])
     except InputError as error:
         raise error.at(file=name) from error
     if len(content) > MOST_BYTES:
-        hint = "Give only what was retrieved for this one question."
+        hint = "Add only the chunks retrieved for this question."
         raise InputError(f"is larger than {MOST_BYTES // 10**6} MB", hint=hint, file=name)
     try:
         return content.decode("utf-8-sig")
@@ -77,8 +81,9 @@ def decode_upload(content: bytes, name: str) -> str:
 
 
 def write_pasted(chunks: Sequence[Evidence]) -> str:
-    """Return a text from which ``read_pasted`` reads exactly these chunks: with labels, or as JSON
-    where need be.
+    """Return a text from which ``read_pasted`` reads exactly these chunks.
+
+    The text has labels, or is JSON if labels aren't enough.
     """
     labelled = "\n\n".join(f"[{chunk.id}] {chunk.text}" for chunk in chunks)
     if all(chunk.source is None for chunk in chunks) and read_pasted(labelled).chunks == tuple(
@@ -92,8 +97,9 @@ def write_pasted(chunks: Sequence[Evidence]) -> str:
 
 
 def merge_chunk(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
-    """Return the chunks with one joined to the chunk before it, whose id and source stay. ``index``
-    is from 1 on.
+    """Return the chunks with one joined to the chunk before it, whose id and source are kept.
+
+    ``index`` is at least 1.
     """
     first, second = chunks[index - 1], chunks[index]
     both = first.model_copy(
@@ -103,12 +109,17 @@ def merge_chunk(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
 
 
 def rename_chunk(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence, ...]:
-    """Return the chunks with another id for one. Raises InputError where it has none, or another
-    chunk has it.
+    """Return the chunks with another id for one of them.
+
+    Raises:
+        InputError: The id is blank, or another chunk has it.
+
     """
     name = name.strip()
     if not name:
-        raise InputError("has no id", hint="Type one: answers cite it.", field=f"chunk {index + 1}")
+        raise InputError(
+            "has no id", hint="Enter one. Answers cite it.", field=f"chunk {index + 1}"
+        )
     if any(chunk.id == name for place, chunk in enumerate(chunks) if place != index):
         problem = f"would have the id {shorten(name, NAME_SHOWN)} of another chunk"
         raise InputError(problem, hint="Choose another.", field=f"chunk {index + 1}")
@@ -116,8 +127,9 @@ def rename_chunk(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evi
 
 
 def read_pasted(text: str) -> PastedEvidence:
-    """Return the chunks of evidence a text holds. Never raises: what is wrong with it is in
-    ``errors``.
+    """Return the chunks of evidence in a text.
+
+    Problems aren't raised but returned in ``errors``.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     body = text.lstrip()
@@ -125,8 +137,8 @@ def read_pasted(text: str) -> PastedEvidence:
         return PastedEvidence((), None)
     if error := _unstorable_text_error(text):
         return PastedEvidence((), None, (), (error,))
-    form, found = _read_form(body)
-    read = _with_ids(form, found, text.count("\n", 0, len(text) - len(body)))
+    form, chunks = _read_form(body)
+    read = _with_ids(form, chunks, text.count("\n", 0, len(text) - len(body)))
     if form == "blocks" and len(read.chunks) == 1 and read.chunks[0].text.count("\n") > 2:
         note = "All of it is one chunk. Leave a blank line between chunks to separate them."
         return read._replace(notes=(note, *read.notes))
@@ -136,18 +148,18 @@ def read_pasted(text: str) -> PastedEvidence:
 def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
     if text.startswith("{") or re.match(r"\[\s{0,100}[{\"]", text):
         return "json", _pasted_json_chunks(text)
-    form, found = read_plain(text)
+    form, chunks = read_plain(text)
     header = text[:2001].partition("\n")[0]
     if form == "labelled" or len(header) > 2000:
-        return form, found
+        return form, chunks
     delimiter = max(",;\t", key=header.count)
     names = header.split(delimiter)
     if len(names) > 1 and "text" in map(_chunk_field, names):
         hint = "Fill in the text column, or remove the line."
         return "csv", (
-            each
+            chunk
             for row in _pasted_table_rows(text)
-            for each in _chunk_from_fields(row.value, row.number, hint)
+            for chunk in _chunk_from_fields(row.value, row.number, hint)
         )
     if (
         form == "blocks"
@@ -155,25 +167,31 @@ def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
         and all(_COLUMN.fullmatch(name.strip('"')) for name in names)
     ):
         rows = [row.value for row in _pasted_table_rows(text)]
-        whole = [row for row in rows if isinstance(row, dict) and len(row) == len(names)]
-        if rows and len(whole) == len(rows):  # a table by its form, whatever its columns are called
-            return "csv", iter([_unknown_columns(whole, delimiter)])
-    return form, found
+        complete_rows = [row for row in rows if isinstance(row, dict) and len(row) == len(names)]
+        if rows and len(complete_rows) == len(
+            rows
+        ):  # it has the shape of a table, but no known column
+            return "csv", iter([_unknown_columns(complete_rows, delimiter)])
+    return form, chunks
 
 
 def _unstorable_text_error(text: str) -> InputError | None:
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
-        return InputError("holds a null byte", hint="Remove it: no text holds one.", line=line)
+        return InputError(
+            "contains a null byte", hint="Remove it. Text can't contain null bytes.", line=line
+        )
     if not text.isascii() and (half := _SURROGATE.search(text)):
         line = text.count("\n", 0, half.start()) + 1
         return InputError(
-            "holds half of a surrogate pair, which is no character", hint="Remove it.", line=line
+            "contains half of a surrogate pair, which isn't a character",
+            hint="Remove it.",
+            line=line,
         )
     return None
 
 
-# tables and JSON, read as files are
+# Tables and JSON, which are read like files
 
 
 def _pasted_table_rows(text: str, name: str = "pasted.csv") -> Iterator[DataRow]:
@@ -184,8 +202,9 @@ def _pasted_table_rows(text: str, name: str = "pasted.csv") -> Iterator[DataRow]
 
 
 def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
-    """Return the error for a table none of whose columns is known as the text, with the first line
-    that names it.
+    """Return the error for a table without a known text column.
+
+    Its hint proposes a first line that would work.
     """
     names = list(rows[0])
     longest = max(names, key=lambda name: sum(len(row[name]) for row in rows))
@@ -202,19 +221,22 @@ def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
 
 
 def _pasted_json_chunks(text: str) -> Iterator[FoundChunk | InputError]:
-    try:  # wrapped, so that one reading has a list of texts and an object over several lines
-        whole = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
+    # The wrapper lets one parse accept a list of texts as well as an object over several lines.
+    try:
+        value_read = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
     except InputError as error:
         if text.startswith("["):
             yield InputError(
-                f"is no valid JSON list: it {error.problem}", hint=_CHUNK_SHAPE, line=1
+                f"isn't a valid JSON list: it {error.problem}", hint=_CHUNK_SHAPE, line=1
             )
             return
         rows: Iterable[tuple[int, Any]] = (
             (row.number, row.value) for row in _pasted_table_rows(text, "pasted.jsonl")
         )
     else:
-        rows = ((1, value) for value in (whole if isinstance(whole, list) else [whole]))
+        rows = (
+            (1, value) for value in (value_read if isinstance(value_read, list) else [value_read])
+        )
     for line, value in rows:
         yield from _chunk_from_fields(
             {"text": value} if isinstance(value, str) else value, line, _CHUNK_SHAPE
@@ -222,7 +244,7 @@ def _pasted_json_chunks(text: str) -> Iterator[FoundChunk | InputError]:
 
 
 def _chunk_from_fields(value: Any, line: int, hint: str) -> Iterator[FoundChunk | InputError]:
-    """Yield the chunk that an object or a row of a table is, whatever its fields are called."""
+    """Yield the chunk in an object or a table row with any known field names."""
     if isinstance(value, InputError):
         yield value.at(line=line)
         return
@@ -230,7 +252,7 @@ def _chunk_from_fields(value: Any, line: int, hint: str) -> Iterator[FoundChunk 
         yield InputError(f"is {kind_of(value)}, must be an object", hint=_CHUNK_SHAPE, line=line)
         return
     if isinstance(value.get("evidence"), list):
-        hint = "Paste only what stands in its evidence, or use `masis import`."
+        hint = "Paste only its evidence, or use `masis import`."
         yield InputError("is a whole case, not a chunk", hint=hint, line=line)
         return
     cells: dict[str, str] = {}
@@ -251,52 +273,57 @@ def _chunk_from_fields(value: Any, line: int, hint: str) -> Iterator[FoundChunk 
 
 
 def _chunk_field(name: str) -> str:
-    """Return the field of a chunk that a column or key means; "" where it is none."""
+    """Return the field of a chunk that a column or key means, or ""."""
     plain = name[:60].strip().strip('"\ufeff').strip().lower().replace("-", "_").replace(" ", "_")
     return next((field for field, names in _NAMES.items() if plain in names), "")
 
 
 def _with_ids(form: Form, items: Iterable[FoundChunk | InputError], above: int) -> PastedEvidence:
-    """Give numbers to chunks without an id, and refuse an id that stands twice; ``above`` lines
-    stand before them.
+    """Number the chunks without an id, and refuse repeated ids.
+
+    ``above`` is the number of lines before the text.
     """
-    found, errors, notes = list[FoundChunk](), list[InputError](), list[str]()
+    chunks_found, errors, notes = list[FoundChunk](), list[InputError](), list[str]()
     for item in items:
         line = above + (item.line or 1)
         if isinstance(item, InputError):
             errors.append(item.at(line=line))
-        # JSON can escape anything
+        # JSON escapes may produce any character.
         elif (
             error := _unstorable_text_error(f"{item.id}{item.text}{item.source or ''}")
         ) is not None:
             errors.append(error.at(line=line))
         else:
-            found.append(item._replace(line=line))
+            chunks_found.append(item._replace(line=line))
         if len(errors) == MOST_ERRORS:
-            notes.append("Further lines were not read.")
+            notes.append("The remaining lines weren't read.")
             break
     taken: dict[str, int] = {}
-    for chunk in found:
+    for chunk in chunks_found:
         if chunk.id and taken.setdefault(chunk.id, chunk.line) != chunk.line:
             problem = f"repeats the id {shorten(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}"
             errors.append(
                 InputError(problem, hint="Give each chunk an id of its own.", line=chunk.line)
             )
-    free = (name for number in count(1) if (name := str(number)) not in taken)
+    free_ids = (name for number in count(1) if (name := str(number)) not in taken)
     chunks: dict[str, Evidence] = {}
     assigned: list[str] = []
-    for chunk in found[:MOST_CHUNKS]:
-        name = chunk.id or next(free)
+    for chunk in chunks_found[:MOST_CHUNKS]:
+        name = chunk.id or next(free_ids)
         assigned += [] if chunk.id else [name]
         extra = {"source": chunk.source} if chunk.source else {}
         chunks.setdefault(name, Evidence(id=name, text=chunk.text, **extra))
-    if len(found) > MOST_CHUNKS:
-        problem = f"is one of {len(found):,} chunks, more than {MOST_CHUNKS:,}"
-        errors.append(InputError(problem, hint="Leave some out.", line=found[MOST_CHUNKS].line))
+    if len(chunks_found) > MOST_CHUNKS:
+        problem = f"is one of {len(chunks_found):,} chunks, more than {MOST_CHUNKS:,}"
+        errors.append(
+            InputError(problem, hint="Leave some out.", line=chunks_found[MOST_CHUNKS].line)
+        )
     if assigned and len(assigned) < len(chunks):
         more = f" and {len(assigned) - 5} more" if len(assigned) > 5 else ""
-        named = f"{'Chunk' if len(assigned) == 1 else 'Chunks'} {', '.join(assigned[:5])}{more}"
-        notes.append(f"{named} had no id and got a number.")
+        named_chunks = (
+            f"{'Chunk' if len(assigned) == 1 else 'Chunks'} {', '.join(assigned[:5])}{more}"
+        )
+        notes.append(f"{named_chunks} had no id and got a number.")
     return PastedEvidence(
         tuple(chunks.values()),
         form,

@@ -1,4 +1,7 @@
-"""Chunks in plain text, as people separate them: blank lines, ``[id] text``, numbered headings."""
+"""Finds chunks in plain text.
+
+They are separated by blank lines, ``[id] text`` labels or numbered headings.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ from masis.errors import InputError
 from masis.schema.wording import shorten
 
 NAME_SHOWN = 40
-"""Characters of a label or a name that errors show."""
+"""The most characters of a label or name to show in errors."""
 
 _LABELLED = (
     r"^[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence)"
     r" \d{1,6})\](?!\()[ \t:]*"
 )
+"""A label at the start of a line: ``[doc-1]``, ``[Source 2]:``. A Markdown link isn't one."""
 _LABEL = re.compile(_LABELLED, re.MULTILINE)
 _LABEL_OR_BLANK = re.compile(rf"{_LABELLED}|^[^\S\n]*\n", re.MULTILINE)
 _NAMED_HEADING = re.compile(
@@ -25,17 +29,20 @@ _NAMED_HEADING = re.compile(
     r"(\d{1,6})(?:\*\*)?(?:[ \t]{0,4}[:.)\u2013\u2014-](?:\*\*)?(?=\s|$)|[ \t]*$)",
     re.MULTILINE,
 )
-"""``Source 1: https://...``, ``## Document 2``, ``**Passage 3**``; ``Source 1 says`` begins a
-sentence.
+"""A heading such as ``Source 1: https://...``, ``## Document 2`` or ``**Passage 3**``.
+
+``Source 1 says`` begins a sentence and doesn't match.
 """
 _NUMBERED_HEADING = re.compile(
     r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(\d{1,6})[.):](?=[ \t])", re.MULTILINE
 )
+"""A numbered heading: ``1. Title``, ``## 2) Title``."""
 _ADDRESS = re.compile(r"<?(https?://[^\s<>]{1,2000})>?", re.IGNORECASE)
+"""An address that may be in angle brackets."""
 
 
 class FoundChunk(NamedTuple):
-    """A chunk with the line at which it stands; ``id`` is "" where it has none."""
+    """A chunk with its line; ``id`` is "" if it has none."""
 
     line: int
     id: str
@@ -46,7 +53,7 @@ class FoundChunk(NamedTuple):
 def read_plain(
     text: str,
 ) -> tuple[Literal["blocks", "labelled", "headings"], Iterator[FoundChunk | InputError]]:
-    """Return the form of a text, and its chunks, with an error for each label without text."""
+    """Return the form of a text, and its chunks with an error for each label without text."""
     if _LABEL.match(text.lstrip()):
         return "labelled", _labelled_chunks(text)
     if headings := _headings(text):
@@ -57,9 +64,7 @@ def read_plain(
 def _texts_between(
     text: str, marks: Sequence[re.Match[str]]
 ) -> Iterator[tuple[int, re.Match[str] | None, str]]:
-    """Yield the text before the first mark and behind each, with the mark and the line at which it
-    stands.
-    """
+    """Yield the text before the first mark and after each one, with the mark and its line."""
     line, at = 1, 0
     for mark, following in pairwise((None, *marks, None)):
         start = mark.start() if mark else 0
@@ -77,15 +82,16 @@ def _found_chunk(
     if text.strip():
         yield FoundChunk(line, label, text.strip(), source)
     elif label:
-        hint = "Write the text behind the label, or remove the label."
+        hint = "Write the text after the label, or remove the label."
         yield InputError(f"[{shorten(label, NAME_SHOWN)}] has no text", hint=hint, line=line)
 
 
 def _labelled_chunks(
     text: str, marks: re.Pattern[str] = _LABEL
 ) -> Iterator[FoundChunk | InputError]:
-    """``[id] text``: a chunk reaches to the next mark; one without a label stands where its text
-    begins.
+    """Yield chunks of the form ``[id] text``, each of which ends at the next mark.
+
+    The line of a chunk without a label is the one where its text begins.
     """
     for line, mark, body in _texts_between(text, list(marks.finditer(text))):
         label = mark[1] or "" if mark else ""
@@ -94,21 +100,29 @@ def _labelled_chunks(
 
 
 def _headings(text: str) -> list[re.Match[str]]:
-    """Return the headings that begin a chunk each: ``Source 1: ...``, else lines numbered from 1.
+    """Return the headings that begin chunks: ``Source 1: ...``, else paragraphs numbered from 1.
 
-    Numbers alone are headings only where the text begins with the first and each stands behind a
-    blank line: a list inside one source is numbered too.
+    Plain numbers only count as headings if the text begins with the first and each follows a blank
+    line, since a list inside a source is numbered too.
     """
-    named = list(_NAMED_HEADING.finditer(text))
-    if named and len({each[1] for each in named}) == len(named):
-        behind = any(body.strip() for _, mark, body in _texts_between(text, named) if mark)
-        if behind:
-            return named if len(named) > 1 or not text[: named[0].start()].strip() else []
+    named_headings = list(_NAMED_HEADING.finditer(text))
+    if named_headings and len({heading[1] for heading in named_headings}) == len(named_headings):
+        has_text = any(
+            body.strip() for _, mark, body in _texts_between(text, named_headings) if mark
+        )
+        if has_text:
+            return (
+                named_headings
+                if len(named_headings) > 1 or not text[: named_headings[0].start()].strip()
+                else []
+            )
     numbered = [
-        each for each in _NUMBERED_HEADING.finditer(text) if _follows_blank_line(text, each.start())
+        heading
+        for heading in _NUMBERED_HEADING.finditer(text)
+        if _follows_blank_line(text, heading.start())
     ]
     begins = numbered and not text[: numbered[0].start()].strip()
-    counted = [each[1] for each in numbered] == [
+    counted = [heading[1] for heading in numbered] == [
         str(number) for number in range(1, len(numbered) + 1)
     ]
     return numbered if begins and counted and len(numbered) > 1 else []
@@ -119,8 +133,9 @@ def _follows_blank_line(text: str, at: int) -> bool:
 
 
 def _headed_chunks(text: str, headings: list[re.Match[str]]) -> Iterator[FoundChunk | InputError]:
-    """Read chunks that reach from one heading to the next, over blank lines; an address in a
-    heading is the source.
+    """Yield chunks that extend from one heading to the next, across blank lines.
+
+    An address in a heading is the source.
     """
     for line, mark, body in _texts_between(text, headings):
         first, _, rest = (

@@ -1,6 +1,6 @@
-"""JSON read strictly: a repeated key, NaN, Infinity and unlimited nesting are errors with a path.
+"""Reads JSON strictly: repeated keys, NaN, Infinity and deep nesting are errors with a path.
 
-The standard parser keeps the last of two equal keys and accepts ``NaN``; both lose or invent data
+Python's parser keeps the last of two equal keys and accepts ``NaN``, which loses or invents data
 silently.
 """
 
@@ -18,11 +18,11 @@ from masis.schema.explain import join_path, kind_of
 from masis.schema.wording import shorten
 
 _ONE_OBJECT = "Each line must hold one whole JSON object."
-_QUOTED = "Keys and text stand in double quotes, and no comma follows the last item."
+_QUOTED = "Put keys and text in double quotes, and no comma after the last item."
 
 
 class _RefusedValue(NamedTuple):
-    """A placeholder for a refused value, so that the walk can name its path."""
+    """Replaces a refused value so that ``_refuse_flaws`` can name its path."""
 
     problem: str
     hint: str
@@ -32,16 +32,18 @@ _TOO_LARGE = _RefusedValue("is a number too large to store", "Write it as text, 
 
 
 class _RepeatedKeys(dict[str, Any]):
-    """An object that held the same key more than once."""
+    """An object that had the same key more than once."""
 
     repeated: str
 
 
 def parse_object(content: bytes) -> dict[str, Any]:
-    """Return the JSON object that one line holds.
+    """Return the JSON object in one line.
 
-    Raises InputError with the byte, the column or the path of what is wrong; file and line are the
-    caller's to add.
+    Raises:
+        InputError: The line isn't one JSON object. The error names the byte, column or path; the
+            caller adds file and line.
+
     """
     if content.count(b"{") + content.count(b"[") > limits.VALUES:
         raise _values_error()
@@ -60,10 +62,14 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
 
 def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
-    """Return the JSON value that begins at ``at``, or what is wrong with it, and where it ends.
+    """Return the JSON value that begins at ``at``, and its end.
 
-    None where the text may end in the middle of it; ``ended`` says that nothing follows. Raises
-    InputError for what is no JSON.
+    If the value is refused, an InputError takes its place. Returns None if the text may end in the
+    middle of the value; ``ended`` says that the text is complete.
+
+    Raises:
+        InputError: The text isn't JSON.
+
     """
     if len(text) - at > limits.VALUES and text.count("{", at) + text.count("[", at) > limits.VALUES:
         raise _values_error()
@@ -74,7 +80,7 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
         if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
         near = shorten(text[error.pos : error.pos + 60], 40)
-        raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
+        raise InputError(f"isn't valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
     except RecursionError as error:
         raise _nesting_error() from error
     try:
@@ -98,11 +104,11 @@ def _nesting_error(path: str = "") -> InputError:
 def _malformed_json(error: json.JSONDecodeError, content: bytes) -> InputError:
     where = f"at column {error.pos + 1}"
     rest = error.doc[error.pos :].lstrip()
-    problem, hint = f"is no valid JSON ({error.msg}, {where})", _ONE_OBJECT
+    problem, hint = f"isn't valid JSON ({error.msg}, {where})", _ONE_OBJECT
     if b"\x00" in content:
         problem, hint = (
-            f"holds a null byte at byte {content.index(0) + 1} of the line",
-            "Remove it: no text holds one.",
+            f"contains a null byte at byte {content.index(0) + 1} of the line",
+            "Remove it. Text can't contain null bytes.",
         )
     elif not rest or error.msg.startswith("Unterminated string"):
         problem = f"ends in the middle of the JSON ({error.msg.lower()}, {where})"
@@ -115,7 +121,7 @@ def _malformed_json(error: json.JSONDecodeError, content: bytes) -> InputError:
     elif rest.startswith("'") or error.msg.startswith("Expecting property name"):
         hint = _QUOTED
     elif error.msg.startswith("Invalid control character"):
-        problem = f"is no valid JSON (a raw control character {where})"
+        problem = f"isn't valid JSON (a raw control character {where})"
         hint = r"Write it as an escape: \n, \t or \u00XX."
     return InputError(problem, hint=hint)
 
@@ -131,8 +137,8 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(written: str) -> _RefusedValue:
     return _RefusedValue(
-        f"is {written}, which is no JSON number",
-        "Leave the field out, or write null where it is unknown.",
+        f"is {written}, which isn't a JSON number",
+        "Leave out the field, or write null if the value is unknown.",
     )
 
 
@@ -141,7 +147,7 @@ def _parse_finite(written: str) -> float | _RefusedValue:
 
 
 def _parse_integer(written: str) -> int | _RefusedValue:
-    # the interpreter refuses thousands of digits
+    # int() refuses more than 4,300 digits by default (CVE-2020-10735).
     return int(written) if len(written) <= 400 else _TOO_LARGE
 
 
@@ -152,8 +158,9 @@ _DECODER = json.JSONDecoder(
     parse_int=_parse_integer,
 )
 _LONGEST_TOKEN = 450
-"""Characters of the longest number or word: an error nearer to the end may be only that the rest is
-not there yet.
+"""Characters of the longest number or word.
+
+An error closer to the end may only mean that the rest wasn't read yet.
 """
 
 
@@ -162,7 +169,7 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
         raise InputError(value.problem, hint=value.hint, field=path or None)
     if isinstance(value, _RepeatedKeys):
         raise InputError(
-            "stands twice in one object",
+            "appears twice in one object",
             hint="Keep one of the two.",
             field=join_path(path, value.repeated),
         )

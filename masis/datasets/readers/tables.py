@@ -1,6 +1,4 @@
-"""The rows of a table: which columns its header names, and what stands in each row. CSV and TSV in
-any dialect.
-"""
+"""Reads the rows of a table in CSV or TSV of any dialect."""
 
 from __future__ import annotations
 
@@ -18,15 +16,24 @@ from masis.schema.wording import shorten
 _DELIMITERS = (",", ";", "\t", "|")
 
 _SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
-"""A first line that tells Excel the delimiter; it is no row."""
+"""A first line such as ``sep=;``, which tells Excel the delimiter and isn't a row."""
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"?')
+"""A quoted cell, ``"a ""b"" c"``; the closing quote may be cut off (RFC 4180, section 2).
+
+The quantifier is possessive so that an unclosed quote isn't retried at every length.
+"""
 _LINE_END = re.compile(r"[\r\n]")
 
 
 class TableRow(NamedTuple):
-    """One row: the line at which it begins, the characters read so far, its cells by column or what
-    is wrong.
+    """One row of a table.
+
+    Attributes:
+        line: The line where it begins.
+        end: The characters read so far.
+        cells: Its cells by column, or the problem with it.
+
     """
 
     line: int
@@ -35,11 +42,16 @@ class TableRow(NamedTuple):
 
 
 class Header:
-    """The columns that the first row of a table names."""
+    """The column names in the first row of a table."""
 
     def __init__(self, names: list[str], line: int) -> None:
-        """Take the names. Raises InputError where two columns have one name."""
-        # a shell has no carriage return to name it by
+        """Store the names.
+
+        Raises:
+            InputError: Two columns have the same name.
+
+        """
+        # A name with a carriage return couldn't be typed in a shell.
         self.names = [name.replace("\r\n", "\n") for name in names]
         named = [name for name in self.names if name.strip()]
         self._all_named = len(named) == len(self.names)
@@ -48,12 +60,12 @@ class Header:
             raise InputError(f"has two columns named {twice[:40]!r}", hint="Rename one.", line=line)
 
     def cells_of(self, row: list[str]) -> dict[str, str] | InputError:
-        """Return the cells of a row by column, or what is wrong with it.
+        """Return the cells of a row by column, or the problem with it.
 
-        A spreadsheet writes every column that was ever used: those without a name are left out
-        where they are empty. The first column without a name is the index that pandas writes.
+        A spreadsheet writes every column that was ever used, so unnamed columns are dropped if they
+        are empty. An unnamed first column is the index that pandas writes.
         """
-        if self._all_named and len(row) <= len(self.names):  # nearly all
+        if self._all_named and len(row) <= len(self.names):  # the usual case
             return dict(zip(self.names, row, strict=False))
         while len(row) > len(self.names) and not row[-1].strip():
             row = row[:-1]
@@ -70,8 +82,11 @@ class Header:
 
 
 def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> Iterator[TableRow]:
-    """Yield the rows of a CSV or TSV file; ``start`` are its first bytes. Raises InputError where
-    it is no table.
+    """Yield the rows of a CSV or TSV file; ``start`` holds its first bytes.
+
+    Raises:
+        InputError: It isn't a table.
+
     """
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
     csv.field_size_limit(MAX_LINE_BYTES)
@@ -88,20 +103,20 @@ def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> 
                 f"has a cell of more than {most}", hint="Close its quote, or split it."
             ) from error
         raise InputError(
-            f"is no table that can be read ({error})", hint='Put text in quotes, " as "".'
+            f"isn't a readable table ({error})", hint='Put text in quotes, " as "".'
         ) from error
     finally:
         text.detach()
 
 
 def _table_rows(text: io.TextIOWrapper, start: str, delimiter: str | None) -> Iterator[TableRow]:
-    before = 0  # lines
-    if said := _SEP_LINE.match(start):
-        delimiter, start, before = said[1], start[said.end() :], 1
+    before = 0  # the number of lines before the table
+    if separator_line := _SEP_LINE.match(start):
+        delimiter, start, before = separator_line[1], start[separator_line.end() :], 1
         text.readline()
     header_text = _first_record(start)
     if "\x00" in header_text:
-        raise InputError("is no text: it holds null bytes", hint="Save it as CSV UTF-8.", line=1)
+        raise InputError("isn't text: it contains null bytes", hint="Save it as CSV UTF-8.", line=1)
     if delimiter is None:
         outside = _QUOTED.sub("", header_text)
         delimiter = max(_DELIMITERS, key=outside.count)
@@ -119,8 +134,9 @@ def _table_rows(text: io.TextIOWrapper, start: str, delimiter: str | None) -> It
 
 
 def _first_record(text: str) -> str:
-    """Return the text up to the first line break outside of quotes: a name may hold line breaks,
-    and the delimiter.
+    """Return the text up to the first line break outside quotes.
+
+    A column name may contain line breaks and the delimiter.
     """
     text = text.lstrip("\r\n")
     blanked = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)

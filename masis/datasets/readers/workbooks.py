@@ -1,9 +1,9 @@
-"""Sheets of Excel workbooks (.xlsx, .xlsm), as a person sees them: the values of formulas, numbers
-by their format.
+"""Reads sheets of Excel workbooks (.xlsx, .xlsm) as a person sees them.
 
-openpyxl reads a sheet a row at a time. python-calamine is some 17 times as fast (50,000 rows in
-0.16 s instead of 2.8 s), but lays out every cell between the first and the last: a file of 5 kB
-with a cell at the far corner asks it for 549 GB and ends the process.
+Formulas are replaced by their values, and numbers are formatted. openpyxl reads a sheet row by row.
+python-calamine is about 17 times as fast (0.16 s instead of 2.8 s for 50,000 rows), but allocates
+every cell between the first and the last: for a file of 5 kB with a cell in the far corner it
+requests 549 GB, which ends the process.
 """
 
 from __future__ import annotations
@@ -23,43 +23,54 @@ from masis.errors import InputError
 from masis.schema.wording import shorten
 
 MOST_WORKBOOK_BYTES = 256 * 1024 * 1024
-"""Bytes that a workbook may unpack to: the texts of all of its sheets are held in memory."""
+"""The most bytes that a workbook may unpack to, since the texts of all its sheets are in memory."""
 
 _MOST_STYLE_BYTES = 16 * 1024 * 1024
-"""Bytes of a part that is held as a tree, which takes many times its size."""
+"""The most bytes of a part that is parsed into a tree, which takes many times its size."""
 
 _MOST_ROWS = 1_048_576
-"""Rows of a sheet, by the limit of Excel."""
+"""The most rows of a sheet, which is Excel's own limit."""
 
 _MOST_CELLS = 50_000_000
-"""Cells of a sheet, empty ones before the last of a row included: each of them costs time."""
+"""The most cells of a sheet, including empty ones before the last cell of a row.
+
+Each of them takes time.
+"""
 
 _LOOKED_AT = 50
-"""Rows in which a sheet has something, for it to count as one."""
+"""The first rows of a sheet, of which one must have a value for the sheet to count."""
 
 _BATCH = 500
 
 
 def read_workbook(file: BinaryIO, sheet: str | None = None) -> Iterator[TableRow]:
-    """Yield the rows of one sheet, by its name or its place from 1; ``end`` counts rows. Raises
-    InputError.
+    """Yield the rows of one sheet; ``end`` counts rows.
 
-    Without a ``sheet`` it is the one that holds something.
+    Args:
+        file: The workbook.
+        sheet: The name of the sheet or its position from 1. By default, the only sheet with values.
+
+    Raises:
+        InputError: The workbook or the sheet can't be read, or several sheets have values.
+
     """
     try:
         yield from _sheet_rows(file, sheet)
     except InputError:
         raise
-    except Exception as error:  # openpyxl raises whatever a damaged part makes it stumble over
+    except Exception as error:  # a damaged part can raise any exception in openpyxl
         raise _damaged_workbook(error) from error
 
 
 def sheets_of(path: Path) -> list[str]:
-    """Return the names of the sheets of a workbook that hold something; none of another file.
-    Raises InputError.
+    """Return the names of a workbook's sheets with values, or an empty list for another file.
+
+    Raises:
+        InputError: The workbook can't be read.
+
     """
     with path.open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about parts of a workbook that openpyxl leaves out
+        warnings.simplefilter("ignore")  # openpyxl warns about parts that it drops
         try:
             with zipfile.ZipFile(file) as archive:
                 if "xl/workbook.xml" not in archive.namelist():
@@ -76,14 +87,13 @@ def sheets_of(path: Path) -> list[str]:
 
 def _damaged_workbook(error: Exception) -> InputError:
     problem = (
-        "is no Excel workbook that can be read"
-        f" ({shorten(str(error) or type(error).__name__, 100)})"
+        f"isn't a readable Excel workbook ({shorten(str(error) or type(error).__name__, 100)})"
     )
     return InputError(problem, hint="Open it and save it again, or save its sheet as CSV UTF-8.")
 
 
 def _open_workbook_file(file: BinaryIO, *, values: bool = True) -> Any:
-    import openpyxl  # loaded only for such a file
+    import openpyxl  # imported late, since few files need it
 
     with zipfile.ZipFile(file) as archive:
         sizes = {member.filename: member.file_size for member in archive.infolist()}
@@ -102,7 +112,7 @@ def _open_workbook_file(file: BinaryIO, *, values: bool = True) -> Any:
 
 
 def _filled_sheets(sheets: list[Any]) -> list[Any]:
-    """Return the sheets that hold something; hidden ones only where no other does."""
+    """Return the sheets with values; hidden ones only if there are no others."""
     filled = [
         sheet
         for sheet in sheets
@@ -111,50 +121,55 @@ def _filled_sheets(sheets: list[Any]) -> list[Any]:
     return [sheet for sheet in filled if sheet.sheet_state == "visible"] or filled
 
 
-def _choose_sheet(sheets: list[Any], named: str | None) -> Any:
-    """Return the sheet of a name or a place. Raises InputError where there is none, or several are
-    meant.
+def _choose_sheet(sheets: list[Any], wanted: str | None) -> Any:
+    """Return the sheet with a name or position.
+
+    Raises:
+        InputError: There is no such sheet, or none is named and several have values.
+
     """
-    if named is not None:
-        found = [sheet for sheet in sheets if sheet.title == named]
-        found = found or [sheet for sheet in sheets if sheet.title.casefold() == named.casefold()]
-        if not found and named.isascii() and named.isdigit() and 0 < int(named) <= len(sheets):
-            found = [sheets[int(named) - 1]]
-        if found:
-            return found[0]
+    if wanted is not None:
+        matches = [sheet for sheet in sheets if sheet.title == wanted]
+        matches = matches or [
+            sheet for sheet in sheets if sheet.title.casefold() == wanted.casefold()
+        ]
+        if not matches and wanted.isascii() and wanted.isdigit() and 0 < int(wanted) <= len(sheets):
+            matches = [sheets[int(wanted) - 1]]
+        if matches:
+            return matches[0]
     else:
         sheets = _filled_sheets(sheets)
         if len(sheets) == 1:
             return sheets[0]
     names = ", ".join(repr(shorten(sheet.title, 40)) for sheet in sheets[:10])
-    if named is not None:
-        problem, hint = f"has no sheet {shorten(named, 40)!r}", f"There are: {names}."
+    if wanted is not None:
+        problem, hint = f"has no sheet {shorten(wanted, 40)!r}", f"There are: {names}."
     elif not sheets:
-        problem, hint = "holds no sheet with rows", "Check the file."
+        problem, hint = "has no sheet with rows", "Check the file."
     else:
         problem = f"has {len(sheets)} sheets: {names}"
         hint = (
-            f"Say which: --sheet {shlex.quote(sheets[0].title)}, in Python"
+            f"Choose one: --sheet {shlex.quote(sheets[0].title)}, in Python"
             f" sheet={sheets[0].title!r}."
         )
     raise InputError(problem, hint=hint, field="sheet")
 
 
-def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
+def _sheet_rows(file: BinaryIO, wanted: str | None) -> Iterator[TableRow]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sheet = _choose_sheet(_open_workbook_file(file).worksheets, named)
+        sheet = _choose_sheet(_open_workbook_file(file).worksheets, wanted)
         formulas = _formula_rows(file, sheet.title)
     rows = enumerate(zip(_cell_rows(sheet), formulas or _no_formulas(), strict=False), 1)
     header: Header | None = None
     while True:
-        # not around a yield: the filter would hold wherever this generator rests
+        # Not around the yield: the filter is global, and would stay on while the generator waits.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             batch = list(islice(rows, _BATCH))
-        for number, (cells, written) in batch:
+        for number, (cells, formula_cells) in batch:
             row = [_cell_text(cell) for cell in cells]
-            if not any(row) and not any(_is_formula(cell) for cell in written):
+            if not any(row) and not any(_is_formula(cell) for cell in formula_cells):
                 continue
             if header is None:
                 while row and not row[-1]:
@@ -162,18 +177,17 @@ def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
                 header = Header(row, number)
                 continue
             yield TableRow(
-                number, number, _uncalculated_error(row, written) or header.cells_of(row)
+                number, number, _uncalculated_error(row, formula_cells) or header.cells_of(row)
             )
         if len(batch) < _BATCH:
             return
 
 
 def _cell_rows(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
-    # Some libraries write a wrong size of the sheet, and openpyxl would leave out what lies beyond
-    # it.
+    # Some libraries write a wrong sheet size, and openpyxl would drop the cells beyond it.
     sheet.reset_dimensions()
     count = 0
-    # The limit keeps a row with a number of any size from being reached through as many empty rows.
+    # Without the limit, a row with a huge number would be reached through as many empty rows.
     for row in sheet.iter_rows(max_row=most):
         count += len(row)
         if count > _MOST_CELLS:
@@ -189,7 +203,7 @@ def _no_formulas() -> Iterator[tuple[Any, ...]]:
 
 
 def _formula_rows(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
-    """Return the rows of a sheet with its formulas as they are written; None where it has none."""
+    """Return the rows of a sheet with formulas as written, or None if it has none."""
     with zipfile.ZipFile(file) as archive:
         names = [
             name
@@ -215,34 +229,35 @@ def _is_formula(cell: Any) -> bool:
     return getattr(cell, "data_type", "") == "f"
 
 
-def _uncalculated_error(row: list[str], written: tuple[Any, ...]) -> InputError | None:
-    """Return what is wrong where a formula has no value: a library wrote it, and no spreadsheet has
-    calculated it.
+def _uncalculated_error(row: list[str], formula_cells: tuple[Any, ...]) -> InputError | None:
+    """Return an error if a formula has no value.
+
+    A library wrote such a formula, and no spreadsheet has calculated it yet.
     """
-    for place, cell in enumerate(written):
+    for place, cell in enumerate(formula_cells):
         if _is_formula(cell) and (place >= len(row) or not row[place]):
             return InputError(
                 f"has a formula without a value in {cell.coordinate}",
-                hint="Open the file in Excel or LibreOffice, and save it: that calculates it.",
+                hint="Open the file in Excel or LibreOffice and save it to calculate the formula.",
             )
     return None
 
 
-# cells as a person sees them
+# Formatting cells
 
 _ESCAPED = re.compile(r"_x000D_\n?|_x000[A9]_", re.IGNORECASE)
+"""Escaped control characters of OOXML: carriage return, line feed and tab (ECMA-376, ST_Xstring).
+"""
 
 
 def _cell_text(cell: Any) -> str:
-    """Return a cell as text: numbers by their format, dates as ISO 8601 has them, whatever the
-    format's order is.
-    """
+    """Return a cell as text: numbers in their format, dates always as ISO 8601."""
     value = cell.value
     match value:
         case None:
             return ""
-        case str():  # carriage returns and tabs are escaped in the file
-            return _ESCAPED.sub(lambda found: "\t" if found[0][5] == "9" else "\n", value)
+        case str():  # the file escapes carriage returns and tabs: _x000D_
+            return _ESCAPED.sub(lambda match: "\t" if match[0][5] == "9" else "\n", value)
         case bool():
             return str(value).upper()
         case int() | float():
@@ -262,53 +277,59 @@ def _cell_text(cell: Any) -> str:
 
 
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
-"""What a format shows as it is: quoted text, an escaped character, a currency; colours, conditions,
-room and fill.
+"""Parts of a number format that aren't digits.
+
+Quoted text, escaped characters and currencies are shown; colours, conditions, padding and fill
+aren't.
 """
 
 _DIGITS = re.compile(r"[#?0][#?0,]*(?:\.[#?0]+)?")
+"""The digit placeholders of a number format: ``#,##0.00``."""
 
 
 def format_number(value: float, form: str) -> str:
-    """Return a number as a cell of this format shows it: decimals, thousands, percent, leading
-    zeros, a currency.
-    """
-    positive, *others = form.split(";")
-    section, number = positive, value
-    if value < 0 and others and others[0].strip():
-        section, number = others[0], -value
-    marks: list[str] = []
+    """Return a number as a cell with this format shows it.
 
-    def keep(found: re.Match[str]) -> str:
-        marks.append(next((each for each in found.groups() if each), ""))
-        return "\ue000"  # no sign of a format, nor a digit
+    Supported are decimals, thousands separators, percent, leading zeros and currencies.
+    """
+    positive, *other_sections = form.split(";")
+    section, number = positive, value
+    if value < 0 and other_sections and other_sections[0].strip():
+        section, number = other_sections[0], -value
+    literals: list[str] = []
+
+    def keep(digits_match: re.Match[str]) -> str:
+        literals.append(next((group for group in digits_match.groups() if group), ""))
+        return "\ue000"  # a private-use character, which is no format sign
 
     bare = _LITERAL.sub(keep, section)
-    found = _DIGITS.search(bare)
+    digits_match = _DIGITS.search(bare)
     if (
-        found is None
+        digits_match is None
         or re.search(r"[eE][+-]|/|[dmyhs@]|General", bare)
         or len(_DIGITS.findall(bare)) > 1
     ):
         return _format_general(value)
-    whole, _, decimals = found[0].partition(".")
-    if whole.endswith(",") or bare.startswith(",", found.end()):  # shown in thousands
+    whole, _, decimals = digits_match[0].partition(".")
+    # A trailing comma divides by 1,000.
+    if whole.endswith(",") or bare.startswith(",", digits_match.end()):
         return _format_general(value)
     percent = "%" in bare
-    digits = f"{abs(number) * (100 if percent else 1):{',' if ',' in whole else ''}.{min(len(decimals), 30)}f}"
+    separator, places = "," if "," in whole else "", min(len(decimals), 30)
+    digits = f"{abs(number) * (100 if percent else 1):{separator}.{places}f}"
     before, dot, after = digits.partition(".")
     after = (
         after.rstrip("0").ljust(decimals.rstrip("#?").count("0"), "0") if "#" in decimals else after
     )
-    least = whole.replace(",", "").count("0")
-    digits = before.rjust(least, "0") + (dot + after if after else "")
-    text = bare[: found.start()] + digits + bare[found.end() :]
-    kept = iter(marks)
-    shown = re.sub("\ue000", lambda _: next(kept), text).strip()
+    least_digits = whole.replace(",", "").count("0")
+    digits = before.rjust(least_digits, "0") + (dot + after if after else "")
+    text = bare[: digits_match.start()] + digits + bare[digits_match.end() :]
+    literals_left = iter(literals)
+    shown = re.sub("\ue000", lambda _: next(literals_left), text).strip()
     return f"-{shown}" if number < 0 else shown
 
 
 def _format_general(value: float) -> str:
     if isinstance(value, int) or value.is_integer():
         return str(int(value)) if abs(value) < 1e15 else repr(value)
-    return f"{value:.15g}"  # of 0.1 + 0.2 a spreadsheet shows 0.3
+    return f"{value:.15g}"  # a spreadsheet shows 0.1 + 0.2 as 0.3

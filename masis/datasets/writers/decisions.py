@@ -1,6 +1,4 @@
-"""The decision log as CSV, read page by page, all of one moment, in memory that doesn't grow with
-it.
-"""
+"""Writes the decision log as CSV, page by page, in one transaction and constant memory."""
 
 from __future__ import annotations
 
@@ -32,16 +30,19 @@ COLUMNS = (
     *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
     *("assignees", "tags", "rubric_scores", "decided_about", "planted"),
 )
-"""The columns of the log as CSV."""
+"""The columns of the log."""
 
 
 def write_log_csv(store: Store, out: BinaryIO, log_filter: DecisionFilter | None = None) -> int:
-    """Write the entries of the log that match, oldest first, as CSV with a header; returns how
-    many.
+    """Write the matching entries of the log as CSV with a header, oldest first.
 
-    ``planted`` is "yes" where an entry is about a copy with a planted fault that is no secret any
-    more: it is no label. A cell that a spreadsheet would take for a formula gets an apostrophe
-    before it.
+    ``planted`` is "yes" for an entry about a copy with a planted fault that is no longer secret,
+    since such an entry isn't a label. A cell that a spreadsheet would run as a formula gets an
+    apostrophe before it.
+
+    Returns:
+        The number of entries.
+
     """
     out.write(csv_line(COLUMNS))
     written, page = 0, 1

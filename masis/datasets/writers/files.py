@@ -1,6 +1,4 @@
-"""Writing a file whole or not at all, and writing through what is no file: a device, a pipe, a
-symbolic link.
-"""
+"""Writes a file as a whole or not at all, and also to devices, pipes and symbolic links."""
 
 from __future__ import annotations
 
@@ -16,26 +14,24 @@ from typing import BinaryIO
 from masis.errors import InputError
 
 STDIO = Path("-")
-"""Stands for stdin or stdout."""
+"""Means stdin or stdout."""
 
 _STREAMS = (Path("/dev/fd"), Path("/dev/stdout"), Path("/dev/stderr"), Path("/proc"))
-"""Names of what a process has open."""
+"""Paths of files that a process has open."""
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose content becomes ``path`` once it is complete; until then, and on failure,
-    nothing changes.
+    """Open a temporary file that replaces ``path`` when it is complete.
 
-    A device or a pipe is written to as the content comes. A symbolic link stays: the file it names
-    is replaced. ``-`` is stdout.
+    On failure nothing changes. A device or pipe is written to directly. A symbolic link is kept,
+    and the file it points to is replaced. ``-`` is stdout.
     """
     if path == STDIO:
         yield sys.stdout.buffer
         return
     if not _can_replace(path):
-        # Renaming a file over /dev/null, as root, would take the device away from every program of
-        # the machine.
+        # Renaming a file over /dev/null, as root, would remove the device for all programs.
         with path.open("wb") as stream:
             yield stream
         return
@@ -51,7 +47,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.replace(target)
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        # as of a full disk
+        # A full disk, for example, raises an error without a file name.
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
@@ -59,11 +55,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
-    """Give a new folder that takes the place of ``folder`` once it is complete; until then nothing
-    changes.
+    """Create a temporary folder that replaces ``folder`` when it is complete.
 
-    ``mark`` names a file that stands in every folder of this kind. Raises InputError where
-    ``folder`` is a file, or holds files but no such one: it is somebody else's.
+    On failure nothing changes. ``mark`` is a file that every folder of this kind contains.
+
+    Raises:
+        InputError: ``folder`` is a file, or has files but not ``mark``, so it has another purpose.
+
     """
     if (
         folder.exists()
@@ -71,24 +69,26 @@ def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
         and (not folder.is_dir() or any(folder.iterdir()))
     ):
         raise InputError("holds other files", hint="Name a new folder.", file=str(folder))
-    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
+    new_folder = Path(
+        tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}.")
+    )
     try:
-        yield made
-        made.chmod(0o755)
+        yield new_folder
+        new_folder.chmod(0o755)
         if folder.exists():
             shutil.rmtree(folder)
-        made.replace(folder)
+        new_folder.replace(folder)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new_folder, ignore_errors=True)
         raise
 
 
 def _can_replace(path: Path) -> bool:
-    """Return whether a path names a regular file, or none yet, and nothing that a process has open.
+    """Return whether a path is a regular file or new, and isn't open in a process.
 
-    ``/dev/stdout`` may lead to a regular file: the shell has it open, so that another one in its
-    place would be lost.
+    ``/dev/stdout`` may lead to a regular file. The shell has it open, so output to a replacement
+    would be lost.
     """
     absolute = path.absolute()
-    opened = any(each in (absolute, *absolute.parents) for each in _STREAMS)
+    opened = any(stream in (absolute, *absolute.parents) for stream in _STREAMS)
     return not opened and (path.is_file() or not path.exists())

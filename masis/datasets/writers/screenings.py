@@ -1,7 +1,7 @@
-"""Exports of a screening: its log as CSV, a line for each abstract screened; its abstracts as RIS.
+"""Exports a screening: its log as CSV with a line for each abstract, and its abstracts as RIS.
 
-CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS,
-written by rispy, in any reference manager.
+CSV opens in any spreadsheet (a cell like a formula gets an apostrophe before it). RIS, written by
+rispy, opens in any reference manager.
 """
 
 from __future__ import annotations
@@ -75,24 +75,34 @@ COLUMNS = (
     *(f"why_{name}" for name in _REASONS),
     *("concepts", "corrections", "abstract", "keywords", "included", "notes"),
 )
-"""The columns of the screening log as CSV; ``title``, ``abstract``, ``included`` and ``notes`` are
-called as in ASReview and Rayyan, which read the log with its labels."""
+"""The columns of the screening log as CSV.
+
+``title``, ``abstract``, ``included`` and ``notes`` have the names that ASReview and Rayyan expect,
+so both can read the log with its labels.
+"""
 _INCLUDED: dict[Recommendation, str] = {"keep": "1", "discard": "0", "needs_more": ""}
 _LABELS: dict[Recommendation, tuple[str, str]] = {
     "keep": ("ASReview_relevant", "Included"),
     "discard": ("ASReview_irrelevant", "Excluded"),
     "needs_more": ("ASReview_not_seen", "Maybe"),
 }
-"""The labels of a recommendation as ASReview and Rayyan read them in a note."""
+"""The label of a recommendation in a note, as ASReview and Rayyan read it."""
 
 
 def write_screening_csv(
     screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO
 ) -> int:
-    """Write the screening log: every abstract screened with its grade and reasons, in the order
-    found; returns how many.
+    """Write the screening log: every abstract with its grade and reasons, in the order found.
+
+    Returns:
+        The number of abstracts.
+
     """
-    rounds = {abstract_id: each.number for each in screening.rounds for abstract_id in each.new}
+    rounds = {
+        abstract_id: screening_round.number
+        for screening_round in screening.rounds
+        for abstract_id in screening_round.new
+    }
     out.write(csv_line(COLUMNS))
     for grade in screening.grades:
         row = _screening_row(
@@ -106,12 +116,12 @@ def _screening_row(
     screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None
 ) -> dict[str, Any]:
     record = abstract or Abstract(id=grade.abstract_id)
-    found = (
+    finding = (
         finding_of(screening.question, grade, record) if grade.recommendation == "keep" else None
     )
     size = grade.study_size
     concepts = concepts_as_text(question_of(screening.question, screening.settings))
-    why = grade.reasons
+    reasons = grade.reasons
     return {
         **record.model_dump(include={"title", "year", "journal", "doi", "pmid", "url", "source"}),
         **grade.model_dump(include={"abstract_id", "recommendation", "study_type"}),
@@ -132,21 +142,22 @@ def _screening_row(
         "judged_by": f"{grade.judged_by.model} ({grade.judged_by.version})",
         "overridden": " ".join(grade.overridden),
         "unscored": None if grade.unscored is None else grade.unscored.reason,
-        "direction": None if found is None else DIRECTION[found.direction].text,
-        "finding": None if found is None or found.words is None else found.words.text,
+        "direction": None if finding is None else DIRECTION[finding.direction].text,
+        "finding": None if finding is None or finding.words is None else finding.words.text,
         "concepts": "; ".join(f"{part}: {text}" for part, text in concepts.items() if text),
         "corrections": "; ".join(_correction_texts(grade)),
         "abstract": record.text,
         "keywords": "; ".join(record.keywords),
         "included": _INCLUDED[grade.recommendation],
         "notes": " | ".join(_grade_notes(grade)),
-        **{f"why_{name}": why[name].text if name in why else None for name in _REASONS},
+        **{f"why_{name}": reasons[name].text if name in reasons else None for name in _REASONS},
     }
 
 
 def _grade_notes(grade: Grade) -> tuple[str, ...]:
-    """Return the labels of a grade as notes of ASReview and Rayyan; an exclusion with
-    its reason.
+    """Return the labels of a grade as notes for ASReview and Rayyan.
+
+    An exclusion includes its reason.
     """
     asreview, rayyan = _LABELS[grade.recommendation]
     excluded = (
@@ -158,7 +169,7 @@ def _grade_notes(grade: Grade) -> tuple[str, ...]:
 
 
 def _correction_texts(grade: Grade) -> Iterator[str]:
-    """Yield what people set of the appraisal and of the finding, each with who set it and why."""
+    """Yield each value that people set in the appraisal or finding, with the person and reason."""
     for item, state in grade.corrections.items():
         yield f"{LABELS[item]}: {ITEM_STATE_NAMES[state]} ({grade.reasons[item].text})"
     if grade.direction is not None:
@@ -171,8 +182,11 @@ def write_screening_ris(
     out: BinaryIO,
     which: Iterable[Recommendation] = ("keep",),
 ) -> int:
-    """Write the abstracts with these recommendations as RIS, each with its grade as notes; returns
-    how many.
+    """Write the abstracts with these recommendations as RIS, with their grades as notes.
+
+    Returns:
+        The number of abstracts.
+
     """
     wanted, written = set(which), 0
     for grade in screening.grades:
@@ -189,7 +203,7 @@ class _Writer(RisWriter):  # type: ignore[misc]  # rispy has no types
     NEWLINE = "\r\n"
 
     def set_header(self, count: int) -> str:
-        """Return no header: reference managers take a number before a record for a damaged one."""
+        """Return no header: reference managers treat a number before a record as damage."""
         return ""
 
 
@@ -228,5 +242,5 @@ def _ris_record(abstract: Abstract, grade: Grade) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return the text on one line, so that it can't begin a field or a record of its own."""
+    """Return the text on one line, so that it can't begin another field or record."""
     return " ".join(text.split())

@@ -98,7 +98,7 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
             ["Good"],
             [
                 "file, line 1, record 1: has no end. Add a line",
-                "file, line 6: stands outside of any record. Begin each",
+                "file, line 6: is outside any record. Begin each",
                 "file, line 8, record 3: has neither a title nor an abstract. Add one",
             ],
         ),
@@ -179,12 +179,12 @@ def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no format of abstracts"),
-        (b"hello\nworld", "no format of abstracts"),
+        (b"", "known format of abstracts"),
+        (b"hello\nworld", "known format of abstracts"),
         (b"\x1f\x8b\x08", "gunzip"),
         (b"PK\x03\x04", "zip"),
         (b"\xff\xfe{", "UTF-16"),
-        (b"<html><body>", "no format of abstracts"),
+        (b"<html><body>", "known format of abstracts"),
         (b"<?xml version='1.0'?><feed/>", "XML of another kind"),
         (
             b'<!DOCTYPE x [<!ENTITY a "b">]><PubmedArticleSet>&a;</PubmedArticleSet>',

@@ -87,7 +87,7 @@ def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_a
     ]
     (refused,) = read_any([{key: value for key, value in row.items() if key != "documents"}])
     assert refused.case is None
-    assert "evidence: names its sources by address only: their texts are not in the file" in str(
+    assert "evidence: has only the addresses of its sources; their texts aren't in the file" in str(
         refused.problems[0]
     )
 
@@ -182,7 +182,7 @@ def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
 def test_two_profiles_that_fit_ask(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([{**ROW, "user_input": "Why?", "retrieved_contexts": ["So."]}]))
-    with pytest.raises(InputError, match=r"fits hf-rag and ragas\. Say which: --as hf-rag"):
+    with pytest.raises(InputError, match=r"fits hf-rag and ragas\. Choose one: --as hf-rag"):
         list(read_any(path))
 
 
@@ -228,9 +228,9 @@ def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param("query = [", "is no TOML", id="no TOML"),
-        pytest.param('qeury = "a"', "qeury: is no part of a profile", id="unknown key"),
-        pytest.param('query = "a[?"', "query: is no path", id="no path"),
+        pytest.param("query = [", "isn't valid TOML", id="no TOML"),
+        pytest.param('qeury = "a"', "qeury: isn't part of a profile", id="unknown key"),
+        pytest.param('query = "a[?"', "query: isn't a valid path", id="no path"),
     ],
 )
 def test_a_wrong_profile_is_refused_with_its_field(text: str, said: str, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_formats_are_recognised_by_the_first_row(
 def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("question,contexts\n")
-    with pytest.raises(InputError, match="holds no row that can be read"):
+    with pytest.raises(InputError, match="has no readable row"):
         formats_of(file)
 
 

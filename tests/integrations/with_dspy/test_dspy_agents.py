@@ -64,7 +64,7 @@ def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
     server: ModelServer,
 ) -> None:
     critic = critic_at(server)
-    with pytest.raises(InputError, match="evidence_chunks: is one thing, not a list of chunks"):
+    with pytest.raises(InputError, match="evidence_chunks: is a single item, not a list of chunks"):
         critic(answer=ANSWER, original_query="How long is it?", evidence_chunks=EVIDENCE[0])
     with pytest.raises(InputError, match=r"evidence_chunks\[1\]"):
         critic(answer=ANSWER, original_query="?", evidence_chunks=["text", 7])

@@ -96,7 +96,7 @@ def test_evidence_without_ids_is_named_by_its_place_and_keeps_what_else_it_holds
     "one", ["The bridge is long.", {"id": "c1", "text": "The bridge is long."}]
 )
 def test_one_chunk_in_place_of_a_list_is_refused_and_not_read_letter_by_letter(one: Any) -> None:
-    with pytest.raises(InputError, match="evidence: is one thing, not a list of chunks"):
+    with pytest.raises(InputError, match="evidence: is a single item, not a list of chunks"):
         plain_evidence(one)
     if isinstance(one, str):
         with pytest.raises(InputError, match="abstracts: is one text"):
@@ -112,7 +112,7 @@ def test_a_chunk_found_twice_is_there_once_and_two_texts_under_one_id_are_refuse
 
 @pytest.mark.parametrize("chunk", [{"id": "c1"}, 7, None, SimpleNamespace(name="x"), {"text": 7}])
 def test_evidence_without_a_text_is_refused_by_its_place(chunk: Any) -> None:
-    with pytest.raises(InputError, match=r"evidence\[0\]: (has no text|is no chunk of evidence)"):
+    with pytest.raises(InputError, match=r"evidence\[0\]: (has no text|isn't a chunk of evidence)"):
         plain_evidence([chunk])
 
 

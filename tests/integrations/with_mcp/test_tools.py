@@ -245,7 +245,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"answer": "It is.", "evidence": [{"id": "1"}, {"id": "1"}]},
         "evidence[1].id: repeats the id 1 of evidence[0]",
     ),
-    ("verify_claims", {"claims": [], "sourceIds": ["1"]}, "claims: holds nothing"),
+    ("verify_claims", {"claims": [], "sourceIds": ["1"]}, "claims: is empty"),
     (
         "verify_claims",
         {"claims": ["x", 3], "sourceIds": ["1"]},

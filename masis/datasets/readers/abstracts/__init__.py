@@ -1,10 +1,9 @@
-"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text, tables (CSV); the first
-lines show which.
+"""Reads files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text and tables (CSV).
 
-Records come one at a time, so memory stays flat whatever the size of the file; one that can't be
-read is an error that names file, line, record and hint, and the others come all the same. Repeated
-records are yielded each time: whoever stores them recognises duplicates
-(``masis/screening/sources/records.py``) and counts them.
+The first lines show the format. Records are read one at a time, so memory doesn't grow with the
+file. An unreadable record is an error that names file, line, record and hint; the others are still
+read. Repeated records are yielded each time. The code that stores them detects and counts
+duplicates (``masis/screening/sources/records.py``).
 """
 
 from __future__ import annotations
@@ -43,23 +42,26 @@ _OTHER_FIELD_NAMES = {
         "type_of_work",
     ),
 }
+"""Other programs' names for our fields."""
 _TEXTS = frozenset({"id", "title", "text", "journal", "doi", "pmid", "url"})
 _LISTS = frozenset({"authors", "keywords", "publication_types"})
 
 
 def read_fields(data: dict[str, Any], source: str) -> Abstract:
-    """Return a record of JSON or a row of a table as an abstract, whatever its fields are called;
-    others are kept.
+    """Return a JSON record or a table row as an abstract, with any known field names.
 
-    One without an id gets one from its PubMed id, its DOI or its title. Raises InputError naming a
-    field.
+    Unknown fields are kept. A missing id is derived from the PubMed id, the DOI or the title.
+
+    Raises:
+        InputError: A field has the wrong type; the error names it.
+
     """
     fields = dict(data)
     for name, others in _OTHER_FIELD_NAMES.items():
         found = next((other for other in others if other in fields), None)
         if name not in fields and found is not None:
             fields[name] = fields.pop(found)
-    # of any program: kept as type too
+    # "type" is ambiguous, so it's also kept unchanged.
     if "publication_types" not in fields and isinstance(fields.get("type"), str):
         fields["publication_types"] = fields["type"]
     if fields.get("is_retracted") in (True, "true", "True"):
@@ -76,7 +78,7 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
                 field="year",
             )
         fields["year"] = year_of(str(given))
-        if fields["year"] is None and given:  # "in press": the record is kept all the same
+        if fields["year"] is None and given:  # such as "in press"; the record is kept anyway
             fields["year_as_given"] = given
     known: dict[str, Any] = {
         name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")
@@ -94,9 +96,9 @@ def _text_or_none_field(value: Any, name: str) -> str | None:
 
 
 def _list_field(value: Any, name: str) -> list[str]:
-    given = [] if value is None else re.split(r"[;|]", value) if isinstance(value, str) else value
-    if isinstance(given, list) and all(isinstance(item, str) for item in given):
-        return [item.strip() for item in given if item.strip()]
+    items = [] if value is None else re.split(r"[;|]", value) if isinstance(value, str) else value
+    if isinstance(items, list) and all(isinstance(item, str) for item in items):
+        return [item.strip() for item in items if item.strip()]
     raise InputError(
         f"is {kind_of(value)}, must be a list of texts",
         hint='Write it as ["...", "..."].',
@@ -112,8 +114,9 @@ _TITLE_COLUMN = re.compile(
     rb"[^\n]{0,4000}?(?<![a-z0-9])(?:title|article title)\"?[ \t]{0,10}(?=[,;\t\r\n])",
     re.IGNORECASE,
 )
-"""A first line with a column that is called title."""
+"""A first line with a column named title."""
 _NON_WORD = re.compile(r"[^a-z0-9]+")
+"""Characters that become underscores in column names."""
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("jsonl", re.compile(rb"\s{0,1000}[\[{]")),
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
@@ -127,18 +130,26 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
         ),
     ),
 )
+"""The pattern that recognises each format, in the order of trial."""
 _FORMAT_HINT = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
 
 
 def read_abstracts(
     source: Path | BinaryIO, *, name: str | None = None, form: AbstractFormat | None = None
 ) -> Iterator[Abstract | InputError]:
-    """Return an iterator over the abstracts of a file, with an InputError for every record that
-    can't be read.
+    """Return an iterator over the abstracts of a file.
 
-    ``name`` is how errors and the records' ``source`` name it; the ``form`` is recognised by the
-    first lines where none is given. Raises InputError where the file can't be opened (at once), is
-    in none of the formats or holds no abstract (on reading).
+    An unreadable record becomes an InputError in the iterator.
+
+    Args:
+        source: A path or a stream of bytes.
+        name: The source's name in errors and in the records' ``source``.
+        form: The format; by default it is recognised by the first lines.
+
+    Raises:
+        InputError: The file can't be opened. While iterating: it has an unknown format or no
+            abstracts.
+
     """
     if isinstance(source, Path):
         return _read_stream(open_lines(source), name or str(source), form, close=True)
@@ -153,13 +164,13 @@ def _read_stream(
         if isinstance(stream, io.BufferedReader)
         else io.BufferedReader(cast("io.RawIOBase", stream))
     )
-    found = False
+    any_found = False
     try:
-        for each in _format_records(
+        for record in _format_records(
             buffered, form or detect_format(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name
         ):
-            found = True
-            yield each.at(file=name) if isinstance(each, InputError) else each
+            any_found = True
+            yield record.at(file=name) if isinstance(record, InputError) else record
     except InputError as error:
         raise error.at(file=name) from error
     except OSError as error:
@@ -168,10 +179,10 @@ def _read_stream(
         ) from error
     finally:
         if buffered is not stream:
-            buffered.detach()  # else it would close the caller's stream with itself
+            buffered.detach()  # otherwise it would close the caller's stream
         if close:
             stream.close()
-    if not found:
+    if not any_found:
         raise InputError("holds no abstract", hint=_FORMAT_HINT, file=name)
 
 
@@ -186,7 +197,7 @@ def _format_records(
             if isinstance(row.value, InputError):
                 raise row.value
             fields = row.value
-            if row.table:  # empty cells are absent, and columns have the plain form of their names
+            if row.table:  # drop empty cells and normalise column names
                 filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
                 fields = {
                     _NON_WORD.sub("_", name.lower()).strip("_"): cell
@@ -210,10 +221,15 @@ _READERS = {
 
 
 def detect_format(beginning: bytes) -> AbstractFormat:
-    """Return the format whose sign the first lines show. Raises InputError where there is none."""
+    """Return the format that the first lines show.
+
+    Raises:
+        InputError: The format is unknown.
+
+    """
     refuse_other_formats(beginning)
     shown = beginning.removeprefix(b"\xef\xbb\xbf")
     for form, sign in _SIGNS:
         if sign.match(shown):
             return form
-    raise InputError("is in no format of abstracts that is known here", hint=_FORMAT_HINT)
+    raise InputError("isn't in a known format of abstracts", hint=_FORMAT_HINT)

@@ -1,10 +1,9 @@
-"""Records of bibliographic text files, each a block of lines: RIS, MEDLINE text as PubMed saves it,
-and BibTeX.
+"""Reads bibliographic text files: RIS, MEDLINE text as PubMed saves it, and BibTeX.
 
-A record of RIS is read by rispy, an entry of BibTeX by bibtexparser, its TeX made plain text by
-pylatexenc. MEDLINE (https://www.nlm.nih.gov/bsd/mms/medlineelements.html), a tag of up to four
-letters, a dash and the field, which blanks continue, is parsed here: the only packaged parser comes
-with 15 MB of molecular biology.
+A record is a block of lines. rispy reads a RIS record, bibtexparser a BibTeX entry, and pylatexenc
+turns its TeX into plain text. MEDLINE (https://www.nlm.nih.gov/bsd/mms/medlineelements.html) has a
+tag of up to four letters, a dash and a field that blanks continue. It is parsed here because the
+only packaged parser comes with 15 MB of molecular biology.
 """
 
 from __future__ import annotations
@@ -29,17 +28,16 @@ from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
 from masis.screening.sources.records import abstract_of, collapse_blanks
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""A whole abstract stands on one line in many exports; one of four million letters is
-no abstract.
-"""
+"""The longest line. Many exports have a whole abstract on one line, but none is this long."""
 
 MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
-"""A longer record has lost its end: what follows is read from the next one on."""
+"""The longest record. A longer one has lost its end, so reading continues with the next record."""
 
 
 class RecordBlock:
-    """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its
-    ``problem``.
+    """Collects the lines of one record.
+
+    If they don't fit into memory or aren't text, ``problem`` says so.
     """
 
     def __init__(self, number: int, line: int) -> None:
@@ -49,14 +47,14 @@ class RecordBlock:
         self._characters = 0
 
     def add(self, text: str, problem: InputError | None) -> None:
-        """Add a line, unless the record has outgrown what a record may be."""
+        """Add a line, unless the record is already too long."""
         self.problem = self.problem or problem
         self._characters += len(text)
         if self._characters <= MAX_RECORD_CHARACTERS:
             self.texts.append(text)
         elif self.texts:
             self.texts = []
-            hint = "Look for the end of the record that is missing."
+            hint = "Look for the missing end of the record."
             too_long = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
             self.problem = InputError(too_long, hint=hint, line=self.line)
 
@@ -68,7 +66,7 @@ class RecordBlock:
     def read(
         self, reader: Callable[[RecordBlock, str], Abstract], source: str
     ) -> Abstract | InputError:
-        """Return what a reader makes of the record, or what is wrong with it and where."""
+        """Return the result of a reader, or the problem with the record and its place."""
         try:
             if self.problem is not None:
                 raise self.problem
@@ -80,12 +78,11 @@ class RecordBlock:
 def read_blocks(
     stream: BinaryIO, begins: re.Pattern[str], ends: re.Pattern[str] | None = None, stray: str = ""
 ) -> Iterator[RecordBlock | InputError]:
-    """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends``
-    says or at the next.
+    """Yield the records of a file, which begin at a line of their own.
 
-    A line that is part of no record is an error, the first of several, whose hint is ``stray``.
-    What stands before the first record (an export's own header) is passed over where records have
-    an end.
+    A record ends at a line that matches ``ends``, or else before the next record. Lines outside
+    records are an error with the hint ``stray``, reported for the first of several. If records have
+    an end, text before the first one is an export's header and is skipped.
     """
     block: RecordBlock | None = None
     number, strayed = 0, not stray
@@ -104,13 +101,13 @@ def read_blocks(
                 block = None
         elif text.strip() and not strayed and (number or ends is None):
             strayed = True
-            yield InputError("stands outside of any record", hint=stray, line=line)
+            yield InputError("is outside any record", hint=stray, line=line)
     if block is not None:
         yield block
 
 
 def _decode_line(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
-    """Return the text of a line, and what is wrong with it if anything is."""
+    """Return the text of a line, and the problem with it if there is one."""
     if raw is None:
         problem, hint = (
             f"is longer than {MAX_LINE_BYTES // 2**20} MiB",
@@ -139,6 +136,7 @@ _JOURNAL = (
 )
 _AUTHORS = ("authors", "first_authors")
 _RIS_FIELDS_READ = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
+"""RIS fields that become fields of the abstract; the others are kept in ``record``."""
 _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
 _MEDLINE_BEGINS = re.compile("PMID-")
@@ -146,16 +144,19 @@ _MEDLINE_HINT = (
     "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
 )
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
+"""A line of MEDLINE with its tag: ``TI  - Title``. Tags have two to four characters."""
 _MEDLINE_EXTRAS = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
+"""MEDLINE tags that are kept in ``record``, with their names there."""
 _NOTICE_TYPES = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
-"""Tags that point to the notice about a study, and the type that makes it."""
+"""Tags that point to a notice about the study, with the publication type that this implies."""
 _NOTICE_TARGETS = ("ROF", "EFR", "ECF")
-"""Tags of a notice that point to what it is about."""
+"""Tags of a notice that point to the record it is about."""
 _IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
+"""A PubMed id or a DOI in the text of a notice tag."""
 
 
 def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
-    """Yield every record, and an error where one lacks its end or can't be read."""
+    """Yield every record, or an error if it has no end or can't be read."""
     for block in read_blocks(stream, _RIS_BEGINS, _RIS_ENDS, _RIS_HINT):
         yield block if isinstance(block, InputError) else block.read(_ris_abstract, source)
 
@@ -163,9 +164,9 @@ def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError
 def _ris_abstract(block: RecordBlock, source: str) -> Abstract:
     if not block.ended:
         raise InputError(
-            "has no end", hint="Add a line `ER  - ` behind it; it may have been cut off."
+            "has no end", hint="Add a line `ER  - ` after it; it may have been cut off."
         )
-    parser = RisParser(delimiter_tags_mapping={})  # an address may hold a semicolon
+    parser = RisParser(delimiter_tags_mapping={})  # rispy would split URLs at semicolons
     fields: dict[str, Any] = parser.parse_lines(
         line for text in block.texts if (line := text.lstrip())
     )[0]
@@ -192,14 +193,14 @@ def _ris_abstract(block: RecordBlock, source: str) -> Abstract:
         pmid=number if number.isdigit() and _PUBMED.search(database[:200]) else "",
         url=next(iter(fields.get("urls", ())), ""),
         keywords=fields.get("keywords", ()),
-        publication_types=[part for each in types for part in re.split(r"[;|]", each)],
+        publication_types=[part for value in types for part in re.split(r"[;|]", value)],
         source=source,
         record=rest | ({"unknown_tag": dict(rest["unknown_tag"])} if "unknown_tag" in rest else {}),
     )
 
 
 def read_medline(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
-    """Yield every record, or an error where one can't be read."""
+    """Yield every record, or an error if it can't be read."""
     for block in read_blocks(stream, _MEDLINE_BEGINS, stray=_MEDLINE_HINT):
         yield block if isinstance(block, InputError) else block.read(_medline_abstract, source)
 
@@ -223,7 +224,7 @@ def _medline_abstract(block: RecordBlock, source: str) -> Abstract:
         year=first("DP", "DEP"),
         journal=first("JT", "TA"),
         authors=(fields["FAU"] or fields["AU"]) + fields["CN"],
-        doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
+        doi=next((value for value in fields["LID"] + fields["AID"] if value.endswith("[doi]")), ""),
         pmid=first("PMID"),
         keywords=[word.lstrip("*") for word in fields["OT"]],
         publication_types=fields["PT"]
@@ -231,8 +232,8 @@ def _medline_abstract(block: RecordBlock, source: str) -> Abstract:
         notice_about=[
             found
             for tag in _NOTICE_TARGETS
-            for each in fields[tag]
-            for found in _IDENTIFIER.findall(each)
+            for value in fields[tag]
+            for found in _IDENTIFIER.findall(value)
         ],
         source=source,
         record={name: fields[tag] for tag, name in _MEDLINE_EXTRAS.items() if fields[tag]},
@@ -243,14 +244,15 @@ def _medline_abstract(block: RecordBlock, source: str) -> Abstract:
 
 _TEX = LatexNodes2Text(math_mode="with-delimiters", keep_comments=True)
 _BARE_TEX_SIGN = re.compile(r"(?<!\\)[%&#_]")
-"""Exported abstracts are mostly plain text with a little TeX: these stay what they are, where TeX
-would take a bare ``%`` for a comment that swallows the rest of the line."""
+"""Signs that are escaped before TeX is decoded.
+
+Exported abstracts are mostly plain text with little TeX. TeX would treat a bare ``%`` as a comment
+and drop the rest of the line.
+"""
 
 
 def strip_tex(text: str) -> str:
-    """Return the text without TeX; what is no TeX known here loses its backslash and keeps its
-    letters.
-    """
+    """Return the text without TeX; unknown commands lose their backslash and keep their letters."""
     if not any(mark in text for mark in ("\\", "{", "}", "~", "--")):
         return text
     escaped = _BARE_TEX_SIGN.sub(
@@ -258,16 +260,18 @@ def strip_tex(text: str) -> str:
     )
     try:
         return str(_TEX.latex_to_text(escaped)).replace("\u00a0", " ")
-    except RecursionError:  # braces deeper than in any text
+    except RecursionError:  # braces nested more deeply than in any real text
         return text
 
 
-# What could not be parsed becomes an error of ours; the library would log it to stderr too.
+# Parse failures become our own errors; without this the library also logs them to stderr.
 logging.getLogger("bibtexparser.splitter").setLevel(logging.CRITICAL)
 
 _BIBTEX_BEGINS = re.compile(r"\s{0,100}@\s{0,10}(\w{1,40})\s{0,10}[{(]")
+"""The start of an entry: ``@article{``, or with a parenthesis."""
 _SKIPPED_ENTRIES = ("comment", "preamble")
 _STRING_NAME = re.compile(r"[^{(]{0,200}[{(]\s{0,100}([\w.:+/-]{1,100})\s{0,100}=")
+"""The name of an abbreviation: ``@string{jama = "..."}``."""
 _BARE_WORD = re.compile(r"[\w.:+/-]+")
 _MOST_STRINGS = 1000
 _TYPES = ("type", "document_type", "article_type", "note")
@@ -277,15 +281,15 @@ _BIBTEX_FIELDS_READ = frozenset(
 
 
 def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
-    """Yield every entry, or an error where one can't be read.
+    """Yield every entry, or an error if it can't be read.
 
-    An entry begins at a line that starts with ``@type{``; text between entries is a comment, as
-    BibTeX has it. Abbreviations (``@string``) hold from where they stand to the end of the file.
+    An entry begins at a line that starts with ``@type{``; text between entries is a comment in
+    BibTeX. Abbreviations (``@string``) apply from their place to the end of the file.
     """
     strings: dict[str, str] = {}
     entries = 0
     for block in read_blocks(stream, _BIBTEX_BEGINS):
-        assert isinstance(block, RecordBlock)  # there are no stray lines
+        assert isinstance(block, RecordBlock)  # without `stray` there are no errors
         kind = (
             begun[1].lower()
             if block.texts and (begun := _BIBTEX_BEGINS.match(block.texts[0]))
@@ -304,7 +308,7 @@ def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputEr
 def _bibtex_records(
     block: RecordBlock, strings: dict[str, str], source: str
 ) -> Iterator[Abstract | InputError]:
-    """Yield what the lines of a block hold: an entry, unless several stand on one line."""
+    """Yield the entries of a block: one, unless several are on the same line."""
     if block.problem is not None:
         yield block.with_place(block.problem)
         return

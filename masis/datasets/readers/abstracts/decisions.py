@@ -1,9 +1,8 @@
-"""What people decided about a record in another screening tool, read from its export.
+"""Reads decisions about a record from another screening tool's export.
 
-ASReview writes a column (``included``, ``asreview_label``) or a note (``ASReview_relevant``),
-Rayyan a note (``RAYYAN-INCLUSION: {"Ada"=>"Included"}``), Covidence a list of its own for each
-decision, with ``Exclusion reason`` in the notes. Two people who disagree in Rayyan have not
-decided.
+ASReview writes a column (``included``, ``asreview_label``) or a note (``ASReview_relevant``), and
+Rayyan a note (``RAYYAN-INCLUSION: {"Ada"=>"Included"}``). Covidence exports one list per decision,
+with ``Exclusion reason`` in the notes. If two people disagree in Rayyan, there is no decision.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ _WORDS: dict[str, Recommendation] = {
 }
 _ASREVIEW = re.compile(r"\bASReview_(relevant|irrelevant)\b", re.I)
 _RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s*\{([^}]{0,2000})\}", re.I)
+"""Rayyan's decisions in a note: ``RAYYAN-INCLUSION: {"Ada"=>"Included"}``."""
 _RAYYAN_VOTE = re.compile(r'"([^"]{0,200})"\s*=>\s*"(Included|Excluded|Maybe)"', re.I)
 _REASON = re.compile(r"(?:RAYYAN-EXCLUSION-REASONS|Exclusion reason):\s*([^|;\n]{1,300})", re.I)
 OUR_RAYYAN_NAME = "MASIS"
-"""The name under which our own labels stand in a Rayyan note: they are no decision of a person."""
+"""The name of our own labels in a Rayyan note, which aren't a person's decision."""
 
 
 class RecordDecision(NamedTuple):
-    """What people decided about a record, where, and why if they said so."""
+    """A decision about a record, the tool it was made in, and the reason if one was given."""
 
     value: Recommendation
     tool: str
@@ -38,10 +38,8 @@ class RecordDecision(NamedTuple):
 
 
 def decision_of(record: Abstract) -> RecordDecision | None:
-    """Return what people decided about a record; None where its export says nothing, or they
-    disagree.
-    """
-    # what it holds beside its own fields: columns of a table, or tags of RIS
+    """Return the decision about a record; None if its export has none or people disagree."""
+    # The unknown fields are the columns of a table or the tags of a RIS record.
     extra = dict(record.model_extra or {})
     tags = extra.pop("record", None)
     fields: dict[str, Any] = {**(tags if isinstance(tags, dict) else {}), **extra}
@@ -55,8 +53,8 @@ def decision_of(record: Abstract) -> RecordDecision | None:
     if voted := _RAYYAN.search(notes):
         votes = {
             value.lower()
-            for who, value in _RAYYAN_VOTE.findall(voted.group(1))
-            if who != OUR_RAYYAN_NAME
+            for person, value in _RAYYAN_VOTE.findall(voted.group(1))
+            if person != OUR_RAYYAN_NAME
         }
         if votes:
             return (
