@@ -1,8 +1,8 @@
 """The use cases: all reads and writes of pages, commands and integrations.
 
-``Workbench.open(path)`` gives them by subject, each an attribute (``workbench.py`` lists them all),
-and ``health()``. What changes something takes an ``Actor``. The values that go in and out are in
-``records``.
+``Workbench.open(path)`` has a service per subject as attributes (see ``workbench.py``) and
+``health()``. Every use case that changes something takes an ``Actor``. The values that are passed
+and returned are in ``records``.
 """
 
 from masis.schema.actor import ANONYMOUS, Actor

@@ -1,9 +1,9 @@
-"""Who may do what: asked by every use case that changes something or takes data out, and the table
-of all of it.
+"""Permissions: the check that each use case makes before it changes or exports something, and the
+table of all acts.
 
-A command acts for whoever owns the database file, and may do everything. A server with sign-in
-opens its workbench with ``SIGN_IN_REQUIRED``; then a use case refuses an actor who has not signed
-in with a role that grants it, whichever page, callback or message asked for it.
+A command acts for the owner of the database file and may do everything. A server with sign-in opens
+its workbench with ``SIGN_IN_REQUIRED``. A use case then rejects actors who haven't signed in with a
+role that allows it, whichever page, callback or message called it.
 """
 
 from __future__ import annotations
@@ -27,51 +27,50 @@ _DOING: dict[Permission, str] = {
 
 
 class Access(NamedTuple):
-    """The rule of one workbench; ``sign_in`` says whether people have to sign in."""
+    """The access rule of one workbench; ``sign_in`` says whether people must sign in."""
 
     sign_in: bool
 
     def allows(self, actor: Actor, permission: Permission) -> bool:
-        """Return whether the actor may do this."""
+        """Return whether the actor has the permission."""
         return not self.sign_in or actor.may(permission)
 
     def require(self, actor: Actor, permission: Permission) -> None:
-        """Raise NotAllowed where the actor may not do this."""
+        """Raise NotAllowed unless the actor has the permission."""
         if self.allows(actor, permission):
             return
         if not actor.authenticated:
-            raise NotAllowed(f"You can't {_DOING[permission]}: sign in first.")
+            raise NotAllowed(f"You can't {_DOING[permission]}. Sign in first.")
         raise NotAllowed(
-            f"You can't {_DOING[permission]}: that takes the role {PERMISSIONS[permission]}, and"
-            f" you have {', '.join(actor.roles) or 'none'}. Ask whoever runs this workbench."
+            f"You can't {_DOING[permission]}. You need the role {PERMISSIONS[permission]}, and"
+            f" you have {', '.join(actor.roles) or 'none'}. Ask an admin of this workbench."
         )
 
 
 OPEN = Access(sign_in=False)
-"""Nobody signs in: whoever reaches the workbench may do everything."""
+"""Without sign-in, everyone who can reach the workbench may do everything."""
 
 SIGN_IN_REQUIRED = Access(sign_in=True)
 
 
 class Service:
-    """The use cases of one subject on one database; ``access`` says who may do what."""
+    """The use cases of one subject on one database; ``access`` checks permissions."""
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self._access = store, access
 
 
 Takes = Permission | Literal["nothing", "token", "file"]
-"""What an act takes: a permission, nothing at all, the token of a program, or the database file
-itself.
-"""
+"""What an act needs: a permission, nothing, a program's token, or the database file itself."""
 
 
 class Act(NamedTuple):
-    """Something that can be done, what it takes, and everywhere it is done, with commas between.
+    """Something that can be done, what it needs, and all places where it's done, separated by
+    commas.
 
     ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the
-    workbench (``GET /healthz``, ``address upload`` where they are Streamlit's) and of ingestion
-    (``ingest POST /v1/cases``), tools of MCP (``tool get_case``) and commands (``masis purge``).
+    workbench (``GET /healthz``, ``address upload`` if they are Streamlit's) and of ingestion
+    (``ingest POST /v1/cases``), MCP tools (``tool get_case``) and commands (``masis purge``).
     """
 
     words: str
@@ -80,7 +79,7 @@ class Act(NamedTuple):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Everywhere it is done, each by its name."""
+        """The places where it's done, by name."""
         return tuple(self.where.split(", ")) if self.where else ()
 
 
@@ -94,15 +93,16 @@ ACTS: tuple[Act, ...] = (
         "open every page, its figures and the report of a case, as the queue's policy shows them",
         "read",
         "page overview, page queue, page review, page new, page import, page screening, page"
-        " compare, page decisions, page team, page metrics, page trust, page settings, page health,"
-        " page datasets, page retention, address media, address static, address configuration,"
-        " address websocket, drafts.get, drafts.with_drafts, cases.open_for, cases.find_for,"
-        " cases.facets_for, cases.standings_for, cases.values_for, cases.blind_filter,"
-        " cases.hides_machine_from, reviews.decided_answer, cases.hides_figures_from, team.work,"
-        " team.share_out, team.next_open, team.open_to, team.count_open, team.explain_empty_queue,"
-        " team.comments, team.machine_hidden, team.leases, team.hides_counts_from,"
-        " team.adjudications, team.to_adjudicate, trust.compare, trust.compare_parts, trust.team_stats,"
-        " trust.decisions_by, trust.counts_in_words, trust.people, trust.miss_report, trust.yield_report,"
+        " compare, page decisions, page team, page metrics, page trust, page settings, page"
+        " health, page datasets, page retention, address media, address static, address"
+        " configuration, address websocket, drafts.get, drafts.with_drafts, cases.open_for,"
+        " cases.find_for, cases.facets_for, cases.standings_for, cases.values_for,"
+        " cases.blind_filter, cases.hides_machine_from, reviews.decided_answer,"
+        " cases.hides_figures_from, team.work, team.share_out, team.next_open, team.open_to,"
+        " team.count_open, team.explain_empty_queue, team.comments, team.machine_hidden,"
+        " team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate,"
+        " trust.compare, trust.compare_parts, trust.team_stats, trust.decisions_by,"
+        " trust.counts_in_words, trust.people, trust.miss_report, trust.yield_report,"
         " trust.reviewers, trust.drawable, trust.today, planted.recall",
     ),
     Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
@@ -125,8 +125,9 @@ ACTS: tuple[Act, ...] = (
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
         "address upload, address removal of an upload, cases.add, cases.add_one,"
-        " imports.formats_of, imports.sheets_of, imports.preview, imports.add_file, lake.import_cases,"
-        " corpora.add, corpora.add_demo, corpora.keep_records, versions.fill_evidence",
+        " imports.formats_of, imports.sheets_of, imports.preview, imports.add_file,"
+        " lake.import_cases, corpora.add, corpora.add_demo, corpora.keep_records,"
+        " versions.fill_evidence",
     ),
     Act(
         "start and stop audits, forget cached replies, test models",
@@ -209,6 +210,9 @@ ACTS: tuple[Act, ...] = (
         " mcp, masis person, masis health, masis verify-log, masis purge, masis db",
     ),
 )
-"""Every act, once. A page, use case, address, tool or command without a row fails a test, and so
-does a row that is not what the place asks for (``tests/services/test_access.py``,
-``tests/ui/test_rights.py``); docs/security.md prints it."""
+"""All acts.
+
+A test fails for each page, use case, address, tool or command that has no row, and for each row
+that doesn't match the permission its place requires (``tests/services/test_access.py``,
+``tests/ui/test_rights.py``). docs/security.md shows the table.
+"""

@@ -1,9 +1,8 @@
-"""What ``masis demo`` fills its database with: cases in every state, audits, decisions, screenings,
+"""Fill the database of ``masis demo`` with cases in every state, audits, decisions, screenings and
 a data set.
 
-All of it is made by the services that people's work goes through. What is simulated says so
-everywhere: in the reviewer's name and in ``extra["simulated"]`` of the decision. Exports leave it
-out, and no guarantee counts it.
+Everything is created by the same services that people use. Simulated decisions are marked by the
+reviewer's name and by ``extra["simulated"]``. Exports leave them out, and no guarantee counts them.
 """
 
 from __future__ import annotations
@@ -30,69 +29,72 @@ from masis.settings import ROLES, Settings
 from masis.version import app_root
 
 DEMO = Actor(name="MASIS demo")
-"""Who sets the policy that the simulated decisions are made under, and freezes the
-dataset version.
-"""
+"""The actor that sets the policy for the simulated decisions and freezes the dataset version."""
 REVIEWERS = ("Simulated reviewer 1", "Simulated reviewer 2")
 LEAD = "Simulated lead"
 SIMULATED = {*REVIEWERS, LEAD}
 NOT_AUDITED = ("law-05-honest-clean", "policy-05-clean")
-"""Left for whoever looks at the demo to audit."""
+"""Cases that are left for the demo's viewer to audit."""
 _TO_REVIEW = ("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral")
-# on Trust
+# Shown on the Trust page.
 _TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", "strategy-02-clean")
 OFFLINE = (*_TO_REVIEW, *_TO_COMPARE)
-"""Audited by the offline checks alone, which leave their claims not confirmed."""
+"""Cases that are audited only by the offline checks, which leave their claims unconfirmed."""
 COMPARED = ("strategy-01-fabricated",)
-"""Audited offline before the recorded replies audit them, so that two audits can be compared."""
+"""Cases that are audited offline first and then with the recorded replies, to compare the two
+audits.
+"""
 ESCALATED = "environment-03-notext"
-"""Escalated by both simulated reviewers: one of its chunks is an address without a text."""
+"""A case that both simulated reviewers escalate, because one of its chunks is an address without a
+text.
+"""
 HALF_DECIDED = "strategy-03-swapped"
-"""Decided by the first of two reviewers: it waits for another one, to whom nothing of the first
-verdict is shown.
+"""A case that only one of two reviewers decides; the second one sees nothing of the first
+verdict.
 """
 TO_ADJUDICATE = "medicine-06-overgeneral"
-"""The simulated reviewers differ on it, and it is left for whoever looks at the demo to
-adjudicate.
-"""
+"""A case on which the simulated reviewers differ, left for the demo's viewer to adjudicate."""
 SCREENED = {"pad": "offline", "ery": "", "del": "recorded"}
-"""Questions on the demo abstracts that are screened, and who audits the case that what was kept is
-handed over to: the offline checks, nobody (nothing is kept), or the recorded replies, which hold
-none to it, so that the audit fails."""
+"""Questions to screen on the demo abstracts, with the auditor of the case made from the kept
+abstracts.
+
+``offline`` are the offline checks, "" is none (nothing is kept), and ``recorded`` are the recorded
+replies, which have no replies for the case, so that its audit fails.
+"""
 VERSION = "audits-1"
-"""The dataset version."""
+"""The name of the dataset version."""
 
 _DECIDED = re.compile(r"-0[2467]-")
-"""Cases that the simulated reviewers decide: these numbers of each subject, so that most are left
-to review.
+"""Cases that the simulated reviewers decide: these numbers of each subject, such as
+``law-02-clean``.
+
+Most cases are left for review.
 """
 MISTAKEN = 0.08
-"""How often a simulated reviewer gives another verdict than the gold labels of a case."""
+"""How often a simulated reviewer's verdict differs from the gold labels."""
 
 Planned = tuple[Case, Settings]
-"""An audit to make: the case and the settings."""
+"""An audit to run: the case and the settings."""
 
 
 def demo_case_files() -> list[Path]:
-    """The files of the demo cases, by name."""
+    """Return the files of the demo cases, by name."""
     return sorted((app_root() / "data" / "cases").glob("*.jsonl"))
 
 
 def demo_cases() -> Iterable[Case]:
-    """The demo cases, file by file."""
+    """Yield the demo cases, file by file."""
     for file in demo_case_files():
         yield from read_cases(file)
 
 
 def recorded_settings(settings: Settings) -> Settings:
-    """These settings with the demo's recorded replies in every role: what its cases are audited
-    with.
-    """
+    """Return the settings with the demo's recorded replies in every role."""
     return settings.model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{DEMO_REPLIES}"))
 
 
 class FillResult(NamedTuple):
-    """What was added to a demo's database: audits of demo cases, and simulated decisions."""
+    """The number of audits of demo cases and of simulated decisions that were added."""
 
     audits: int
     decisions: int
@@ -101,15 +103,22 @@ class FillResult(NamedTuple):
 def fill_demo(
     workbench: Workbench, actor: Actor, watched: Callable[[list[Planned]], Iterable[Planned]] = iter
 ) -> FillResult:
-    """Add what a demo's database lacks: seconds the first time, then nothing. No model is called.
+    """Add what is missing in a demo's database, without calling a model.
 
-    ``watched`` passes on the audits to make, one after the other, and may show how far they have
-    come.
+    It takes seconds the first time and does nothing afterwards.
+
+    Args:
+        workbench: The workbench.
+        actor: Who asks for it.
+        watched: Passes on the audits to run one after another, and may show the progress.
+
     """
     workbench.cases.add(actor, demo_cases())
     workbench.corpora.add_demo(actor)
     audits = [
-        each for each in _planned_audits(workbench.settings) if workbench.audits.is_needed(*each)
+        planned
+        for planned in _planned_audits(workbench.settings)
+        if workbench.audits.is_needed(*planned)
     ]
     for case, settings in watched(audits):
         workbench.audits.audit(actor, case, settings=settings)
@@ -122,16 +131,17 @@ def fill_demo(
             "claims",
             Selection(CaseFilter(states=("needs_review", "accepted"))),
             description=(
-                "What the audits of the demo say about each claim of the answers that nobody has"
-                " decided. No person has labelled them, and simulated decisions are in no data set."
+                "The verdicts of the demo's audits on each claim of the undecided answers. No"
+                " person has labelled them, and data sets leave out simulated decisions."
             ),
         )
     return FillResult(len(audits), decisions)
 
 
 def _planned_audits(settings: Settings) -> Iterator[Planned]:
-    """Yield the audits of the demo cases; settings are as runs store them, else each start would
-    audit again.
+    """Yield the audits of the demo cases.
+
+    Their settings are pinned as runs store them, because otherwise each start would audit again.
     """
     offline, recorded = pin_versions(settings), pin_versions(recorded_settings(settings))
     for case in demo_cases():
@@ -142,35 +152,33 @@ def _planned_audits(settings: Settings) -> Iterator[Planned]:
 
 
 def _screen(workbench: Workbench, actor: Actor) -> None:
-    """Screen questions on the demo abstracts that are not screened yet, and hand what was kept over
-    to audits.
-    """
-    held = {each.id for each in workbench.store.screenings.newest(1_000)}
-    for asked in (
-        each for each in demo_questions() if each.id in SCREENED and f"demo-{each.id}" not in held
-    ):
-        settings = workbench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
+    """Screen the questions that aren't screened yet, and turn what was kept into audited cases."""
+    screened = {screening.id for screening in workbench.store.screenings.newest(1_000)}
+    for question in demo_questions():
+        if question.id not in SCREENED or f"demo-{question.id}" in screened:
+            continue
+        settings = workbench.settings.model_copy(update={"screening_retrieve": question.retrieve})
         screening = workbench.screenings.screen(
             actor,
-            asked.question,
+            question.question,
             (f"corpus:{CORPUS}",),
             settings=settings,
-            screening_id=f"demo-{asked.id}",
+            screening_id=f"demo-{question.id}",
         )
-        if screening.kept and (who := SCREENED[asked.id]):
+        if screening.kept and (auditor_name := SCREENED[question.id]):
             case = workbench.screenings.hand_over(DEMO, screening.id)
-            auditor = (
-                recorded_settings(workbench.settings) if who == "recorded" else workbench.settings
-            )
-            workbench.audits.audit(actor, case, settings=auditor)
+            settings = workbench.settings
+            if auditor_name == "recorded":
+                settings = recorded_settings(settings)
+            workbench.audits.audit(actor, case, settings=settings)
 
 
 def simulate_reviews(workbench: Workbench) -> int:
-    """Append simulated decisions, two a case, on demo cases that nobody has decided; returns how
-    many.
+    """Append two simulated decisions per case to undecided demo cases, and return how many were
+    added.
 
     They follow the gold labels with a share of mistakes and are made blind. A simulated lead
-    adjudicates where the two differ, but for one case. Once done, nothing is added.
+    adjudicates the cases on which the two differ, except for one. Repeated calls add nothing.
     """
     policy = workbench.store.team.in_force(QueuePolicy)
     waiting = [case for case in demo_cases() if _may_simulate(workbench, case)]
@@ -198,12 +206,12 @@ def simulate_reviews(workbench: Workbench) -> int:
 
 
 def _may_simulate(workbench: Workbench, case: Case) -> bool:
-    """Return whether a demo case is one to decide, has an audit, and neither a decision nor
-    somebody at work on it.
+    """Return whether a demo case should be decided, is audited, and isn't decided or taken by
+    anyone.
     """
-    named = case.id in (ESCALATED, HALF_DECIDED, TO_ADJUDICATE) or _DECIDED.search(case.id)
+    is_chosen = case.id in (ESCALATED, HALF_DECIDED, TO_ADJUDICATE) or _DECIDED.search(case.id)
     if (
-        not named
+        not is_chosen
         or case.labels is None
         or not isinstance(case.labels.model_dump().get("clean"), bool)
     ):
@@ -215,7 +223,7 @@ def _may_simulate(workbench: Workbench, case: Case) -> bool:
 
 
 def _simulate_decision(workbench: Workbench, case: Case, name: str) -> Decision:
-    """Return what a simulated reviewer decides about the original answer of a case."""
+    """Return a simulated reviewer's decision about the original answer of a case."""
     labels: dict[str, Any] = case.labels.model_dump() if case.labels else {}
     draws = random.Random(f"{name}:{case.id}")
     mistaken = draws.random() < MISTAKEN and name != LEAD
@@ -248,7 +256,7 @@ def _simulate_decision(workbench: Workbench, case: Case, name: str) -> Decision:
 
 
 def _fault(labels: dict[str, Any]) -> str:
-    """Return the code of the reason to reject an answer that its gold labels speak for."""
+    """Return the code of the reason to reject an answer, from its gold labels."""
     verdicts = {claim["verdict"] for claim in labels["claims"]}
     if any(reference["status"] == "invalid" for reference in labels["citations"]):
         return "fabricated_citation"

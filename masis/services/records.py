@@ -1,5 +1,6 @@
-"""The values that use cases take and return: filters, pages, summaries. Pages import them from
-here, not the store.
+"""The values that use cases accept and return: filters, pages, summaries.
+
+Pages import them from here instead of the store.
 """
 
 from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rate, Rates

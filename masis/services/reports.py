@@ -1,6 +1,4 @@
-"""Reports of cases in the database: of one as a page, of several as a folder that opens
-from disk.
-"""
+"""Write reports of stored cases: one as a page, several as a folder that opens from disk."""
 
 from __future__ import annotations
 
@@ -23,10 +21,9 @@ _AT_ONCE = 100
 def case_report(
     view: CaseView, head: LogHead | None, run: Run | None = None, index: str = ""
 ) -> str:
-    """Return the report of a case as HTML; of its newest finished run unless another one of the
-    case is given.
+    """Return the report of a case as HTML, of its newest finished run by default.
 
-    ``index`` is the address of a page that lists this report beside others.
+    ``index`` is the address of a page that lists the reports.
     """
     shown = ReportSubject(
         view.case, view.state, view.summary.flags, run or view.run, view.decision, view.history
@@ -40,12 +37,20 @@ def write_reports(
     cases: Sequence[str] | CaseFilter,
     on_case: Callable[[int], None] | None = None,
 ) -> int:
-    """Write a folder of reports that opens from disk: ``index.html`` and a page for each case;
-    returns how many.
+    """Write a folder of reports with ``index.html`` and a page for each case, and return how many.
 
-    ``cases`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at
-    all; one that holds other files is refused. ``on_case`` hears how many are done. Raises
-    InputError and UnknownRecord.
+    The folder appears completely or not at all. A folder with other files is rejected.
+
+    Args:
+        workbench: The workbench.
+        folder: The folder to write.
+        cases: The ids of the cases, or a filter, whose order is used.
+        on_case: Called with the number of finished cases.
+
+    Raises:
+        InputError: The folder holds other files.
+        UnknownRecord: There is no such case.
+
     """
     head = workbench.store.decisions.head()
     rows: list[tuple[str, ReportSubject]] = []
@@ -77,7 +82,10 @@ def _case_ids(workbench: Workbench, cases: Sequence[str] | CaseFilter) -> Iterat
 
 
 def _new_name(case_id: str, names: set[str]) -> str:
-    """Return a file name that is not among ``names`` on any file system, and add it to them."""
+    """Return a file name that differs from ``names`` on any file system, and add it to them.
+
+    Names are compared without case, because some file systems ignore it.
+    """
     first = name = report_name(case_id)
     number = 2
     while name.casefold() in names:
@@ -87,7 +95,7 @@ def _new_name(case_id: str, names: set[str]) -> str:
 
 
 def _filter_lines(cases: Sequence[str] | CaseFilter) -> Iterator[str]:
-    """Yield what narrows the list, as a person wrote it."""
+    """Yield the conditions of a filter, as a person would write them."""
     if not isinstance(cases, CaseFilter):
         return
     for name, value in cases.model_dump(exclude_defaults=True).items():

@@ -1,4 +1,4 @@
-"""The workbench: every use case on one database, by subject."""
+"""The workbench: all use cases on one database, by subject."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from masis.store import Store
 
 
 class Workbench:
-    """The use cases on one database with one set of settings, a service a subject:
+    """The use cases on one database with one set of settings, one service per subject:
     ``workbench.reviews.submit(...)``.
 
-    Pages, commands and integrations write through the services; of ``store``, ``runs`` and
-    ``metrics`` they use reads that need no check.
+    Pages, commands and integrations write through the services. From ``store``, ``runs`` and
+    ``metrics`` they use only reads that need no check.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Workbench:
         self._work_with(settings)
 
     def _work_with(self, settings: Settings) -> None:
-        """Make the services that work with settings: all of them here, so that none
-        keeps old ones.
+        """Create all services that depend on settings in one place, so that none keeps old
+        settings.
         """
         store, access = self.store, self.access
         self.settings = settings
@@ -74,31 +74,41 @@ class Workbench:
         unguarded: Unguarded = "refuse",
         access: Access = OPEN,
     ) -> Workbench:
-        """Open the workbench on the database at this path, which is made or migrated where need be.
+        """Open the workbench on the database at this path, which is created or migrated if needed.
 
-        ``settings`` are those of audits and screenings. ``unguarded`` says what to do where a log
-        has lost its guards: refuse, open all the same, or rearm it.
+        Args:
+            database: The path.
+            settings: The settings of audits and screenings.
+            unguarded: What to do if a log has lost its triggers: refuse, open anyway, or restore
+                them.
+            access: The access rule.
 
-        Raises StoreError where the file is no database of ours, is newer than this version or can't
-        be read, and SettingsError where ``MASIS_LOG_KEY`` names a file that holds no key.
+        Raises:
+            StoreError: The file isn't a MASIS database, is newer than this version, or can't be
+                read.
+            SettingsError: ``MASIS_LOG_KEY`` names a file without a key.
+
         """
         store = Store.open(database, unguarded=unguarded, log_key=log_key())
         return cls(store, settings or Settings(), database, access)
 
     def use_settings(self, actor: Actor, settings: Settings) -> None:
-        """Use these settings from now on, until the workbench is opened again. Raises
-        NotAllowed.
+        """Use these settings until the workbench is opened again.
+
+        Raises:
+            NotAllowed: The actor isn't an admin.
+
         """
         self.access.require(actor, "configure")
         self._work_with(settings)
 
     def close(self) -> None:
-        """Close all connections; a later use opens new ones."""
+        """Close all connections; later calls open new ones."""
         self.store.close()
 
     def health(self, settings: Settings | None = None, *, ask_models: bool = False) -> HealthReport:
-        """Check everything that an audit and a decision need; models are asked only on request,
-        since that may cost.
+        """Check everything that audits and decisions need. Models are called only on request,
+        because that may cost money.
         """
         settings = settings or self.settings
         of_database = (
@@ -108,5 +118,5 @@ class Workbench:
         return health.build_report(of_database, self.database, settings, ask_models=ask_models)
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
-        """Ask each model that fills a role for a word; offline roles audit a small case."""
+        """Send a short request to each model in a role; offline roles audit a small case."""
         return health.probe_models(settings or self.settings)

@@ -396,7 +396,7 @@ def test_what_was_pasted_is_there_after_a_reload_and_where_it_is_refused(
     expect(page.get_by_text("The audit with the pasted text was not started.")).to_be_visible(
         timeout=20_000
     )
-    expect(page.get_by_text("has a newer version already")).to_be_visible()
+    expect(page.get_by_text("already has a newer version")).to_be_visible()
     assert server.workbench.drafts.get(ADA, "evidence:bridge of another").values == {"2": TEXT}
     assert newer.id == "bridge of another@2"
     tab.assert_clean()

@@ -146,7 +146,7 @@ def test_a_source_with_a_profile_sends_what_its_tool_writes(bench: Workbench) ->
         )
         assert "more than 3 cases" in result(opened, rows)["first_errors"][0]
         assert result(opened, lines({"user_input": 5}))["errors"] >= 1
-        assert "holds no JSON" in result(opened, gzip.compress(lines(rows[0])))["first_errors"][0]
+        assert "isn't JSON" in result(opened, gzip.compress(lines(rows[0])))["first_errors"][0]
     assert stored(bench) == ["1"]
 
 

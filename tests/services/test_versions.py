@@ -119,8 +119,8 @@ def test_a_wrong_text_is_replaced_by_a_further_version(workbench: Workbench) -> 
     [
         ({}, "no text was pasted"),
         ({"1": " \n"}, "no text was pasted"),
-        ({"2": "Another text."}, "'2' is no evidence of case 'case-1' that lacks its text"),
-        ({"9": "A text."}, "'9' is no evidence"),
+        ({"2": "Another text."}, "'2' isn't evidence without a text in case 'case-1'"),
+        ({"9": "A text."}, "'9' isn't evidence"),
         ({"1": "x" * (LONGEST_TEXT + 1)}, "has 200,001 characters"),
     ],
 )
@@ -135,7 +135,7 @@ def test_what_is_no_new_text_is_refused_and_changes_nothing(
 
 def test_only_the_newest_version_is_filled_and_decided(workbench: Workbench) -> None:
     workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
-    with pytest.raises(StoreError, match="newer version already: 'case-1@2'"):
+    with pytest.raises(StoreError, match="already has a newer version, 'case-1@2'"):
         workbench.versions.fill_evidence(ADA, "case-1", {"3": "Text."})
     with pytest.raises(StoreError, match="has a newer version"):
         decide(workbench, "approve")
@@ -156,7 +156,7 @@ def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
 def test_a_decided_case_is_not_replaced(workbench: Workbench, verdict: str) -> None:
     decide(workbench, verdict)
-    with pytest.raises(StoreError, match="has 1 decision already"):
+    with pytest.raises(StoreError, match="already has 1 decision"):
         workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
 
 

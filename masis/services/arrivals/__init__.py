@@ -1,3 +1,3 @@
-"""How cases come in, and what is said of them to who sent them: files, HTTP, lakes, new
-versions.
+"""How cases arrive (files, HTTP, lakes, new versions), and what their senders are told about
+them.
 """

@@ -1,6 +1,4 @@
-"""Files on their way in: looked at first, then read into the database batch by batch, until whoever
-drives it stops.
-"""
+"""Preview files, and import them into the database batch by batch."""
 
 from __future__ import annotations
 
@@ -20,17 +18,19 @@ from masis.schema.reading import FieldMap
 from masis.services.access import Service
 
 PREVIEW_ROWS = 200
-"""Rows that a look reads."""
+"""The number of rows in a preview."""
 
 _BATCH = 500
-"""Rows of which the cases are stored in one transaction, at most."""
+"""The most rows whose cases are stored in one transaction."""
 
 _BATCH_BYTES = 4_000_000
-"""Bytes of the file a transaction at most, but for a single case that is larger."""
+"""The most bytes of the file per transaction, except for a single case that is larger."""
 
 
 class ImportPreview(NamedTuple):
-    """The first rows of a file as they would be read; ``whole`` says that these are all of them."""
+    """The first rows of a file as they would be imported; ``whole`` says that these are all
+    rows.
+    """
 
     rows: int
     cases: tuple[Case, ...]
@@ -41,12 +41,12 @@ class ImportPreview(NamedTuple):
 
 
 class ImportStep(NamedTuple):
-    """How far an import has come, and what is new since the step before.
+    """The progress of an import, and the problems since the step before.
 
-    Counted so far: ``rows`` read, the bytes of the file read (``end``, or the like), cases
-    ``added``, ``unchanged`` ones that were there already, word for word, and rows ``refused``: they
-    gave no case, or one whose id is taken by another case. ``problems`` is what is wrong with rows
-    read since the last step, ``notes`` what a person may have meant by them otherwise.
+    ``rows``, ``end`` (bytes of the file), ``added``, ``unchanged`` and ``refused`` are totals so
+    far. ``unchanged`` cases were already stored with the same content. ``refused`` rows give no
+    case, or one whose id belongs to another case. ``problems`` are errors in rows since the last
+    step, ``notes`` other possible meanings of them.
     """
 
     rows: int
@@ -59,13 +59,17 @@ class ImportStep(NamedTuple):
 
 
 class ImportService(Service):
-    """The use cases of files that become cases."""
+    """The use cases of importing files as cases."""
 
     def formats_of(
         self, actor: Actor, path: Path, *, name: str, sheet: str | None = None
     ) -> FormatMatch:
-        """Return which formats a file fits. Raises InputError where it can't be read, and
-        NotAllowed.
+        """Return the formats that a file fits.
+
+        Raises:
+            InputError: The file can't be read.
+            NotAllowed: The actor's role doesn't allow imports.
+
         """
         self._access.require(actor, "audit")
         try:
@@ -74,9 +78,12 @@ class ImportService(Service):
             raise error.at(file=name) from error
 
     def sheets_of(self, actor: Actor, path: Path, *, name: str) -> list[str]:
-        """Return the sheets of an Excel workbook that hold something; none of another file.
+        """Return the non-empty sheets of an Excel workbook; none for other files.
 
-        Raises InputError where it can't be read, and NotAllowed.
+        Raises:
+            InputError: The file can't be read.
+            NotAllowed: The actor's role doesn't allow imports.
+
         """
         self._access.require(actor, "audit")
         try:
@@ -94,28 +101,36 @@ class ImportService(Service):
         name: str,
         sheet: str | None = None,
     ) -> ImportPreview:
-        """Read the first rows of a file, and store nothing. What breaks it off is a problem too.
-        Raises NotAllowed.
+        """Read the first rows of a file without storing anything; an error that ends the file is a
+        problem too.
 
-        Without a profile the format is detected from the first row. ``names`` says which key of a
-        row holds a field, ``name`` what the file is called, ``sheet`` which sheet of an Excel
-        workbook is read.
+        Args:
+            actor: Who asks for it.
+            path: The file.
+            profile: The format. By default it's detected from the first row.
+            names: The key of a row that holds a field.
+            name: The file's name for messages.
+            sheet: The sheet of an Excel workbook.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow imports.
+
         """
         self._access.require(actor, "audit")
         rows: list[MappedRow] = []
         problems: list[InputError] = []
         try:
             read = read_any(path, profile, names, name=name, sheet=sheet)
-            rows.extend(islice(read, PREVIEW_ROWS + 1))  # an error leaves in the rest
+            rows.extend(islice(read, PREVIEW_ROWS + 1))  # After an error, earlier rows remain.
         except InputError as error:
             problems.append(error)
-        looked_at = rows[:PREVIEW_ROWS]
+        preview = rows[:PREVIEW_ROWS]
         return ImportPreview(
-            len(looked_at),
-            tuple(row.case for row in looked_at if row.case is not None),
-            sum(row.case is None for row in looked_at),
-            (*(problem for row in looked_at for problem in row.problems), *problems),
-            tuple(note for row in looked_at for note in row.notes),
+            len(preview),
+            tuple(row.case for row in preview if row.case is not None),
+            sum(row.case is None for row in preview),
+            (*(problem for row in preview for problem in row.problems), *problems),
+            tuple(note for row in preview for note in row.notes),
             len(rows) <= PREVIEW_ROWS,
         )
 
@@ -129,13 +144,15 @@ class ImportService(Service):
         name: str,
         sheet: str | None = None,
     ) -> Iterator[ImportStep]:
-        """Store the cases of a file; yields how far it has come after each batch, which is then
-        stored.
+        """Store the cases of a file, and yield the progress after each stored batch.
 
-        Whoever stops asking stops the import: what was stored stays. A file that breaks off, or a
+        To stop the import, stop iterating: stored cases stay. A file that ends with an error, or a
         batch that can't be stored, is a problem of the last step.
 
-        Raises NotAllowed, before anything is read; StoreError where the database can't be written.
+        Raises:
+            NotAllowed: The actor's role doesn't allow imports; nothing is read.
+            StoreError: The database can't be written.
+
         """
         self._access.require(actor, "audit")
         return self._steps(read_any(path, profile, names, name=name, sheet=sheet))
@@ -163,17 +180,17 @@ class ImportService(Service):
 def _store_batches(
     rows: Iterator[MappedRow],
 ) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
-    """Yield rows as they are stored together, the last ones with what broke the file off or kept it
-    from being read.
+    """Yield rows in batches for storing; the last batch has the error that ended the file, if
+    any.
     """
     batch: list[MappedRow] = []
-    begun = 0
+    start = 0
     try:
         for row in rows:
             batch.append(row)
-            if len(batch) >= _BATCH or row.end - begun >= _BATCH_BYTES:
+            if len(batch) >= _BATCH or row.end - start >= _BATCH_BYTES:
                 yield batch, ()
-                batch, begun = [], row.end
+                batch, start = [], row.end
     except InputError as error:
         yield batch, (error,)
     else:

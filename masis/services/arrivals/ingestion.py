@@ -1,5 +1,5 @@
-"""Ingestion: cases that programs send in, which of them enter the queue, and what became of each
-request.
+"""Ingestion: receive cases from programs, choose which ones enter the queue, and report each
+request's result.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from masis.store.audits.inbox import Acknowledgement, Form, ReceivedRequest
 log = logging.getLogger(__name__)
 
 ACTOR = Actor(name="ingestion")
-"""Who asks for the audits of what programs send in."""
+"""The actor that audits the cases from programs."""
 
 READ_AT_ONCE = 50
-"""Requests that are read in one go; a page waits for none of them."""
+"""The number of requests that are read at a time; no page waits for them."""
 
 ERRORS_NAMED = 100
 
 
 class Rule(Record):
-    """Which cases enter the queue: those that meet every condition given.
+    """A rule for which cases enter the queue: those that meet all its conditions.
 
-    ``field`` names a value by its path in the case (``metadata.language``); ``is_one_of`` says
-    which values count, any that is there and not false where it is empty. ``share`` draws cases by
-    their id: an id is always drawn or never.
+    ``field`` is the path of a value in the case (``metadata.language``). ``is_one_of`` lists the
+    values that count; if it's empty, any true value counts. ``share`` samples cases by their id, so
+    that an id is always in the sample or never.
     """
 
     flagged: bool = False
@@ -59,17 +59,18 @@ class Rule(Record):
         if self.flagged and _value_at_path(values, "metadata.flagged") is not True:
             return False
         if self.field:
-            found = _value_at_path(values, self.field)
-            if (found not in self.is_one_of) if self.is_one_of else not found:
+            value = _value_at_path(values, self.field)
+            if (value not in self.is_one_of) if self.is_one_of else not value:
                 return False
         return is_in_sample(case.id, self.share)
 
 
 class ProgramSource(Record):
-    """A program that may send cases: how often, how much, and which of its cases enter the queue.
+    """A program that may send cases, its limits, and the rules for which of its cases enter the
+    queue.
 
-    Without rules every case does; with some, those that one of them takes. ``profile`` names the
-    form that it sends, one of `masis import`; the workbench's own where it is empty.
+    Without rules every case enters; otherwise a case must meet one of them. ``profile`` names the
+    program's format, one of `masis import`; empty means the workbench's own format.
     """
 
     name: str = Field(min_length=1, max_length=100)
@@ -86,7 +87,7 @@ class ProgramSource(Record):
     def _check_profile(cls, profile: str) -> str:
         if profile and profile not in builtin_profiles():
             raise ValueError(
-                f"there is no such profile. There are: {', '.join(builtin_profiles())}"
+                f"there is no such profile. Use one of {', '.join(builtin_profiles())}"
             )
         return profile
 
@@ -96,11 +97,11 @@ class ProgramSource(Record):
 
 
 class CaseStatus(Record):
-    """Where a case stands, for the program that sent it.
+    """The status of a case for the program that sent it.
 
-    ``standing`` is that of the queue (docs/glossary.md), ``headline`` what is worst about the
-    answer. Of a case that several people decide nothing is said of their decisions until it is
-    settled: while they differ it stands where its audit left it.
+    ``standing`` is the queue's standing (docs/glossary.md), ``headline`` the worst issue of the
+    answer. While several people decide a case, it reveals none of their decisions: until the case
+    is settled, its standing is the audit's.
     """
 
     id: str
@@ -113,17 +114,12 @@ class CaseStatus(Record):
 
     @classmethod
     def of(cls, case: CaseSummary) -> CaseStatus:
-        """Return the status of a case as lists show it to nobody in particular."""
+        """Return the status of a case without anything that depends on the viewer."""
         standing = case.standing
         if case.state == "needs_adjudication":
             failed = "error" in case.reasons and case.tier != "must_look"
-            standing = (
-                "not_audited"
-                if case.run_id is None
-                else "failed"
-                if failed
-                else _STANDING_OF_TIER[case.tier]
-            )
+            audited = "failed" if failed else _STANDING_OF_TIER[case.tier]
+            standing = "not_audited" if case.run_id is None else audited
             standing = "no_answer" if "no_answer" in case.flags else standing
         return cls(
             id=case.id,
@@ -134,7 +130,8 @@ class CaseStatus(Record):
             or (case.run_id is not None and case.state in ("needs_review", "needs_adjudication")),
             decided=case.standing == "decided",
             verdict=next(
-                (each for each, state in STATE_OF_VERDICT.items() if state == case.state), None
+                (verdict for verdict, state in STATE_OF_VERDICT.items() if state == case.state),
+                None,
             ),
         )
 
@@ -147,16 +144,18 @@ _STANDING_OF_TIER: dict[ReviewTier | None, Standing] = {
 
 
 def is_in_sample(case_id: str, share: float) -> bool:
-    """Return whether a case is drawn into a sample of this share, by its id alone."""
+    """Return whether a case is in a sample of this share, by its id alone."""
     number = int.from_bytes(hashlib.sha256(f"ingest\n{case_id}".encode()).digest()[:8])
     return number < share * 2**64
 
 
 def audit_settings(settings: Settings) -> Settings | None:
-    """Return the settings by which cases are audited that programs send in; None where they are
-    not.
+    """Return the settings for audits of cases from programs, or None if they aren't audited.
 
-    Raises SettingsError and MissingExtra where a model can't be asked.
+    Raises:
+        SettingsError: A model can't be called.
+        MissingExtra: A library is not installed.
+
     """
     if settings.ingest_model == "off":
         return None
@@ -168,7 +167,7 @@ def audit_settings(settings: Settings) -> Settings | None:
 
 
 def new_token() -> tuple[str, str]:
-    """Return a new token and the digest of it that the file of sources holds."""
+    """Return a new token and its digest for the file of sources."""
     token = secrets.token_urlsafe(32)
     return token, token_digest(token)
 
@@ -179,33 +178,40 @@ def token_digest(token: str) -> str:
 
 
 def read_sources(written: dict[str, Any]) -> dict[str, ProgramSource]:
-    """Return the sources of a file by name. Raises SettingsError naming what is wrong with which
-    source.
+    """Return the sources of a file by name.
+
+    Raises:
+        SettingsError: A source isn't valid; the message names it.
+
     """
     tables = written.get("sources")
     if not isinstance(tables, dict) or not tables:
         raise SettingsError(
-            "The file of sources names none. `masis ingest --new-token NAME` prints an entry."
+            "The file of sources has no sources. `masis ingest --new-token NAME` prints an entry."
         )
-    found: dict[str, ProgramSource] = {}
+    sources: dict[str, ProgramSource] = {}
     for name, values in tables.items():
         try:
-            found[name] = ProgramSource.model_validate({"name": name, **values})
+            sources[name] = ProgramSource.model_validate({"name": name, **values})
         except (ValidationError, TypeError) as error:
             first = (
                 error.errors()[0]
                 if isinstance(error, ValidationError)
-                else {"loc": (), "msg": "is no table"}
+                else {"loc": (), "msg": "isn't a table"}
             )
             place = ".".join(map(str, ("sources", name, *first["loc"])))
             raise SettingsError(f"The file of sources, {place}: {first['msg']}.") from error
-    if len({source.token_sha256 for source in found.values()}) < len(found):
-        raise SettingsError("The file of sources: two sources have one token. Give each its own.")
-    return found
+    if len({source.token_sha256 for source in sources.values()}) < len(sources):
+        raise SettingsError(
+            "The file of sources: two sources have the same token. Give each one its own."
+        )
+    return sources
 
 
 class BodyLook(NamedTuple):
-    """A body before it is taken: how many cases it holds, and which limit its only case passes."""
+    """A request body before it is accepted: how many cases it holds, and which limit a single case
+    exceeds.
+    """
 
     cases: int
     limit_passed: InputError | None
@@ -218,23 +224,24 @@ class IngestionService:
         self._store, self.batch = store, store.inbox.batch
 
     def receive(self, requests: Sequence[ReceivedRequest]) -> list[Acknowledgement]:
-        """Store requests so that they survive a power cut; only then may they be acknowledged."""
+        """Store requests durably, so that they survive a power cut and may be acknowledged."""
         return self._store.inbox.store(requests)
 
     def inspect_body(self, form: Form, body: bytes, source: ProgramSource) -> BodyLook:
-        """Return how many cases a body holds, and why one that is a single case is too large to
-        take.
+        """Return how many cases a body holds, and why a single case is too large to accept.
 
-        They are counted again when they are read: a profile knows better what is a case.
+        The cases are counted again when they are read, because a profile knows better what a case
+        is.
         """
-        if form == "ndjson":  # blanks go first, so that what is left on a line is one word
+        if form == "ndjson":
+            # Without blanks, each line is one word, so that split counts the lines up to the limit.
             lines = body.translate(None, b" \t\r\x0b\x0c").split(None, source.max_cases + 1)
             return BodyLook(len(lines), None)
         if not body.strip() or source.profile:
             return BodyLook(int(bool(body.strip())), None)
         try:
             rows = _cases_of_body(body)
-        except InputError as error:  # named in the batch where it is no JSON
+        except InputError as error:  # Invalid JSON is reported when the body is read.
             return BodyLook(1, error if error.limit else None)
         if len(rows) != 1:
             return BodyLook(len(rows), None)
@@ -243,22 +250,21 @@ class IngestionService:
             for row in read_any(rows, OWN_FORMAT, name="body.json")
             for problem in row.problems
         )
-        return BodyLook(1, next((each for each in problems if each.limit), None))
+        return BodyLook(1, next((problem for problem in problems if problem.limit), None))
 
     def status(self, case_id: str, source: str) -> CaseStatus | None:
-        """Return where a case of a source stands; None where it has sent none of that id, or none
-        was read yet.
+        """Return the status of a source's case, or None if the source hasn't sent it or it isn't
+        read yet.
         """
         if not self._store.inbox.sent_by(case_id, source):
             return None
         return CaseStatus.of(self._store.cases.summary(case_id))
 
     def read_waiting(self, sources: Mapping[str, ProgramSource]) -> int:
-        """Read the oldest requests and store the cases that enter the queue; returns how many were
-        read.
+        """Read the oldest requests, store the cases that enter the queue, and return how many
+        requests were read.
 
-        A request of a source that is gone is read by the rules of none: every case enters the
-        queue.
+        If the source of a request is gone, no rules apply and every case enters the queue.
         """
         waiting = self._store.inbox.waiting(READ_AT_ONCE)
         results = [
@@ -272,36 +278,36 @@ class IngestionService:
         self, request: ReceivedRequest, source: ProgramSource | None
     ) -> dict[str, Any]:
         errors: list[str] = []
-        found: list[Case] = []
+        cases: list[Case] = []
         sent = source.profile if source is not None and request.form != "cases" else ""
         profile = sent or OWN_FORMAT
-        for each in read_cases(request.form, request.body, profile):
-            if source is not None and len(found) + len(errors) == source.max_cases:
-                # The door counts what a body seems to hold; only who has read it knows.
+        for case in read_cases(request.form, request.body, profile):
+            if source is not None and len(cases) + len(errors) == source.max_cases:
+                # The server only estimates the number of cases when it accepts a body.
                 errors.append(
-                    f"body: holds more than {source.max_cases:,} cases (max_cases): the rest was"
-                    " not read."
+                    f"body: holds more than {source.max_cases:,} cases (max_cases). The rest wasn't"
+                    " read."
                 )
                 break
-            if isinstance(each, InputError):
-                errors.append(str(each))
+            if isinstance(case, InputError):
+                errors.append(str(case))
             else:
-                found.append(each)
-        taken = [case for case in found if source is None or source.is_for_queue(case)]
-        received, stored, unchanged, passed_over = len(found) + len(errors), 0, 0, 0
+                cases.append(case)
+        taken = [case for case in cases if source is None or source.is_for_queue(case)]
+        received, stored, unchanged, passed_over = len(cases) + len(errors), 0, 0, 0
         try:
-            # Both or neither: what is audited before it is noted would not be reported. The request
-            # is on the disk.
+            # In one transaction, because a case that is audited before its arrival is recorded
+            # wouldn't be reported. It needn't be durable, because the request is already on disk.
             with self._store.database.transaction(durable=False):
                 added = self._store.cases.add_many(taken)
                 self._store.inbox.record_arrivals(taken, request.source)
-        # else what can't be stored would be tried again for ever
+        # Without this, a request that can't be stored would be tried again forever.
         except (InputError, ValueError) as error:
             errors.append(str(error))
         else:
-            stored, unchanged, passed_over = added.added, added.unchanged, len(found) - len(taken)
+            stored, unchanged, passed_over = added.added, added.unchanged, len(cases) - len(taken)
             errors += [str(conflict) for conflict in added.conflicts]
-            if errors and request.form == "cases":  # whose sender polls no batch
+            if errors and request.form == "cases":  # Their sender doesn't poll a batch.
                 log.warning(
                     "%d of the traces of %s are not stored: another case has the id.",
                     len(errors),
@@ -320,9 +326,9 @@ class IngestionService:
 def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[Case | InputError]:
     """Yield the cases of a body, and an error for each part that holds none.
 
-    It is read as `masis import` reads a file, but that nothing is unpacked (the limit is on what
-    was sent) and that a form of two files is refused. JSON may be one case, or ``{"cases":
-    [...]}``.
+    It's read as `masis import` reads a file, except that nothing is unpacked (the limit applies to
+    the bytes that were sent) and that formats of two files are rejected. JSON may be one case, or
+    ``{"cases": [...]}``.
     """
     name = "body.json" if form == "json" else "body"
     if (
@@ -330,7 +336,7 @@ def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[C
         and body.lstrip()[:1] not in (b"{", b"[")
         and (form == "json" or profile != OWN_FORMAT)
     ):
-        yield InputError("holds no JSON", hint="Send a JSON document, or JSON Lines.", file=name)
+        yield InputError("isn't JSON", hint="Send a JSON document, or JSON Lines.", file=name)
         return
     try:
         rows: Any = (

@@ -1,9 +1,8 @@
-"""From a lake of audited cases to the desk: what a person must see, and a random sample of what
-needs nobody.
+"""Import audited cases from a lake: the ones a person must see, and a random sample of the others.
 
-Cases come with their runs, so that pages show the audit without repeating it. A drawn case is a
+Cases come with their runs, so that pages show the audit without repeating it. A sampled case is a
 spot check, as if the audit had drawn it: the desk asks for a decision on it, and the share of wrong
-ones estimates what passes unseen.
+ones estimates how many faulty answers pass.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from masis.services.access import Service
 from masis.services.reviews import name_of
 
 _BATCH = 200
-"""Cases of which those that come in are stored in one transaction."""
+"""The number of rows whose cases are stored in one transaction."""
 
 _FOUND_WRONG = ("overridden", "rejected")
 
 
 class LakeImport(NamedTuple):
-    """What was imported: cases by outcome, those there already, rows refused; and what it recorded,
-    if it drew.
+    """The result of an import: cases by outcome, existing cases, refused rows, and the recorded
+    sample, if any.
     """
 
     imported: dict[Outcome, int]
@@ -42,11 +41,10 @@ class LakeImport(NamedTuple):
 
 
 class MissRate(NamedTuple):
-    """What the decisions on a sample say: ``wrong`` of the ``decided`` were not right as they
-    passed.
+    """The result of the decisions on a sample: ``wrong`` of the ``decided`` answers were faulty.
 
-    ``low`` and ``high`` are the 95% interval of the share among all that was auto-accepted; None
-    before a decision.
+    ``low`` and ``high`` are the 95% interval of the share among all auto-accepted answers, or None
+    before the first decision.
     """
 
     sample: LakeSample
@@ -58,11 +56,16 @@ class MissRate(NamedTuple):
 
 
 class LakeService(Service):
-    """The use cases of audited cases that lie in Parquet files."""
+    """The use cases of audited cases in Parquet files."""
 
     @staticmethod
     def count_outcomes(place: str) -> dict[Outcome, int]:
-        """Count the rows of a lake by outcome. Raises InputError where there is none."""
+        """Count the rows of a lake by outcome.
+
+        Raises:
+            InputError: There is no lake.
+
+        """
         return _count_rows(open_lake(place))
 
     def import_cases(
@@ -76,20 +79,20 @@ class LakeService(Service):
         on_rows: Callable[[int], object] = lambda read: None,
         on_problem: Callable[[MasisError], object] = lambda error: None,
     ) -> LakeImport:
-        """Store cases of a lake with their runs; what is there already stays as it is.
-
-        Raises NotAllowed, and InputError where there is no lake, or the actor has no name and a
-        sample is to be recorded.
+        """Store cases of a lake with their runs; existing cases stay as they are.
 
         Args:
-            actor: Who brings them in.
+            actor: Who imports them.
             place: A folder, or an address that fsspec reads.
-            needs_review: Bring in what needs review and what failed; a failed case comes without an
-                audit.
-            share: Of the auto-accepted, 0 to 1, how many are drawn for a spot check.
-            seed: Draws them: the same seed and share draw the same cases.
-            on_rows: Hears how many rows have been read.
-            on_problem: Receives what is wrong with a row that is refused.
+            needs_review: Import the cases that need review or failed; failed cases have no audit.
+            share: The share of the auto-accepted cases to sample as spot checks, 0 to 1.
+            seed: The seed of the sample: the same seed and share give the same cases.
+            on_rows: Called with the number of rows read.
+            on_problem: Called with the error of each refused row.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow imports.
+            InputError: There is no lake, or the actor has no name to record a sample under.
 
         """
         self._access.require(actor, "audit")
@@ -99,12 +102,12 @@ class LakeService(Service):
         if share > 0:
             batches = _scan_lake(lake, "accepted", ["case_id"], 50_000)
             drawn = sum(
-                is_drawn_from_lake(each, seed, share)
+                is_drawn_from_lake(case_id, seed, share)
                 for batch in batches
-                for each in batch["case_id"].to_pylist()
+                for case_id in batch["case_id"].to_pylist()
             )
             sample = LakeSample(place=place, share=share, seed=seed, drawn=drawn, **counts)
-            # first: an import that is cut short goes on by it
+            # The sample is recorded first, so that an interrupted import continues with it.
             self._store.team.note_sample(name_of(actor), sample)
         imported: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         read = unchanged = refused = 0
@@ -125,7 +128,7 @@ class LakeService(Service):
                             continue
                         try:
                             added = self._store_row(row, outcome, place)
-                        except MasisError as error:  # the others of the batch stay
+                        except MasisError as error:  # The other rows of the batch are still stored.
                             refused += 1
                             on_problem(error)
                         else:
@@ -136,7 +139,9 @@ class LakeService(Service):
         return LakeImport(imported, unchanged, refused, sample)
 
     def _store_row(self, row: dict[str, Any], outcome: Outcome, place: str) -> bool:
-        """Store the case and the run of a row, both or neither; returns whether the case is new."""
+        """Store the case and the run of a row in one transaction, and return whether the case is
+        new.
+        """
         case, run = _case_and_run(row, outcome, place)
         with self._store.transaction():
             added = self._store.cases.add(case) == "added"
@@ -145,7 +150,9 @@ class LakeService(Service):
         return added
 
     def miss_rates(self) -> tuple[MissRate, ...]:
-        """Return what the decisions so far say of each sample; an escalated case is not decided."""
+        """Return the results of the decisions on each sample so far; an escalated case isn't
+        decided.
+        """
         samples = self._store.team.samples()
         states: dict[int, list[str]] = {number: [] for number in range(len(samples))}
         if samples:
@@ -179,7 +186,7 @@ def _lake_rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
 
 
 def _scan_lake(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iterator[Any]:
-    """Yield batches of one outcome; few are read ahead, for a run has tens of kilobytes."""
+    """Yield batches of one outcome. Little is read ahead, because a run has tens of kilobytes."""
     from pyarrow import dataset
 
     condition = dataset.field("outcome") == outcome
@@ -190,7 +197,12 @@ def _scan_lake(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> It
 
 
 def _case_and_run(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run | None]:
-    """Return the case and the run of a row. Raises InputError naming where the row came from."""
+    """Return the case and the run of a row.
+
+    Raises:
+        InputError: The row has no valid case or run; the message says where it came from.
+
+    """
     try:
         case = Case.from_stored(row["case_json"] or "")
         run = Run.model_validate_json(row["run_json"]) if row["run_json"] else None
@@ -198,15 +210,17 @@ def _case_and_run(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Ca
         where = f"{row['source'] or place}, row {row['source_row']}" if row["source_row"] else place
         why = f": {row['error']}" if row["error"] else ""
         raise InputError(
-            f"holds no case that can be imported{why}",
-            hint="Mend the row and audit it again.",
+            f"has no case that can be imported{why}",
+            hint="Fix the row and audit it again.",
             file=where,
         ) from error
     if run is None and outcome != "failed":
         raise InputError(f"case {case.id!r} has no run", hint="Audit it again.", file=place)
     if run is not None and (run.case_id, run.case_digest) != (case.id, case.digest()):
         raise InputError(
-            f"the run of case {case.id!r} is of another one", hint="Audit it again.", file=place
+            f"the run of case {case.id!r} belongs to another case",
+            hint="Audit it again.",
+            file=place,
         )
     if run is not None and outcome == "accepted":
         run = run.model_copy(update={"spot_check": True})

@@ -1,9 +1,8 @@
-"""New versions of a case: evidence of which only the address was known gets the text that a person
-pastes.
+"""New versions of a case: a person pastes the text of evidence of which only the address was known.
 
-A stored case is never changed, since runs and decisions refer to its content. So the text makes
-another case that names the earlier one (``Case.supersedes``), and the decision log records that it
-takes the earlier one's place, and who made it.
+A stored case never changes, because runs and decisions refer to its content. The pasted text
+therefore makes a new case that names the earlier one (``Case.supersedes``), and the decision log
+records that it replaces the earlier one, and who made it.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
 
 LONGEST_ID = 480
-"""Characters of a case's id that its versions' ids begin with, so that they stay within the limit
-of 500.
+"""The number of characters of a case's id that its versions' ids start with, to stay within the
+limit of 500.
 """
 
 LONGEST_TEXT = 200_000
-"""Characters of the text of one chunk."""
+"""The most characters of one chunk's text."""
 
 _DECIDED = ("approved", "overridden", "rejected")
 
 
 class CaseVersions(NamedTuple):
-    """The ids of the cases before and behind one; None where there is none."""
+    """The ids of the previous and the next version of a case, or None."""
 
     earlier: str | None
     newer: str | None
 
 
 def fillable(case: Case) -> tuple[str, ...]:
-    """Return the ids of the evidence that a person can give a text: what has none, or got its text
+    """Return the ids of the evidence that a person can add a text to: it has none, or got its text
     that way.
     """
     earlier = case.earlier_version
@@ -50,24 +49,24 @@ def fillable(case: Case) -> tuple[str, ...]:
 
 
 def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) -> Case:
-    """Return a new version of a case, with these texts by the ids of its evidence.
+    """Return a new version of a case with these texts, by the ids of its evidence.
 
-    Raises InputError where no text is new, one is too long, or an id names no evidence that can be
-    filled.
+    Raises:
+        InputError: No text is new, a text is too long, or an id names no evidence that can be
+            filled.
+
     """
     new = {name: text.strip() for name, text in texts.items() if text.strip()}
     refused = partial(InputError, field="evidence")
     for name, text in new.items():
         if name not in fillable(case):
-            hint = f"These can be given one: {', '.join(fillable(case)) or 'none'}."
-            raise refused(
-                f"{name!r} is no evidence of case {case.id!r} that lacks its text", hint=hint
-            )
+            hint = f"You can add a text to: {', '.join(fillable(case)) or 'none'}."
+            raise refused(f"{name!r} isn't evidence without a text in case {case.id!r}", hint=hint)
         if len(text) > LONGEST_TEXT:
             hint = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
             raise refused(f"the text of {name!r} has {len(text):,} characters", hint=hint)
-    held = {chunk.id: chunk.text for chunk in case.evidence}
-    if all(held[name].strip() == text for name, text in new.items()):
+    stored = {chunk.id: chunk.text for chunk in case.evidence}
+    if all(stored[name].strip() == text for name, text in new.items()):
         raise refused("no text was pasted", hint="Paste the text of at least one address.")
     earlier = case.earlier_version
     filled = {*(earlier.filled if earlier else ()), *new}
@@ -105,20 +104,20 @@ class VersionService(Service):
         *,
         seen_version: int | None = None,
     ) -> Case:
-        """Store a new version of a case with texts for its evidence, by its ids; it takes the
-        earlier one's place.
+        """Store a new version of a case with texts for its evidence, which replaces the earlier
+        version.
 
-        Assignments and tags go over to it. What was decided about the earlier one stays in the log.
-        The new case, which is returned, is not audited yet.
+        Assignments and tags are carried over. Decisions about the earlier version stay in the log.
+        The new case is returned and isn't audited yet.
 
         Raises:
             InputError: No text is new, an id names no evidence that lacks text, or the actor has no
                 name.
-            NotAllowed: The actor's role does not grant audits.
+            NotAllowed: The actor's role doesn't allow audits.
             UnknownRecord: There is no such case.
-            CaseHeld: Somebody else has taken the case for decision.
+            CaseHeld: Another reviewer has taken the case for decision.
             StaleVersion: The case has changed since ``seen_version``.
-            StoreError: It is being audited, decided, redacted, or has a newer version already.
+            StoreError: It is being audited, decided or redacted, or already has a newer version.
 
         """
         self._access.require(actor, "audit")
@@ -144,7 +143,7 @@ class VersionService(Service):
         return newer
 
     def neighbours(self, case: Case) -> CaseVersions:
-        """Return which cases stand before and behind one; an earlier one that is not in this
+        """Return the previous and the next version of a case; a previous one outside of this
         database is left out.
         """
         return CaseVersions(
@@ -155,7 +154,7 @@ class VersionService(Service):
         state = self._store.cases.summary(case_id).state
         if (newer := newer_version(self._store, case_id)) is not None:
             raise StoreError(
-                f"case {case_id!r} has a newer version already: {newer!r}. Paste the text there."
+                f"case {case_id!r} already has a newer version, {newer!r}. Paste the text there."
             )
         if state == "running":
             raise StoreError(
@@ -163,22 +162,20 @@ class VersionService(Service):
                 " text."
             )
         if state == "redacted":
-            raise StoreError(f"case {case_id!r} is redacted: nothing can be added to it.")
+            raise StoreError(f"case {case_id!r} is redacted. You can't add anything to it.")
         work = self._store.team.work(case_id)
         if state in _DECIDED or (
             work.policy is not None and work.decided_by and state != "escalated"
         ):
-            made = count_noun(max(1, len(work.decided_by)), "decision")
+            decisions = count_noun(max(1, len(work.decided_by)), "decision")
             raise StoreError(
-                f"case {case_id!r} has {made} already. Undo it first, or escalate the case: more"
-                " evidence is for a case that nobody has decided."
+                f"case {case_id!r} already has {decisions}. Undo it first, or escalate the case."
+                " You can add evidence only to undecided cases."
             )
         self._store.team.assert_free(case_id, actor.name)
 
     def _next_id(self, case: Case) -> tuple[str, int]:
-        """Return the id and number of the next version: ``ID@2``, or the first behind it that is
-        free.
-        """
+        """Return the id and number of the next version: ``ID@2``, or the next free one."""
         earlier = case.earlier_version
         first = case.id.removesuffix(f"@{earlier.number}") if earlier else case.id
         number = (earlier.number if earlier else 1) + 1

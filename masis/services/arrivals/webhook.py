@@ -1,16 +1,16 @@
 """The webhook: a call to one address whenever a case that came over HTTP needs review or was
 decided.
 
-What is to be reported is in the database, written with the change itself
-(``masis.store.audits.inbox``): a process that is killed loses none of it, and one that is killed
-between the call and its note calls again, under the same id. A call says which case it is about and
-where that stands, no text of it, and is signed:
+Pending notices are in the database, written together with the change itself
+(``masis.store.audits.inbox``), so a killed process loses none of them. A process that is killed
+between the call and recording it calls again, with the same id. A call names the case and its
+status but has no text of it, and is signed:
 
     MASIS-Signature: t=SECONDS,v1=HMAC-SHA256 of "SECONDS." and the body, in hexadecimal digits
 
-The address is resolved once for each call and the connection made to what came of that: a name that
-resolves elsewhere a moment later changes nothing. Redirects are not followed, and proxies of the
-environment not used.
+The address is resolved once per call, and the connection goes to the resolved address, so a name
+that resolves differently a moment later (DNS rebinding) has no effect. Redirects aren't followed,
+and the environment's proxies aren't used.
 """
 
 from __future__ import annotations
@@ -42,46 +42,48 @@ log = logging.getLogger("masis.webhook")
 SECRET = "MASIS_WEBHOOK_SECRET"  # noqa: S105 (the name of the variable)
 HEADER = "MASIS-Signature"
 LEAST_SECRET = 32
-"""Characters of the secret."""
+"""The fewest characters of the secret."""
 TRIES = 30
-"""Calls that are made for one notice: with the waits between them, about a day."""
+"""The number of calls for one notice; with the waits between them they take about a day."""
 LONGEST_WAIT = timedelta(hours=1)
 
 _AT_ONCE = 50
 _EVERY = timedelta(seconds=1)
 _TIMEOUT_S = 10.0
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # IPv4 behind a translator (RFC 6052)
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # The well-known NAT64 prefix (RFC 6052)
 
 
 def signature(key: bytes, at: int, body: bytes) -> str:
-    """Return what the header holds for a body that is sent at this second."""
+    """Return the signature header for a body that is sent at this second."""
     return f"t={at},v1={hmac.new(key, b'%d.' % at + body, 'sha256').hexdigest()}"
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one of the public internet, whatever form it is written in."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo or (None, None))[1]
-        if found in _TRANSLATED:
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        found = inner or found
-    return found.is_global and not found.is_multicast
+    """Return whether an address is on the public internet, in whichever form it is written."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        # IPv4-mapped, 6to4, Teredo and NAT64 addresses reach the IPv4 address that they contain.
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo or (None, None))[1]
+        if ip in _TRANSLATED:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        ip = inner or ip
+    return ip.is_global and not ip.is_multicast
 
 
 class Undelivered(Exception):
-    """The receiver could not be reached, or did not take it."""
+    """The receiver couldn't be reached, or didn't accept the call."""
 
 
 class Webhook:
-    """The sender of one database. ``wait`` is what it waits before the second call for a notice,
-    then twice that.
+    """The sender of one database.
+
+    ``wait`` is the wait before the second call for a notice; it doubles with each further call.
     """
 
     def __init__(
         self, store: Store, settings: Settings, key: str, wait: timedelta = timedelta(seconds=5)
     ) -> None:
-        """Raise SettingsError where the address or the key can't be used."""
+        """Raise SettingsError if the address or the key can't be used."""
         self._store, self._private, self._wait = store, settings.webhook_private, wait
         self._address = _check_webhook_address(
             settings.webhook_address, private=settings.webhook_private
@@ -94,9 +96,7 @@ class Webhook:
         self._store.inbox.report(on=True)
 
     def deliver(self, stopping: Callable[[], bool] = lambda: False) -> None:
-        """Deliver what is due; what can't be delivered is tried again later, ``TRIES`` times in
-        all.
-        """
+        """Deliver the due notices; failed ones are tried again later, ``TRIES`` times in total."""
         for notice in self._store.inbox.due(_AT_ONCE):
             if stopping():
                 return
@@ -111,7 +111,7 @@ class Webhook:
     def _record_failure(self, notice: WebhookNotice, error: Undelivered) -> None:
         if notice.tries + 1 >= TRIES:
             log.error(
-                "The webhook did not take notice %s (%s): given up after %d calls.",
+                "The webhook did not accept notice %s (%s): given up after %d calls.",
                 notice.id,
                 error,
                 TRIES,
@@ -119,7 +119,9 @@ class Webhook:
             self._store.inbox.remove_notice(notice)
             return
         log.warning(
-            "The webhook did not take notice %s (%s): it is called again later.", notice.id, error
+            "The webhook did not accept notice %s (%s). It is called again later.",
+            notice.id,
+            error,
         )
         wait = min(self._wait * 2 ** min(notice.tries, 20), LONGEST_WAIT)
         self._store.inbox.postpone(notice, wait)
@@ -155,18 +157,22 @@ class Webhook:
             raise Undelivered(f"status {status}")
 
     def _connection(self) -> http.client.HTTPConnection:
-        """Return a connection to the very address that was looked at. Raises Undelivered and
-        OSError.
+        """Return a connection to the address that was checked.
+
+        Raises:
+            Undelivered: The address is private.
+            OSError: The connection failed.
+
         """
         host, secure = self._address.hostname or "", self._address.scheme == "https"
         port = self._address.port or (443 if secure else 80)
-        found = [
-            str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = [
+            str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         ]
-        if not self._private and not all(is_public(each) for each in found):
-            raise Undelivered("the address is a private one: webhook_private allows that")
+        if not self._private and not all(map(is_public, addresses)):
+            raise Undelivered("the address is private, which needs webhook_private")
         context = ssl.create_default_context() if secure else None
-        plain = _connect_first(found, port)
+        plain = _connect_first(addresses, port)
         try:
             if context is None:
                 connection = http.client.HTTPConnection(host, port)
@@ -181,7 +187,12 @@ class Webhook:
 
 
 def _connect_first(addresses: Sequence[str], port: int) -> socket.socket:
-    """Return a connection to the first address that takes one. Raises OSError, that of the last."""
+    """Return a connection to the first address that accepts one.
+
+    Raises:
+        OSError: The error of the last address.
+
+    """
     for address in addresses[:-1]:
         with contextlib.suppress(OSError):
             return socket.create_connection((address, port), _TIMEOUT_S)
@@ -191,7 +202,8 @@ def _connect_first(addresses: Sequence[str], port: int) -> socket.socket:
 def _check_webhook_address(address: str, *, private: bool) -> SplitResult:
     try:
         parts = urlsplit(address)
-        # else only the call would say that a label is empty or too long
+        # The codec checks the labels of the host. Otherwise an empty or too long one would only
+        # fail at the first call.
         (parts.hostname or "").encode("idna")
         usable = (
             bool(parts.hostname) and parts.port != 0 and address.isascii() and address.isprintable()
@@ -206,18 +218,21 @@ def _check_webhook_address(address: str, *, private: bool) -> SplitResult:
         or parts.scheme not in ("https", "http")
     ):
         raise SettingsError(
-            "webhook_address: give an address such as https://hooks.example.org/masis."
+            "webhook_address: use an address such as https://hooks.example.org/masis."
         )
     if parts.scheme == "http" and not private:
         raise SettingsError(
-            "webhook_address: it must be https; webhook_private = true allows http as well."
+            "webhook_address: use https. webhook_private = true allows http as well."
         )
     return parts
 
 
 def start(workbench: Workbench) -> RepeatedTask | None:
-    """Begin to deliver, as long as the program runs; None where no address is set. Raises
-    SettingsError.
+    """Start delivering for as long as the program runs, or return None if no address is set.
+
+    Raises:
+        SettingsError: The address or the secret can't be used.
+
     """
     store, settings = workbench.store, workbench.settings
     if not settings.webhook_address:
