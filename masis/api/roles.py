@@ -255,9 +255,9 @@ def _with_second_opinion(
     )
 
     def calls(
-        query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, _: bool
+        query: str, answer: str, evidence: Sequence[Evidence], claims: int, escalated: int, _: bool
     ) -> Savings:
-        return Savings(math.ceil(asked / settings.claims_batch), 0, 0.0)
+        return Savings(math.ceil(escalated / settings.claims_batch), 0, 0.0)
 
     return EscalatingVerifier(first, opinion, (models["verifier"], second), calls)
 
@@ -354,11 +354,11 @@ def addresses(settings: Settings) -> tuple[str, ...]:
 
     """
     check_models(settings)
-    asked = [
+    models_to_ask = [
         registry.asked_model(string, role, settings) for role, string in settings.models().items()
     ]
-    asked = [model for model in asked if model != OFFLINE]
-    return tuple(dict.fromkeys(endpoints.endpoint_of(model, settings) for model in asked))
+    models_to_ask = [model for model in models_to_ask if model != OFFLINE]
+    return tuple(dict.fromkeys(endpoints.endpoint_of(model, settings) for model in models_to_ask))
 
 
 def uses_models(settings: Settings) -> bool:
@@ -380,8 +380,10 @@ def with_concurrency(settings: Settings, calls: int | None) -> Settings:
     """
     limited = {}
     for name in _asked_models(settings):
-        own = settings.providers.get(name, ProviderSettings())
-        limited[name] = own.model_copy(update={"concurrency": calls or own.concurrency or 1})
+        provider = settings.providers.get(name, ProviderSettings())
+        limited[name] = provider.model_copy(
+            update={"concurrency": calls or provider.concurrency or 1}
+        )
     return settings.model_copy(update={"providers": settings.providers | limited})
 
 
@@ -392,11 +394,11 @@ def calls_at_once(settings: Settings) -> int:
     used = [
         settings.providers[name] for name in _asked_models(settings) if name in settings.providers
     ]
-    return max((own.concurrency or 1 for own in used), default=1)
+    return max((provider.concurrency or 1 for provider in used), default=1)
 
 
 def _asked_models(settings: Settings) -> list[str]:
-    asked = (
+    models_to_ask = (
         registry.asked_model(string, role, settings) for role, string in settings.models().items()
     )
-    return sorted({model.partition(":")[0] for model in asked if model != OFFLINE})
+    return sorted({model.partition(":")[0] for model in models_to_ask if model != OFFLINE})

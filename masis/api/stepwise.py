@@ -64,22 +64,22 @@ def audit_once(
         InputError: The answer is empty, or the run is of another case.
 
     """
-    known = _iterations(case, before)
+    iterations = _iterations(case, before)
     text = answer if before is not None else case.answer
     if text is None or not text.strip():
         raise InputError("is empty", hint="Write a draft before it is audited.", field="answer")
-    if known:
+    if iterations:
         rewritten = Revision(
             revised_answer=text,
             changes_explanation="Rewritten outside of the audit.",
             updated_confidence=None,
             judged_by=HOST,
         )
-        known = (*known[:-1], known[-1].model_copy(update={"revision": rewritten}))
-    number = len(known) + 1
+        iterations = (*iterations[:-1], iterations[-1].model_copy(update={"revision": rewritten}))
+    number = len(iterations) + 1
     steps = StepsDone(iteration_number=number, critique=critique) if critique else None
     one_pass = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
-    progress = AuditProgress(iterations=known, steps=steps, rewritten=True)
+    progress = AuditProgress(iterations=iterations, steps=steps, rewritten=True)
     return _run_one_pass(case, one_pass, before, progress, on_event, cancelled)
 
 
@@ -95,17 +95,17 @@ def evaluate_once(
 
     Raises the errors of ``audit_once``.
     """
-    known = _iterations(case, run)
-    if not known:
+    iterations = _iterations(case, run)
+    if not iterations:
         raise InputError(
             "has no iteration", hint="Audit an answer before it is judged.", field="run"
         )
-    last = known[-1].model_copy(update={"evaluation": None, "revision": None})
+    last = iterations[-1].model_copy(update={"evaluation": None, "revision": None})
     one_pass = settings.model_copy(
-        update={"max_iterations": len(known), "evaluate": "final", "depth": "standard"}
+        update={"max_iterations": len(iterations), "evaluate": "final", "depth": "standard"}
     )
     return _run_one_pass(
-        case, one_pass, run, AuditProgress(iterations=(*known[:-1], last)), on_event, cancelled
+        case, one_pass, run, AuditProgress(iterations=(*iterations[:-1], last)), on_event, cancelled
     )
 
 
@@ -130,12 +130,12 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
         StepError: The reviser failed, or its answer does not pass the output validator.
 
     """
-    known = _iterations(case, run)
-    if not known:
+    iterations = _iterations(case, run)
+    if not iterations:
         raise InputError(
             "has no iteration", hint="Audit an answer before it is revised.", field="run"
         )
-    last, roles = known[-1], build_roles(settings)
+    last, roles = iterations[-1], build_roles(settings)
     roles.control.budget.begin_loop(settings, loop.Clock().seconds)
     roles.control.calls.at("revision", last.iteration_number)
     context = AuditContext(
@@ -166,7 +166,7 @@ class ExternalFindings(NamedTuple):
 UNNAMED = "(a sentence without a citation that the critic counted)"
 
 
-def with_external_findings(run: Run, found: ExternalFindings) -> Run:
+def with_external_findings(run: Run, findings: ExternalFindings) -> Run:
     """Return the run with its last answer's citations also bound by another critic's findings.
 
     The worse of both holds, so that a judge's score can't contradict that critic (MASIS-EVAL-P4,
@@ -174,14 +174,14 @@ def with_external_findings(run: Run, found: ExternalFindings) -> Run:
     """
     last = run.iterations[-1]
     audit = last.citation_audit
-    additional = max(0, found.uncited_claim_count - len(audit.uncited_claims))
-    invalid = tuple(dict.fromkeys((*audit.invalid_citations, *found.invalid_citations)))
+    additional = max(0, findings.uncited_claim_count - len(audit.uncited_claims))
+    invalid = tuple(dict.fromkeys((*audit.invalid_citations, *findings.invalid_citations)))
     worse = audit.model_copy(
         update={
             "invalid_citations": invalid,
             "uncited_claims": (*audit.uncited_claims, *(UNNAMED,) * additional),
             "hallucination_detected": (
-                audit.hallucination_detected or found.hallucination_detected or bool(invalid)
+                audit.hallucination_detected or findings.hallucination_detected or bool(invalid)
             ),
         }
     )

@@ -172,14 +172,14 @@ def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[fl
 
     A number may be in a text with or without the word for its scale ("1.2 million" for 1,200,000).
     """
-    known = {value for text in texts for value in _numbers_in(text)}
+    known_numbers = {value for text in texts for value in _numbers_in(text)}
     operands = [number for number in calculation.operands if not _is_constant(number)]
     return tuple(
         number
         for number in dict.fromkeys(operands)
         if not any(
             math.isclose(number, value * scale, rel_tol=1e-9)
-            for value in known
+            for value in known_numbers
             for scale in _READINGS
         )
     )

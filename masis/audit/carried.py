@@ -53,7 +53,7 @@ def issues_still_open(
     answer: str,
     audit: CitationAudit,
     checks: Sequence[ClaimCheck],
-    found: Sequence[Issue],
+    new_issues: Sequence[Issue],
 ) -> tuple[Issue, ...]:
     """Return the issues of the iteration before that are still open and that no new issue repeats.
 
@@ -69,7 +69,7 @@ def issues_still_open(
         for issue in flagging
         if (statement := revised.find_statement(issue)) is not None
         and not _is_confirmed(statement, checks)
-        and not raised_again(issue, statement.start, statement.end, found)
+        and not raised_again(issue, statement.start, statement.end, new_issues)
     )
 
 
@@ -107,7 +107,7 @@ def with_carried(
     )
 
 
-def with_raised(issues: Sequence[Issue], own: Sequence[Issue]) -> tuple[Issue, ...]:
+def with_raised(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return the issues of an iteration with the critic's own, without carried ones that it raised
     again.
     """
@@ -116,12 +116,12 @@ def with_raised(issues: Sequence[Issue], own: Sequence[Issue]) -> tuple[Issue, .
         for issue in issues
         if issue.carried_from is None
         or issue.source != "critic"
-        or not raised_again(issue, issue.start or 0, issue.end or 0, own)
+        or not raised_again(issue, issue.start or 0, issue.end or 0, raised)
     ]
-    return (*remaining, *own)
+    return (*remaining, *raised)
 
 
-def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> bool:
+def raised_again(issue: Issue, start: int, end: int, new_issues: Sequence[Issue]) -> bool:
     """Return whether one of these issues flags ``start`` to ``end`` for the same, or as seriously
     by the same source.
     """
@@ -137,7 +137,7 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
                 and _SEVERITIES.index(other.severity) >= _SEVERITIES.index(issue.severity)
             )
         )
-        for other in found
+        for other in new_issues
     )
 
 
@@ -152,13 +152,13 @@ class _RevisedAnswer:
         inside = citations_by_sentence(audit)
         self._new = [
             StatementSpan(
-                each.start,
-                each.end,
-                each.text,
-                _stretch_keys(each.text, each.start, inside[number]),
+                sentence.start,
+                sentence.end,
+                sentence.text,
+                _stretch_keys(sentence.text, sentence.start, inside[number]),
             )
-            for number, each in enumerate(audit.sentences)
-            if is_assertion(each)
+            for number, sentence in enumerate(audit.sentences)
+            if is_assertion(sentence)
         ]
         self._pairs = [
             StatementSpan(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)

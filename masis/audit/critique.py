@@ -181,5 +181,7 @@ def _lower_confidence(confidence: Score, audit: CitationAudit) -> Score:
         )
     if audit.uncited_claims:
         reasons.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
-    why = f"times {audit.penalty_factor:g} for " + " and ".join(reasons)
-    return multiply_score(confidence, audit.penalty_factor, rule="citation_penalty", why=why)
+    explanation = f"times {audit.penalty_factor:g} for " + " and ".join(reasons)
+    return multiply_score(
+        confidence, audit.penalty_factor, rule="citation_penalty", why=explanation
+    )

@@ -288,12 +288,12 @@ def _from_claims(
 ) -> Iterable[Issue]:
     for check in checks:
         grade = severity(check)
-        wanted = (
+        is_enabled = (
             settings.check_contradictions
             if check.verdict == "contradicted"
             else settings.check_factual
         )
-        if grade is not None and wanted and is_reported(grade, settings.strictness):
+        if grade is not None and is_enabled and is_reported(grade, settings.strictness):
             yield _unverified_issue(check, grade)
         yield from _reference_issues(check, settings)
     if settings.check_completeness and is_reported("medium", settings.strictness):

@@ -91,14 +91,14 @@ def limit_warnings(
     part.
     """
     texts = [sum(len(chunk.text) for chunk in chunks) for chunks in evidence]
-    for whole, part, what in (
+    for whole, part, unit in (
         (len(answer[0]), len(answer[1]), "characters of the answer"),
         (claims[0], claims[1], "claims"),
         (len(evidence[0]), len(evidence[1]), "chunks of evidence"),
         (texts[0], texts[1], "characters of evidence"),
     ):
         if part < whole:
-            yield f"{part:,} of {whole:,} {what} were checked."
+            yield f"{part:,} of {whole:,} {unit} were checked."
 
 
 def append_unchecked_tail(revision: Revision, checked: str, whole: str) -> Revision:

@@ -604,7 +604,7 @@ class AuditRun:
             )
             self._step_done(claims=claim_results.checks, claim_report=report)
         dropped = dropped_claims(self.iterations, checked_answer)
-        found = issues.merge_issues(
+        found_issues = issues.merge_issues(
             citation_audit,
             claim_results.checks,
             report.missing,
@@ -615,22 +615,26 @@ class AuditRun:
         )
         if self.iterations:
             still_open = issues_still_open(
-                self.iterations[-1], checked_answer, citation_audit, claim_results.checks, found
+                self.iterations[-1],
+                checked_answer,
+                citation_audit,
+                claim_results.checks,
+                found_issues,
             )
             citation_audit = with_carried(
                 citation_audit, still_open, self.settings.invalid_citation_penalty
             )
-            found = tuple(issues.number_issues((*found, *still_open)))
+            found_issues = tuple(issues.number_issues((*found_issues, *still_open)))
         context = self._context(
-            number, answer, citation_audit, claim_results.checks, report.missing, found
+            number, answer, citation_audit, claim_results.checks, report.missing, found_issues
         )
         critique_result, evaluation_result, stopped = done.critique, done.evaluation, False
         try:
             if critique_result is None or critique_result.unscored:
-                critique_result, found = yield from self._criticise(context)
-                self._step_done(critique=critique_result, issues=found)
+                critique_result, found_issues = yield from self._criticise(context)
+                self._step_done(critique=critique_result, issues=found_issues)
             else:
-                found = done.issues
+                found_issues = done.issues
             if self.settings.evaluate == "every" and (
                 evaluation_result is None or evaluation_result.unscored
             ):
@@ -644,7 +648,7 @@ class AuditRun:
             stopped, judge = True, self.roles.critic.judged_by
             if critique_result is None or critique_result.unscored:
                 critique_result = critique.apply_critique_rules(
-                    STOPPED, citation_audit, found, judge
+                    STOPPED, citation_audit, found_issues, judge
                 )
         quality = critique.quality_score(critique_result, citation_audit)
         previous_quality = self.iterations[-1].quality_score if self.iterations else None
@@ -655,7 +659,7 @@ class AuditRun:
                 citation_audit=citation_audit,
                 claims=claim_results.checks,
                 claim_report=report,
-                issues=found,
+                issues=found_issues,
                 critique=critique_result,
                 evaluation=evaluation_result,
                 quality_score=quality,
@@ -687,7 +691,7 @@ class AuditRun:
 
     def _audit_citations(self, answer: str) -> CitationAudit:
         original = limits.answer_within(self.case.answer or "", self.settings)
-        given = tuple(
+        attached = tuple(
             citation for citation in self.case.given_citations if citation.end <= len(original)
         )
         return audit_citations(
@@ -697,7 +701,7 @@ class AuditRun:
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
             # Keep only the attached citations that this answer still has.
-            given=carry_over_citations(given, original, answer),
+            given=carry_over_citations(attached, original, answer),
         )
 
     def _check_claims(
@@ -721,7 +725,7 @@ class AuditRun:
                 case.query,
                 evidence,
                 completeness=self.settings.check_completeness,
-                within=lambda found: limits.claims_within(found, evidence, self.settings),
+                within=lambda all_claims: limits.claims_within(all_claims, evidence, self.settings),
             )
             extracted = len(extracted_claims)
             checks = (
@@ -789,17 +793,17 @@ class AuditRun:
             raised = issues.raise_critic_issues(
                 judgement.objections, context.answer, context.issues
             )
-        found = with_raised(context.issues, raised.issues)
+        merged_issues = with_raised(context.issues, raised.issues)
         verdict = critique.apply_critique_rules(
-            judgement, context.citation_audit, found, critic.judged_by, raised.notes
+            judgement, context.citation_audit, merged_issues, critic.judged_by, raised.notes
         )
         self.reporter.log_text("critique", verdict)
-        self.reporter.log_text("issues", found)
+        self.reporter.log_text("issues", merged_issues)
         data = step_events.of_critique(
-            verdict, context.citation_audit, found, self.step_ms["critique"]
+            verdict, context.citation_audit, merged_issues, self.step_ms["critique"]
         )
         yield self.reporter.step_finished("critique", number, data)
-        return verdict, found
+        return verdict, merged_issues
 
     def _evaluate(
         self, context: AuditContext, verdict: Critique
@@ -865,13 +869,13 @@ class AuditRun:
         cited: CitationAudit,
         checks: tuple[ClaimCheck, ...],
         missing: tuple[MissingPoint, ...],
-        found: tuple[Issue, ...],
+        found_issues: tuple[Issue, ...],
     ) -> AuditContext:
         part = limits.answer_within(answer, self.settings)
         evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
         steps = self.draft.reasoning_steps if self.draft else self.case.reasoning_steps
         return AuditContext(
-            self.case.query, part, evidence, cited, checks, missing, found, number, steps
+            self.case.query, part, evidence, cited, checks, missing, found_issues, number, steps
         )
 
     def _build_run(self, started_at: str, reason: TerminationReason) -> Run:

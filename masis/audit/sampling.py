@@ -146,10 +146,10 @@ def _nearest_to_mean(name: str, judgements: Sequence[J]) -> J:
     wins a tie.
     """
     values = _sample_values(name, judgements)
-    known = [value for value in values if value is not None]
-    if not known:
+    known_values = [value for value in values if value is not None]
+    if not known_values:
         return judgements[0]
-    mean = fmean(known)
+    mean = fmean(known_values)
     distances = [abs(value - mean) if value is not None else 2.0 for value in values]
     return judgements[distances.index(min(distances))]
 
@@ -157,13 +157,13 @@ def _nearest_to_mean(name: str, judgements: Sequence[J]) -> J:
 def _unique_objections(objections: Sequence[Objection]) -> tuple[Objection, ...]:
     """Merge objections of the same type on the same words and keep the most serious."""
     grades = ("critical", "high", "medium", "low")
-    kept: dict[tuple[str, str], Objection] = {}
+    unique: dict[tuple[str, str], Objection] = {}
     for objection in objections:
         key = (objection.type, quotation_key(objection.quote or objection.description))
-        known = kept.get(key)
-        if known is None or grades.index(objection.severity) < grades.index(known.severity):
-            kept[key] = objection
-    return tuple(kept.values())
+        earlier = unique.get(key)
+        if earlier is None or grades.index(objection.severity) < grades.index(earlier.severity):
+            unique[key] = objection
+    return tuple(unique.values())
 
 
 def _merge_texts(judgements: Sequence[J], name: str) -> tuple[str, ...]:
@@ -177,9 +177,9 @@ def _sample_values(name: str, judgements: Sequence[J]) -> tuple[float | None, ..
 
 
 def _sample_mean(name: str, judgements: Sequence[J]) -> float | None:
-    known = [value for value in _sample_values(name, judgements) if value is not None]
+    known_values = [value for value in _sample_values(name, judgements) if value is not None]
     return (
-        round(fmean(known), 12) if known else None
+        round(fmean(known_values), 12) if known_values else None
     )  # rounded so that the mean of three 0.8 is 0.8
 
 

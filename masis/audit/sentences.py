@@ -127,8 +127,8 @@ def _split_lines(text: str) -> list[str]:
 
 def _trim_block(text: str, start: int, end: int, kind: BlockKind) -> TextBlock:
     piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    return TextBlock(start + left, start + len(piece.rstrip()), kind)
+    leading_blanks = len(piece) - len(piece.lstrip())
+    return TextBlock(start + leading_blanks, start + len(piece.rstrip()), kind)
 
 
 def _line_kind(line: str) -> BlockKind:

@@ -236,13 +236,13 @@ def _finding_outcomes(
     ]
     if not scored:
         return
-    found = [hit for scores in scored for hit in scores.found]
+    found_hits = [hit for scores in scored for hit in scores.found]
     right = [hit for scores in scored for hit in scores.right]
-    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hit_values(found), FOUND)
+    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hit_values(found_hits), FOUND)
     yield share(
         "planted issues found, citations left out",
         "",
-        _hit_values(hit for hit in found if hit.content),
+        _hit_values(hit for hit in found_hits if hit.content),
         None,
     )
     yield share("issues that are right", "", _hit_values(right), None)

@@ -163,13 +163,13 @@ def _limit_rows(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tup
     sizes: dict[str, int] = {}
     for _, group in rows:
         sizes[group] = sizes.get(group, 0) + 1
-    kept: set[str] = set()
+    chosen_groups: set[str] = set()
     total = 0
     for group in order:
-        if total + sizes[group] <= limit or not kept:
-            kept.add(group)
+        if total + sizes[group] <= limit or not chosen_groups:
+            chosen_groups.add(group)
             total += sizes[group]
-    return [(row, group) for row, group in rows if group in kept]
+    return [(row, group) for row, group in rows if group in chosen_groups]
 
 
 def _judge_rows(

@@ -23,7 +23,7 @@ from masis.schema.documents import (
 from masis.schema.drafts import SourceDocument
 
 
-def documents(found: Any) -> tuple[SourceDocument, ...]:
+def documents(retrieved: Any) -> tuple[SourceDocument, ...]:
     """Return documents as sources, in their order.
 
     Ids are kept. A document without one is named by its position (``chunk_1``). An exact duplicate
@@ -35,7 +35,7 @@ def documents(found: Any) -> tuple[SourceDocument, ...]:
     """
     by_id: dict[str, SourceDocument] = {}
     texts_without_id: set[str] = set()
-    for place, document in enumerate(_read_documents(found), 1):
+    for place, document in enumerate(_read_documents(retrieved), 1):
         if document.id is None and document.content in texts_without_id:
             continue
         wanted_id = document.id or _free_id(f"chunk_{place}", by_id)
@@ -55,27 +55,31 @@ def documents(found: Any) -> tuple[SourceDocument, ...]:
     return tuple(by_id.values())
 
 
-def evidence(found: Any) -> tuple[Evidence, ...]:
+def evidence(retrieved: Any) -> tuple[Evidence, ...]:
     """Return documents as evidence to audit against.
 
     Raises the errors of ``documents``.
     """
-    return tuple(document.as_evidence() for document in documents(found))
+    return tuple(document.as_evidence() for document in documents(retrieved))
 
 
-def _read_documents(found: Any) -> Iterator[ReadDocument]:
-    if isinstance(found, Mapping):
+def _read_documents(retrieved: Any) -> Iterator[ReadDocument]:
+    if isinstance(retrieved, Mapping):
         for key in ("documents", "results", "source_documents", "context"):
-            if isinstance(found.get(key), list | tuple):
-                found = found[key]
+            if isinstance(retrieved.get(key), list | tuple):
+                retrieved = retrieved[key]
                 break
-    if found is None or isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+    if (
+        retrieved is None
+        or isinstance(retrieved, str | bytes | Mapping)
+        or not isinstance(retrieved, Iterable)
+    ):
         raise InputError(
-            f"is {'nothing' if found is None else type(found).__name__}, not a list of documents",
+            f"is {'nothing' if retrieved is None else type(retrieved).__name__}, not a list of documents",
             hint=f"Give a list of {KINDS}; an empty one where nothing was found.",
             field="documents",
         )
-    for place, document in enumerate(found):
+    for place, document in enumerate(retrieved):
         yield _read_one_document(document, place)
 
 

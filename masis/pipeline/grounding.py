@@ -251,10 +251,12 @@ def _claim_grounding_issues(
         )
         words = next((quote.text for quote in check.quotes), texts.get(source, ""))
         contradictions = "; ".join(contradiction.reason for contradiction in check.contradictions)
-        why = check.issue or contradictions or (check.unscored.reason if check.unscored else "")
+        explanation = (
+            check.issue or contradictions or (check.unscored.reason if check.unscored else "")
+        )
         issues.append(
             GroundingIssue(
-                verdict, sentence, ", ".join(claim.cited), source, words, check.support, why
+                verdict, sentence, ", ".join(claim.cited), source, words, check.support, explanation
             )
         )
     return issues

@@ -245,7 +245,7 @@ def _search(retriever: Retriever, query: str) -> _Request:
         "retriever",
         lambda: (ask or ask_async)(query),  # type: ignore[misc]
         (lambda: ask_async(query)) if ask_async is not None else None,
-        lambda why: RetrievalFailed(f"The retriever failed: {why}"),
+        lambda message: RetrievalFailed(f"The retriever failed: {message}"),
     )
 
 

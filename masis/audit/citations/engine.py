@@ -190,11 +190,11 @@ def _brackets(answer: str) -> Iterator[re.Match[str]]:
 def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
     status: SentenceStatus
     if "[" in text.casefold().replace(CITATION_NEEDED, ""):
-        status, why = "cited", "holds a bracket"
+        status, reason = "cited", "holds a bracket"
     elif any(hedge in text.lower() for hedge in _HEDGES):
-        status, why = "exempt", "says what is not known"
+        status, reason = "exempt", "says what is not known"
     else:
-        status, why = "uncited", "holds no bracket"
+        status, reason = "uncited", "holds no bracket"
     return record_of(
         Sentence,
         start=start,
@@ -202,7 +202,7 @@ def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
         text=text,
         citation_ids=ids,
         status=status,
-        why=why,
+        why=reason,
     )
 
 
@@ -284,25 +284,31 @@ def _judge_sentences(
         valid = sum([citation.status == "valid" for citation in citations])
         status: SentenceStatus
         if source_list or in_sources or (kind == "note" and citations):
-            status, why = "exempt", "a list of sources"
+            status, reason = "exempt", "a list of sources"
         elif not citations:
             announced = (
                 kind == "item"
                 and lead_in is not None
                 and _announces_list(answer, units[lead_in], by_unit[lead_in])
             )
-            status, why = _citation_status(text, units, number, announced, answer)
+            status, reason = _citation_status(text, units, number, announced, answer)
         elif valid == len(citations):
-            status, why = "cited", "carries a citation"
+            status, reason = "cited", "carries a citation"
         elif valid:
-            status, why = "cited", "carries citations, one of which names no evidence"
+            status, reason = "cited", "carries citations, one of which names no evidence"
         else:
-            status, why = "cited", "carries a citation, but it names no evidence"
+            status, reason = "cited", "carries a citation, but it names no evidence"
         if kind != "item":
             lead_in = number if ids else None
         sentences.append(
             record_of(
-                Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why
+                Sentence,
+                start=start,
+                end=end,
+                text=text,
+                citation_ids=ids,
+                status=status,
+                why=reason,
             )
         )
     return sentences

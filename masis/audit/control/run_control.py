@@ -98,15 +98,15 @@ class RunBudget:
         """Return the setting and value of the deadline that a call starting now would
         reach first.
         """
-        left = self._seconds_left()
-        name = min(left, key=left.__getitem__)
+        remaining = self._seconds_left()
+        name = min(remaining, key=remaining.__getitem__)
         return f"{name}_deadline_s = {getattr(self, f'{name}_s'):g}"
 
     def _seconds_left(self) -> dict[str, float]:
-        left = {"call": self.call_s, "loop": self.loop_left_s()}
+        remaining = {"call": self.call_s, "loop": self.loop_left_s()}
         if self._iteration_began is not None:
-            left["iteration"] = self._iteration_began + self.iteration_s - self.worked_s()
-        return left
+            remaining["iteration"] = self._iteration_began + self.iteration_s - self.worked_s()
+        return remaining
 
     @contextmanager
     def pause_while_queued(self) -> Iterator[None]:

@@ -163,8 +163,8 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     ):
         return None  # an ordinary sentence follows
     place = None
-    lead = _LEAD.match(text, at, end)
-    at = position = lead.end() if lead else at
+    lead_match = _LEAD.match(text, at, end)
+    at = position = lead_match.end() if lead_match else at
     while True:
         while position < end and text[position] in " \t\r\n,;" and position - (place or at) < 3:
             position += 1
@@ -327,9 +327,9 @@ def mask_code(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
 
 
 def _spans_outside(
-    taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]
+    masked: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    mask = Mask(taken)
+    mask = Mask(masked)
     return [span for span in spans if not mask.contains(span[0])]
 
 

@@ -196,14 +196,14 @@ def _read_list(list_part: _MarkerPart, index: EvidenceIds, round_: bool) -> list
     references_of_whole = _read_part(list_part, index, round_=round_)
     if references_of_whole is not None:
         return references_of_whole
-    if not round_ and (lead := _LEAD.match(list_part.text)):
+    if not round_ and (lead_match := _LEAD.match(list_part.text)):
         # [see 9], [cf. chunk_2]. After a common word ([in 9], [from 5 to 9]) plain numbers don't
         # count.
-        later_references = _read_list(list_part.after(lead.end()), index, round_=False)
+        later_references = _read_list(list_part.after(lead_match.end()), index, round_=False)
         are_numbers = all(reference.name.isdecimal() for reference in later_references)
         return (
             []
-            if are_numbers and (lead["common"] or are_years(later_references, index))
+            if are_numbers and (lead_match["common"] or are_years(later_references, index))
             else later_references
         )
     references: list[Reference] = []

@@ -148,9 +148,9 @@ def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Refe
     if plain is None:
         return read_references(body.partition("†")[0].rstrip(), offset, index)
     # 【4:0†source】 names source 4 and a place in it, unless 4:0 is an id of the case
-    whole = body.partition("†")[0].strip()
-    if plain.group(2) and (resolution := index.resolve(whole)).evidence_id:
-        return [Reference(offset, offset + len(whole), whole, *resolution)]
+    full_name = body.partition("†")[0].strip()
+    if plain.group(2) and (resolution := index.resolve(full_name)).evidence_id:
+        return [Reference(offset, offset + len(full_name), full_name, *resolution)]
     return read_references(plain.group(1), offset + plain.start(1), index)
 
 
@@ -171,8 +171,8 @@ _ROUND_SOURCE = re.compile(
 
 def _parse_round(match: Match, index: EvidenceIds) -> Parsed:
     body, offset = match.group(1), match.start(1)
-    if lead := _ROUND_LEAD.match(body):
-        body, offset = body[lead.end() :], offset + lead.end()
+    if lead_match := _ROUND_LEAD.match(body):
+        body, offset = body[lead_match.end() :], offset + lead_match.end()
     if not body or body[0].isdecimal() or not _MAY_NAME_EVIDENCE.search(body):
         return None
     return read_references(body, offset, index, round_=True) or None

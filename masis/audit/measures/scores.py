@@ -45,8 +45,8 @@ def score_of(name: str, judgement: Any) -> Score:
     """
     score = normalise_score(name, getattr(judgement, name), judgement.measurements.get(name, ()))
     samples = judgement.samples.get(name, ())
-    known = [value for value in samples if value is not None]
-    spread = round(max(known) - min(known), 6) if known else None
+    known_samples = [value for value in samples if value is not None]
+    spread = round(max(known_samples) - min(known_samples), 6) if known_samples else None
     return score.model_copy(update={"samples": samples, "spread": spread}) if samples else score
 
 

@@ -79,9 +79,9 @@ def _pattern(
 
     def edits(text: str) -> Iterator[FoldEdit]:
         for match in compiled.finditer(text):
-            instead = new if isinstance(new, str) else new(match)
-            if instead != match.group():
-                yield FoldEdit(match.start(), match.end(), instead)
+            replacement = new if isinstance(new, str) else new(match)
+            if replacement != match.group():
+                yield FoldEdit(match.start(), match.end(), replacement)
 
     return edits
 

@@ -206,22 +206,22 @@ def _check_replies(runs: Sequence[Run]) -> None:
     )
 
 
-def mark_answer(asked: ExamCase, run: Run) -> MarkedAnswer:
+def mark_answer(exam_case: ExamCase, run: Run) -> MarkedAnswer:
     """Return the result of the audit of one exam answer."""
     flagged = any(reason.code in MUST_LOOK for reason in run.review_reasons)
-    supported = bool(run.iterations) and _supports_fault(asked, run.iterations[0])
+    supported = bool(run.iterations) and _supports_fault(exam_case, run.iterations[0])
     return MarkedAnswer(
-        asked,
+        exam_case,
         accepted=not run.needs_review,
         flagged=flagged,
-        confirmed=asked.faulty and supported and not flagged,
+        confirmed=exam_case.faulty and supported and not flagged,
     )
 
 
-def _supports_fault(asked: ExamCase, iteration: Iteration) -> bool:
+def _supports_fault(exam_case: ExamCase, iteration: Iteration) -> bool:
     """Return whether every claim about the faulty words is called supported."""
-    start = iteration.answer.find(asked.fault)
-    end = start + len(asked.fault)
+    start = iteration.answer.find(exam_case.fault)
+    end = start + len(exam_case.fault)
     checks = [
         check
         for check in iteration.claims
