@@ -56,7 +56,8 @@ class _KindOfProvider:
 ProviderKind = Annotated[str, _KindOfProvider()]
 """The API protocol of a server.
 
-``openai`` is (Chat Completions, which most servers implement; ``anthropic`` is Messages), or one that another package adds (``masis.llm.provider_apis``).
+``openai`` is Chat Completions, which most servers implement; ``anthropic`` is Messages; other
+packages can add more (``masis.llm.provider_apis``).
 """
 
 TypedMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"]

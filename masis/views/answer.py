@@ -3,7 +3,7 @@ evidence.
 
 Pure: a case and one iteration of a run go in, JSON-ready values come out. Python counts characters
 as code points and JavaScript as UTF-16 units, so texts are cut here (``marks.py``) and sent as
-pieces, never as offsets. This module makes no judgements: ``masis/audit/citations/resolution.py``
+pieces, never as offsets. This module makes no judgements: ``masis/audit/markers/resolution.py``
 resolved the references and the verifier checked the claims.
 """
 

@@ -621,7 +621,8 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
     ):
         masis.read_cases(frame, map=names | {"answer": "antwrt"})
     with pytest.raises(
-        InputError, match=r"It holds 'frage', 'antwort', 'ctx': .* masis\.suggest\(cases\)\.names"
+        InputError,
+        match=r"Its keys are 'frage', 'antwort', 'ctx'\. .* masis\.suggest\(cases\)\.names",
     ):
         masis.audit_many(frame, progress=False)
     with pytest.raises(InputError, match=r"Audit its rows with masis\.audit_many\(frame\)"):

@@ -88,7 +88,7 @@ def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench)
     ("changes", "lacking"),
     [
         ({"verdict": None}, "verdict"),
-        ({"kind": "undo", "verdict": None}, "entry it takes back"),
+        ({"kind": "undo", "verdict": None}, "entry that it reverses"),
     ],
 )
 def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lacking: str) -> None:

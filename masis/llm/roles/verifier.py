@@ -392,7 +392,9 @@ class ModelVerifier:
         )
         return _CallResult(missing=self._missing_points(reply.missing, known))
 
-    def _missing_points(self, missing: Sequence[LeftOut], known: Chunks) -> tuple[MissingPoint, ...]:
+    def _missing_points(
+        self, missing: Sequence[LeftOut], known: Chunks
+    ) -> tuple[MissingPoint, ...]:
         points = (missing_point(each, known) for each in missing if each.description.strip())
         return tuple(dict.fromkeys(points))[:MISSING_MOST]
 

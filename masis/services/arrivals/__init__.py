@@ -1,3 +1,3 @@
-"""How cases arrive (files, HTTP, lakes, new versions), and what their senders are told about
+"""How cases arrive (files, HTTP, data lakes, new versions), and what their senders learn about
 them.
 """
