@@ -175,7 +175,7 @@ def audit_citations(
     """Return which markers point at real evidence and which sentences have none, by rules without a
     model.
 
-    ``citations`` are those that came beside the answer (``Case.citations``).
+    ``citations`` are attached to the answer (``Case.citations``).
 
     Raises:
         InputError: ``evidence`` is not a list of chunks.
@@ -193,8 +193,8 @@ def audit_citations(
 
 
 def citations_kept(case: Case, answer: str) -> tuple[GivenCitation, ...]:
-    """Return the citations beside a case's answer that a later answer keeps: those of unchanged
-    sentences.
+    """Return the citations attached to a case's answer that a later answer keeps: those of
+    unchanged sentences.
     """
     return citation_engine.carry_over_citations(case.given_citations, case.answer or "", answer)
 

@@ -220,8 +220,8 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
 def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
     """Return whether a run that needs no review is drawn for a spot check.
 
-    The draw depends only on the recorded seed and the case's id, so a case is drawn or not whoever
-    audits it, and in any order.
+    The draw depends only on the recorded seed and the case's id, so repeated audits of a case, in
+    any order, give the same draw.
     """
     return (
         random.Random(f"{settings.spot_check_seed}:{case_id}").random() < settings.spot_check_share

@@ -206,8 +206,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
                 f"Cite the chunk that says this, or drop the sentence.{places}",
-                # A citation given beside the answer has no marker, so the issue covers its
-                # sentence.
+                # A citation attached to the answer has no marker, so the issue covers its sentence.
                 place=(
                     QuotePosition(citation.marker_start, citation.marker_end)
                     if citation.marker_start < citation.marker_end

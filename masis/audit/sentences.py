@@ -79,7 +79,7 @@ def split_blocks(text: str) -> list[TextBlock]:
         return [_trim_block(text, 0, len(text), _line_kind(text))] if text.strip() else []
     blocks: list[TextBlock] = []
     kind: BlockKind = "prose"
-    start = end = -1  # of the block being gathered; -1 when there is none
+    start = end = -1  # of the current block; -1 if there is none
     fence = ""
     position = 0
     previous = ""

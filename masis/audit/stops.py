@@ -112,9 +112,9 @@ class _StopContext(NamedTuple):
     """A stop with the context that the rules read."""
 
     text: str
-    stop: int  # where it is
+    stop: int  # its position
     start: int  # where its sentence began
-    following: str  # the next word, empty where none follows
+    following: str  # the next word, empty if there is none
     following_is_dotted: bool
     languages: TextLanguages
 

@@ -75,7 +75,8 @@ def _read_documents(retrieved: Any) -> Iterator[ReadDocument]:
         or not isinstance(retrieved, Iterable)
     ):
         raise InputError(
-            f"is {'nothing' if retrieved is None else type(retrieved).__name__}, not a list of documents",
+            f"is {'nothing' if retrieved is None else type(retrieved).__name__},"
+            " not a list of documents",
             hint=f"Give a list of {KINDS}; an empty one where nothing was found.",
             field="documents",
         )

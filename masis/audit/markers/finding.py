@@ -183,7 +183,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
         closing = _BEHIND_MARKER.match(text, marker_end, end)
         place = position = closing.end() if closing else marker_end
         if text[place - 1] == "." and place > marker_end:
-            return place  # the sentence's stop behind its citations: "It is long. [1]. It is red."
+            return place  # the sentence's stop follows its citations: "It is long. [1]. It is red."
 
 
 # Text around the markers after a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source:
@@ -191,7 +191,9 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
 _LEAD = re.compile(
     r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])"
 )
-_MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")  # what a lead, a wrapper or a separator begins with
+_MAY_LEAD = frozenset(
+    "SsRrCc([<*^,;\r\n"
+)  # the characters that begin a lead, a wrapper or a separator
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
 _WRAPPER_OPENS = re.compile(
     r"(?:\((?:[Ss]ee |cf\."
