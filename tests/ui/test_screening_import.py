@@ -167,7 +167,7 @@ def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(
     reader.let_go.set()
     upload.wait(30)
     app.run()
-    assert "The import was stopped. What was read is stored" in texts(app)
+    assert "The import was stopped. Records read so far are stored" in texts(app)
     assert "b.jsonl: 3,999 records, 3,999 added" in texts(app)
     assert "c.jsonl" not in texts(app)
     assert workbench.store.corpora.summary("mine").abstracts == 3_999
