@@ -167,7 +167,7 @@ def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
     row = {**RAGAS, "question": "Why?", "contexts": ["So."], "answer": "So."}
     app = upload(open_page("imports"), "two.jsonl", lines(row))
     assert box(app, "Format").value is None
-    assert "fits 2 formats: choose one" in texts(app)
+    assert "fits 2 formats. Choose one" in texts(app)
     assert app.button(key="start-import").disabled
     box(app, "Format").select("hf-rag").run()
     assert not app.button(key="start-import").disabled

@@ -209,7 +209,7 @@ def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(
         ["offline", "nobody:model-x"]
     ).run()
     assert not app.exception
-    assert "can't be asked" in "\n".join(warning.value for warning in app.warning)
+    assert "can't be called" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")
     assert not shown(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3

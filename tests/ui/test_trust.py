@@ -55,7 +55,10 @@ def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_de
         open_page("trust", source="gold", field="Nowhere")
     )
     page = texts(open_page("trust", source="gold", field="Nowhere", view="next"))
-    assert "3 answers are decided, 2 faulty and 1 right. It takes 20, some of each kind." in page
+    assert (
+        "3 answers are decided, 2 faulty and 1 right. At least 20 are needed, some of each kind."
+        in page
+    )
 
 
 def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(
@@ -154,7 +157,7 @@ def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answ
     decide(audited_workbench, AUDITED[0], "reject", "Bo", reason="Unsupported")
     app = open_page("trust", view="next")
     assert app.button(key="score-fit").disabled
-    assert "there are 1, 1 faulty and 0 right" in texts(app)
+    assert "There are 1: 1 faulty and 0 right" in texts(app)
     assert "Too few to tell which order finds faults sooner." in texts(app)
 
 

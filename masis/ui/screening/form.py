@@ -145,8 +145,8 @@ class CorpusUpload(BackgroundTask):
             except MasisError as error:
                 self.refused.append(error)
             except Exception as error:
-                log.exception("A file of abstracts could not be imported")
-                why = f"{name} could not be imported ({type(error).__name__})"
+                log.exception("A file of abstracts couldn't be imported")
+                why = f"{name} couldn't be imported ({type(error).__name__})"
                 self.refused.append(InputError(why, hint="The server's log has the details."))
             if self.stopping:
                 return
