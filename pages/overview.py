@@ -1,6 +1,4 @@
-"""The overview: contents, waiting work and first steps. Old addresses of a case redirect to its
-page.
-"""
+"""The overview with waiting work and first steps; old addresses of a case redirect."""
 
 from __future__ import annotations
 

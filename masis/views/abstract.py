@@ -1,6 +1,4 @@
-"""The data of an opened abstract: its text with the words behind its grade, and the reason for each
-field. Pure.
-"""
+"""The data of an opened abstract: its text with marked words, and a reason for each field. Pure."""
 
 from __future__ import annotations
 

@@ -187,9 +187,7 @@ class ShownAnswer(TypedDict):
 
 
 def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
-    """Identify the answer shown for iteration ``index`` (from 0) of ``run``, or for an unaudited
-    case.
-    """
+    """Identify the answer shown for iteration ``index`` (from 0), or for an unaudited case."""
     text = run.iterations[index].answer if run else case.answer or ""
     place = f"{case.id}/{run.id}/{index + 1}" if run else case.id
     return {"place": place, "digest": answer_digest(text)}
@@ -324,8 +322,9 @@ def _view_without_issues(
 
 
 def for_browser(data: AnswerViewData) -> AnswerViewData:
-    """Drop the least severe issues if there are too many for the browser; the numbers stay the
-    same.
+    """Drop the least severe issues if there are too many for the browser.
+
+    The numbers stay the same.
     """
     if len(data["issues"]) <= ISSUES_SHOWN:
         return data
@@ -529,17 +528,16 @@ _REFERENCE_FINDINGS = {
 
 
 def _issue_word(issue: Issue) -> Word:
-    """Return the label of an issue. A serious issue by the critic is as red as a contradicted
-    claim.
+    """Return the label of an issue.
+
+    A serious issue by the critic is as red as a contradicted claim.
     """
     word = rule_word(issue.rule)
     return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
 LEAST_SHARED_STEMS = 0.3
-"""Share of a missing point's words that a sentence of the evidence must contain to count as its
-source.
-"""
+"""Share of a missing point's words that its source sentence in the evidence must contain."""
 
 
 def _sentences_with_point(text: str, point: str) -> Iterator[TextSpan]:
@@ -620,8 +618,9 @@ def _evidence_card(
 def _legend(
     iteration: Iteration, marks: dict[int, str], pieces: Sequence[AnswerPiece]
 ) -> list[LegendEntry]:
-    """Return the kinds of marks in this answer with their counts; kinds that don't occur are left
-    out.
+    """Return the kinds of marks in this answer with their counts.
+
+    Kinds that don't occur are left out.
     """
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]

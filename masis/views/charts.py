@@ -36,9 +36,7 @@ def score_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def course_chart() -> alt.TopLevelMixin:
-    """Describe the scores across iterations. The overall score is the thickest line, and a rule
-    marks the iteration shown.
-    """
+    """Describe the scores across iterations; a rule marks the iteration shown."""
     titles = [SCORE[name].text for name in (*JUDGED, "quality_score", "confidence")]
     x = alt.X("iteration:O", title="Iteration", axis=alt.Axis(labelAngle=0))
     score = alt.Color(
@@ -75,6 +73,7 @@ def rate_chart() -> alt.TopLevelMixin:
     picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
     base = alt.Chart(ROWS, height=150).encode(
         x=alt.X(
+            # In UTC as everywhere; local time would move a period's first day west of Greenwich.
             "utcyearmonthdate(at):T",
             title=None,
             axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4),

@@ -27,16 +27,14 @@ _PAIRS = 60_000
 """Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms."""
 
 _DEPTH = 12
+"""Most nested splits at common words, which bounds the recursion."""
+
 _SMALLEST_ISLAND = 3
-"""Length up to which unchanged characters without letters or digits are merged into the changes
-around them.
-"""
+"""Unchanged signs and blanks up to this length are merged into the changes around them."""
 
 
 class DiffChange(NamedTuple):
-    """A stretch of text that is in both texts (``same``), the first (``out``) or the second
-    (``in``).
-    """
+    """A stretch of both texts (``same``), only the first (``out``) or only the second (``in``)."""
 
     kind: ChangeKind
     text: str

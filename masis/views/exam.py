@@ -59,8 +59,9 @@ class ExamFigure(NamedTuple):
 
 
 def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
-    """Return the four figures that decide an exam; unreadable replies also count but have no figure
-    here.
+    """Return the four figures that decide an exam.
+
+    Unreadable replies also count but have no figure here.
     """
     return (
         _exam_figure("Faulty answers accepted", result.accepted),

@@ -44,9 +44,7 @@ LONGEST_DESCRIPTION = 100
 LONGEST_LEAD = 15
 """Characters reserved for the words before and between the parts of a critic's line."""
 CONTEXT_BEFORE = 25
-"""Characters of a quotation kept before the disputed words, so that these stay visible in a narrow
-row.
-"""
+"""Characters kept before the disputed words, so that these stay visible in a narrow row."""
 
 
 @cache
@@ -199,6 +197,7 @@ class _Line(NamedTuple):
                 ),
             ]
         )
+        # A quotation that was shortened at its end already has an ellipsis.
         return line.replace("….", "…")
 
 
@@ -405,6 +404,7 @@ def _lines_by_kind(
     ]
     gravity = [*KINDS]
     for kind, text, sentence, words in sorted(lines, key=lambda line: gravity.index(line[0])):
+        # Lines come most serious first, so a later line about the same words is not counted.
         before = [] if sentence is None else flagged[sentence]
         same = next(
             (
@@ -460,9 +460,7 @@ With the other verdicts, the claim's own line already states the problem.
 
 
 def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line about figures that aren't in the evidence; it quotes the claim if there is
-    only one.
-    """
+    """Return the line about figures not in the evidence; it quotes the claim if it is only one."""
     figures = [
         _single_line(figure.claim_text, LONGEST_VALUE)
         for check in checks
@@ -523,8 +521,9 @@ _REASONS_ABOUT_ANSWER: tuple[ReviewCode, ...] = (
     "judges_disagree",
     "critic_not_run",
 )
-"""Reasons that are specific to this answer. A low score or an unread revision is true of most
-answers.
+"""Reasons that are specific to this answer.
+
+A low score or an unread revision is true of most answers.
 """
 
 
@@ -627,8 +626,9 @@ def _headline_kind(issue: Issue) -> str:
 
 
 def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
-    """Return the sort key that puts the headline's issue first. ``check`` is the check of its
-    claim.
+    """Return the sort key that puts the headline's issue first.
+
+    ``check`` is the check of its claim.
     """
     return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
 
@@ -843,9 +843,7 @@ def _chunk_name(name: str) -> str:
 
 
 def _quotable_words(words: str) -> str:
-    """Return words to quote as one line, without blanks before punctuation and without a final
-    stop.
-    """
+    """Return words to quote as one line, without blanks before punctuation or a final stop."""
     return re.sub(r"\s+([.,;:!?])", r"\1", _single_line(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
@@ -872,15 +870,14 @@ def _clip_text(text: str, longest: int) -> str:
     """Shorten a text to at most ``longest`` characters, between words if possible."""
     if len(text) <= longest:
         return text
+    # If the last word takes up half of the room, as a long id does, the text is cut within it.
     words, _, rest = text[:longest].rpartition(" ")
     return f"{words.rstrip(' .,;:')}…" if len(rest) < longest / 2 else shorten(text, longest)
 
 
 _WORD = re.compile(r"\S+")
 LEAST_SHARED_WORDS = 0.35
-"""Share of the claim's words that the evidence must contain before the two are compared word by
-word.
-"""
+"""Share of the claim's words that the evidence must contain to be compared word by word."""
 
 
 def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
@@ -889,9 +886,7 @@ def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
 
 @lru_cache(maxsize=16_384)  # the headlines of a page share most of their words
 def _comparable_word(word: str) -> str:
-    """Normalise a word for comparison: drop punctuation around it, but keep brackets and signs of
-    figures.
-    """
+    """Drop punctuation around a word for comparison, but keep brackets and signs of figures."""
     key = quotation_key(word).strip(",;:?").rstrip(".")
     if any(map(str.isdigit, key)):
         return key

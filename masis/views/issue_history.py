@@ -128,9 +128,7 @@ LONGEST_DESCRIPTION = 200
 
 
 class IssueHistory(NamedTuple):
-    """The issues of a run as a table with Markdown cells, newest first, and how many rows are left
-    out.
-    """
+    """The issues of a run as a table of Markdown cells, and how many rows are left out."""
 
     table: pd.DataFrame
     left_out: int

@@ -38,9 +38,7 @@ def verdict_text(decision: Decision) -> str:
 
 
 def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:
-    """Return what each entry of a case did, by entry id, for example ``Undid “Approved revision
-    2”``.
-    """
+    """Describe each entry of a case by its id, for example ``Undid “Approved revision 2”``."""
     words = {entry.id: _verdict_word(entry) for entry in entries}
     for entry in entries:
         decision = entry.decision
@@ -103,9 +101,7 @@ _COMPARED_FIELDS = (
 
 
 def adopted_decision_text(final: Decision, decisions: Sequence[Decision]) -> str:
-    """Say whose decision a final verdict adopted, and whether it was changed; "" if it adopted
-    none.
-    """
+    """Name the decision that a final verdict adopted, and whether it was changed, or ""."""
     side = next(
         (decision for decision in decisions if decision.reviewer == final.extra.get("taken_from")),
         None,

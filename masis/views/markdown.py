@@ -48,9 +48,7 @@ _CARRIER = "\u25cc"
 
 @cache
 def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns: too many combining marks in a row, and as many escaped characters in
-    JSON.
-    """
+    """Return patterns for too many combining marks in a row, as text and as escaped JSON."""
     kinds = groupby(
         range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code)).startswith("M")
     )

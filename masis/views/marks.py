@@ -79,9 +79,7 @@ class EvidencePiece(TypedDict):
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
-    """Return the mark of each citation by index: fabricated, misattributed, redundant and so on, or
-    valid.
-    """
+    """Return the mark of each citation by index: fabricated, misattributed, valid and so on."""
     checks: dict[tuple[int, str], str] = {}
     for check in iteration.claims:
         for reference in check.references:
@@ -131,7 +129,7 @@ def answer_pieces(
             shown = min(
                 in_citation,
                 key=lambda index: (
-                    _citation_length(audit.citations[index]),
+                    audit.citations[index].end - audit.citations[index].start,
                     _REFERENCE_ORDER.index(marks[index]),
                 ),
             )
@@ -149,7 +147,10 @@ def answer_pieces(
         if in_claim:
             piece |= {
                 "claims": in_claim,
-                "verdict": _worst_verdict(iteration.claims[index] for index in in_claim),
+                "verdict": min(
+                    (iteration.claims[index].verdict for index in in_claim),
+                    key=_VERDICT_ORDER.index,
+                ),
             }
         if in_claim and end in judged:
             piece["closes"] = judged[end]
@@ -170,10 +171,6 @@ _REFERENCE_ORDER = (
     "redundant",
     "valid",
 )
-
-
-def _citation_length(citation: Citation) -> int:
-    return citation.end - citation.start
 
 
 def _is_beside(citation: Citation) -> bool:
@@ -218,11 +215,10 @@ def _mark_layers(
 
 
 class _Cover:
-    """Finds the spans of a layer that cover a position; positions must be queried in ascending
-    order.
-    """
+    """Finds the spans of a layer over a position; query positions in ascending order."""
 
     def __init__(self, layer: Iterable[tuple[TextSpan, int]]) -> None:
+        # Reversed, because popping the next span from the end takes constant time.
         self._waiting = sorted(layer, reverse=True)
         self._open: list[tuple[TextSpan, int]] = []
 
@@ -242,10 +238,6 @@ def _sole_references(citations: Sequence[Citation]) -> set[int]:
 
 
 _VERDICT_ORDER = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
-
-
-def _worst_verdict(checks: Iterable[ClaimCheck]) -> str:
-    return min((check.verdict for check in checks), key=_VERDICT_ORDER.index)
 
 
 MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
@@ -296,8 +288,9 @@ def count_facts(pieces: Iterable[AnswerPiece], kind: FactKind) -> int:
 def evidence_pieces(
     text: str, bearings: Sequence[Bearing], instructions: Sequence[TextSpan] = ()
 ) -> Iterator[EvidencePiece]:
-    """Yield a chunk's text cut where claims bear on it or it gives orders. Spans must lie within
-    it.
+    """Yield a chunk's text cut where claims bear on it or it gives orders.
+
+    Spans must lie within it.
     """
     cuts = sorted(
         {0, len(text)}

@@ -58,8 +58,9 @@ _LINK_END = re.compile(
 
 
 class MarkupBlock(TypedDict):
-    """One block. ``parent`` is the index of the enclosing block or -1; ``number`` is that of a list
-    item.
+    """One block.
+
+    ``parent`` is the index of the enclosing block or -1; ``number`` is that of a list item.
     """
 
     tag: Tag
@@ -108,9 +109,7 @@ def find_markup(text: str) -> Markup | None:
 
 
 def _line_ranges(text: str) -> Iterator[Range]:
-    """Yield the lines without their ends. Only a line feed ends a line, as elsewhere in the
-    package.
-    """
+    """Yield the lines without their ends; only a line feed ends a line, as elsewhere."""
     start = 0
     for line in text.split("\n"):
         yield Range(start, start + len(line))
@@ -165,9 +164,7 @@ class _BlockReader:
         in_paragraph: bool,
         flush: Callable[[], None],
     ) -> int:
-        """Read one block other than a paragraph and return its number of lines, or 0 if none starts
-        here.
-        """
+        """Read a block other than a paragraph; return its number of lines, or 0 if none starts."""
         line = lines[at]
         words = self.text[line.start : line.end]
         if match := _FENCE.match(words):
@@ -359,9 +356,7 @@ class _BlockReader:
             self._add_leaf(tag, row, [cell])
 
     def _cell_ranges(self, line: Range) -> list[Range]:
-        """Return the cells of a row without surrounding blanks. A bar after a backslash doesn't end
-        a cell.
-        """
+        """Return the cells of a row without blanks; a bar after a backslash doesn't end a cell."""
         words = self.text[line.start : line.end]
         bars = [bar.start() for bar in re.finditer(r"(?<!\\)\|", words)]
         edges = [-1, *bars, len(words)]
@@ -485,6 +480,8 @@ class _InlineReader:
         return match.end()
 
     def _match_emphasis(self) -> None:
+        # A closer pairs with the nearest opener of the same sign; openers in between are dropped
+        # (CommonMark, "process emphasis").
         waiting: list[_DelimiterRun] = []
         for run in self._runs:
             while run.closes and run.length:

@@ -36,9 +36,7 @@ SPREADS: dict[Measure, MetricSpread] = {
     "tokens": MetricSpread("Tokens per audit", ""),
     "cost_usd": MetricSpread("Cost per audit", "USD"),
 }
-"""The distributions of REQ-CRITIC-OBS-001 with the limits of REQ-CRITIC-NFR-001 to -004, and some
-more.
-"""
+"""The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004."""
 
 
 class RateWords(NamedTuple):
@@ -257,6 +255,7 @@ def period_bounds(period: Period, first: str) -> tuple[date, date] | None:
         begins = date.fromisoformat(first)
         if period == "month":
             begins = begins.replace(day=1)
+            # 31 days after the first day of a month is always a day of the next month.
             return begins, (begins + timedelta(days=31)).replace(day=1)
         return begins, begins + timedelta(days=7 if period == "week" else 1)
     except (ValueError, OverflowError):

@@ -1,6 +1,4 @@
-"""Views for notebooks: a run or a screening as HTML, and a chart of a run's scores. Untrusted text
-is escaped.
-"""
+"""Notebook views: a run or a screening as escaped HTML, and a chart of a run's scores."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Format numbers, amounts, sizes and times for people. For counts with a noun see
-``schema/wording.py``.
-"""
+"""Format numbers, amounts, sizes and times for people; see ``schema/wording.py`` for counts."""
 
 from __future__ import annotations
 

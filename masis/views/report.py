@@ -43,9 +43,7 @@ _TEMPLATES.globals |= {
 
 
 class ReportSubject(NamedTuple):
-    """The subject of a report: a case, one of its runs, the decision in force, and its log, newest
-    first.
-    """
+    """The subject of a report: a case, one of its runs, its decision, and its log, newest first."""
 
     case: Case
     state: CaseState

@@ -48,9 +48,7 @@ def studies_text(ruling: Ruling) -> str:
 
 
 def flow_frame(flow: Flow) -> pd.DataFrame:
-    """Return a PRISMA flow as a table of Markdown cells, one row per step with what was removed
-    there.
-    """
+    """Return a PRISMA flow as a table of Markdown cells, one row per step."""
     excluded = sum(reason.count for reason in flow.excluded)
     reasons = [(reason.label, reason.count) for reason in flow.excluded]
     undecided = [("ask for more evidence", flow.undecided - flow.unscored)]

@@ -25,9 +25,7 @@ WEIGHTS = {
 
 
 class ScoreCell(NamedTuple):
-    """A score in one iteration, its change since the previous one, and a word for each rule applied
-    to it.
-    """
+    """A score in one iteration, its change since the previous one, and the rules applied to it."""
 
     value: float | None
     delta: float | None
@@ -131,9 +129,7 @@ def changing_rules(iteration: Iteration) -> list[str]:
 
 
 def _rule_texts(name: str, iteration: Iteration, score: Score | None) -> list[str]:
-    """Return the rules that changed a score and the spread of its samples, as short texts for a
-    table cell.
-    """
+    """Return the rules that changed a score and the spread of its samples, as short texts."""
     if name == "quality_score":
         factor = iteration.citation_audit.penalty_factor
         return [f"× {factor:g}"] if factor != 1 and iteration.quality_score is not None else []

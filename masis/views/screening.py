@@ -185,9 +185,7 @@ _NAMES: dict[str, str] = {
 
 
 def size_text(grade: Grade) -> str:
-    """Return the size of the study: ``412 patients``, or ``n = 12`` without a unit; "" if not
-    reported.
-    """
+    """Return a study's size: ``412 patients``, or ``n = 12`` without a unit, or ""."""
     size = grade.study_size
     if size is None:
         return ""

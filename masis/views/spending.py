@@ -13,9 +13,7 @@ from masis.views.words import model_words
 
 
 def usage_text(usage: Usage) -> str:
-    """Describe the usage of calls, for example ``12 calls, 34,120 tokens (40% from a cache),
-    $0.12``.
-    """
+    """Describe the usage of calls: ``12 calls, 34,120 tokens (40% from a cache), $0.12``."""
     words = []
     if usage.calls or not (usage.cached_calls or usage.replayed_calls):
         words += [count_noun(usage.calls, "call"), _token_text(usage)]

@@ -80,9 +80,7 @@ def runs_to_pandas(
 
 
 def _table_columns_by_path(*names: str, **others: str | Getter) -> dict[str, Getter]:
-    """Return how to read columns: by field name, by a dotted path that may end in None, or by a
-    function.
-    """
+    """Return how to read columns: by field name, by a dotted path, or by a function."""
     every: dict[str, str | Getter] = {**dict(zip(names, names, strict=True)), **others}
     return {
         name: partial(_value_of_path, how.split(".")) if isinstance(how, str) else how
@@ -170,9 +168,7 @@ def _worst_severity(original: Iteration | None) -> Severity | None:
 
 
 class _RunTable(NamedTuple):
-    """A table over the iterations of runs: its columns, and a function that returns an iteration's
-    rows.
-    """
+    """A table over iterations: its columns, and a function that returns an iteration's rows."""
 
     columns: Mapping[str, Getter]
     of: Callable[[Iteration], Iterable[Any]]

@@ -34,8 +34,9 @@ SUPPORTS = {
 
 
 class ReferenceData(TypedDict):
-    """One reference of the answer with its result. ``target`` is its row among the labels of the
-    form.
+    """One reference of the answer with its result.
+
+    ``target`` is its row among the labels of the form.
     """
 
     text: str

@@ -13,8 +13,9 @@ from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
 
 Tone = Literal["grave", "bad", "warn", "good", "calm", "busy"]
-"""The tone of a label. The style sheets map each tone to a light and a dark colour; ``grave`` is
-full red.
+"""The tone of a label.
+
+The style sheets map each tone to a light and a dark colour; ``grave`` is full red.
 """
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
@@ -46,9 +47,7 @@ RECORDED = "recorded replies of a model"
 
 
 def model_words(model: str) -> str:
-    """Describe a model string for people, including replies that were recorded instead of
-    requested.
-    """
+    """Describe a model string for people; it may name recorded replies instead of a model."""
     first, comma, second = model.partition(",")
     if comma and first == OFFLINE and Replayed.of(second):
         return f"{OFFLINE}, then {model_words(second)}"
@@ -310,8 +309,9 @@ FLAG: dict[str, Word] = {
     "drafted": Word("answer drafted by MASIS", "calm"),
     "spot_check": Word("spot check", "calm"),
 }
-"""Flags by weight; lists show the first few. ``hallucination`` is missing because the flags here
-name its causes.
+"""Flags by weight; lists show the first few.
+
+``hallucination`` is missing because the flags here name its causes.
 """
 
 UNANSWERED: dict[NoAnswerCode, Word] = {
@@ -332,9 +332,7 @@ REASONING_SHOWN = 20_000
 
 
 def unanswered_words(case: Case) -> str:
-    """Say why a case has no answer, with the system's message; "" if no reason is known or it has
-    one.
-    """
+    """Say why a case has no answer, with the system's message; "" if no reason is known."""
     why = case.unanswered
     if why is None:
         return ""
@@ -526,8 +524,9 @@ SCORE: dict[str, Word] = {
 
 
 def rule_word(rule: str) -> Word:
-    """Return the label of a rule. Rules of the critic that aren't in ``RULE`` are named by their
-    type.
+    """Return the label of a rule.
+
+    Rules of the critic that aren't in ``RULE`` are named by their type.
     """
     return RULE.get(rule) or Word(
         rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic"

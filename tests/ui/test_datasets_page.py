@@ -102,7 +102,7 @@ def test_who_may_not_export_may_look(named: Workbench, monkeypatch: pytest.Monke
     )
     st.cache_resource.clear()
     app = open_page("datasets", version="v1")
-    assert "Freezing a version takes the role lead." in texts(app)
+    assert "You need the lead role to freeze a version." in texts(app)
     assert not [
         button for button in app.button if button.key in ("dataset-prepare", "dataset-remove")
     ]

@@ -135,7 +135,7 @@ def test_a_workbook_with_several_sheets_asks_for_one_and_reads_it(workbench: Wor
     book.save(content)
     app = upload(open_page("imports"), "answers.xlsx", content.getvalue())
     assert box(app, "Sheet").value is None
-    assert "Choose the sheet, and its rows are shown here as they would be read." in texts(app)
+    assert "Choose the sheet to see its rows here as they would be read." in texts(app)
     box(app, "Sheet").select("Answers of May").run()
     assert box(app, "Format").value == "hf-rag"
     start(app)
@@ -167,7 +167,7 @@ def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
     row = {**RAGAS, "question": "Why?", "contexts": ["So."], "answer": "So."}
     app = upload(open_page("imports"), "two.jsonl", lines(row))
     assert box(app, "Format").value is None
-    assert "fits 2 formats: choose one" in texts(app)
+    assert "fits 2 formats. Choose one" in texts(app)
     assert app.button(key="start-import").disabled
     box(app, "Format").select("hf-rag").run()
     assert not app.button(key="start-import").disabled
@@ -227,7 +227,7 @@ def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(
     workbench: Workbench,
 ) -> None:
     app = open_page("imports", **{"import": "nonsense"})
-    assert "not known any more" in texts(app)
+    assert "no longer known" in texts(app)
 
 
 def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench) -> None:

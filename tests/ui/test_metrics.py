@@ -168,7 +168,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
     said = texts(open_page("metrics"))
     assert (
-        "2 answers decided with its verdict in view (1 escalation left out: it judges no answer)"
+        "2 answers decided with its verdict in view (1 escalation left out, as it doesn't judge the answer)"
         in said
     )
     app = open_page("metrics")
@@ -191,7 +191,7 @@ def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(
     app = open_page("metrics")
     cases = len(AUDITED) + 1
     said = (
-        f"A step of the audit failed in 1 of {cases} cases: that says nothing about their answers"
+        f"A step of the audit failed in 1 of {cases} cases, which says nothing about their answers"
     )
     assert said in [link.label for link in app.get("page_link")]
     assert "Why, in the newest: the revision" in [each.label for each in app.expander]

@@ -181,7 +181,7 @@ def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench)
     assert "Type your name first" in "\n".join(warning.value for warning in app.warning)
     app.text_input(key="override-name").set_value("Ada Lind")
     press(app, "override-record")
-    assert "Give a reason first" in "\n".join(warning.value for warning in app.warning)
+    assert "Enter a reason first" in "\n".join(warning.value for warning in app.warning)
     assert not entries(workbench, "b12")
 
 
@@ -209,7 +209,7 @@ def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(
         ["offline", "nobody:model-x"]
     ).run()
     assert not app.exception
-    assert "can't be asked" in "\n".join(warning.value for warning in app.warning)
+    assert "can't be called" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")
     assert not shown(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
@@ -315,7 +315,7 @@ def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: W
     kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
     press(app, "correct-model")
-    for says in ("Type your name first", "Choose first what", "Give a reason first"):
+    for says in ("Type your name first", "Choose a value first", "Enter a reason first"):
         press(app, "correction-record")
         assert says in "\n".join(warning.value for warning in app.warning)
         (

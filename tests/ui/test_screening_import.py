@@ -111,7 +111,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_
     )
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
-    assert "bad.ris could not be imported (RuntimeError)" in str(upload.refused[0])
+    assert "bad.ris couldn't be imported (RuntimeError)" in str(upload.refused[0])
     assert not upload.errors
 
 
@@ -132,8 +132,8 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
     app = open_page("screening", {UNDER_WAY: upload})
     app.run()
     assert [each.value for each in app.warning] == [
-        "2 files could not be imported.",
-        "1 record could not be imported.",
+        "2 files couldn't be imported.",
+        "1 record couldn't be imported.",
     ]
     assert "b.jsonl: 2 records, 1 added, 0 duplicates, 1 unreadable" in texts(app)
     assert "none.bib:" not in texts(app).replace("none.bib: holds no abstract", "")
@@ -167,7 +167,7 @@ def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(
     reader.let_go.set()
     upload.wait(30)
     app.run()
-    assert "The import was stopped. What was read is stored" in texts(app)
+    assert "The import was stopped. Records read so far are stored" in texts(app)
     assert "b.jsonl: 3,999 records, 3,999 added" in texts(app)
     assert "c.jsonl" not in texts(app)
     assert workbench.store.corpora.summary("mine").abstracts == 3_999

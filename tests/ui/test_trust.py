@@ -51,18 +51,21 @@ def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_de
     audited_workbench: Workbench,
 ) -> None:
     decided(audited_workbench)
-    assert "Labels count that audited cases were imported with" in texts(
+    assert "Only labels that were imported with audited cases count" in texts(
         open_page("trust", source="gold", field="Nowhere")
     )
     page = texts(open_page("trust", source="gold", field="Nowhere", view="next"))
-    assert "3 answers are decided, 2 faulty and 1 right. It takes 20, some of each kind." in page
+    assert (
+        "3 answers are decided, 2 faulty and 1 right. At least 20 are needed, some of each kind."
+        in page
+    )
 
 
 def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("trust", view="missed")
-    assert "No answer was drawn yet" in texts(page)
+    assert "No answer has been drawn yet" in texts(page)
     assert not page.slider
 
 
@@ -135,7 +138,7 @@ def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsens
     own = open_page("trust", {"reviewer-name": "Bo"}, view="own")
     assert "1 min 41 s" in "\n".join(str(each.proto) for each in own.main if hasattr(each, "proto"))
     for who in ("x", "9"):
-        assert "Settled otherwise" not in texts(open_page("trust", view="own", who=who))
+        assert "Settled differently" not in texts(open_page("trust", view="own", who=who))
 
 
 def test_what_was_decided_with_the_verdict_in_view_changes_no_short_answer_and_can_be_left(
@@ -157,7 +160,7 @@ def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answ
     decide(audited_workbench, AUDITED[0], "reject", "Bo", reason="Unsupported")
     app = open_page("trust", view="next")
     assert app.button(key="score-fit").disabled
-    assert "there are 1, 1 faulty and 0 right" in texts(app)
+    assert "There are 1: 1 faulty and 0 right" in texts(app)
     assert "Too few to tell which order finds faults sooner." in texts(app)
 
 

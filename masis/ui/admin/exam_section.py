@@ -41,7 +41,7 @@ def show_exam(workbench: Workbench) -> None:
     under_way = workbench.exams.latest()
     if under_way is not None and not under_way.over:
         with left:
-            _draw_exam_progress()
+            show_live(_draw_step)
         return
     if model is None:
         return
@@ -92,10 +92,6 @@ def _choose_examinee(workbench: Workbench) -> str | None:
 
 def _model_name(workbench: Workbench, model: str) -> str:
     return model or joined_name({role: getattr(workbench.settings, role) for role in JUDGING_ROLES})
-
-
-def _draw_exam_progress() -> None:
-    show_live(_draw_step)
 
 
 def _draw_step() -> bool:

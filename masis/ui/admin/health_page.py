@@ -85,9 +85,7 @@ LARGE_FILE_BYTES = 100_000_000
 
 
 def _report_to_show(workbench: Workbench) -> TimedReport | None:
-    """Return the report to show: a new one, or the last one for a large file; None if there is none
-    yet.
-    """
+    """Return a new report, or the last one if the file is large; None if there is none yet."""
     large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_FILE_BYTES
     last = REPORTS.latest() if large else None
     if last is not None or not large:
@@ -184,9 +182,7 @@ _REASSESSMENT_KEY = "reassessed"
 
 
 def show_reassessment(workbench: Workbench) -> None:
-    """Draw how many audits an earlier rule judged, what the current rule would change, and the
-    button.
-    """
+    """Draw how many audits an earlier rule judged, and the button that applies the current one."""
     st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
     reassessment: Reassessment | None = st.session_state.get(_REASSESSMENT_KEY)

@@ -24,9 +24,7 @@ from masis.ui.shell.served_database import has_disappeared, served_database
 
 KEPT_AT_LEAST_S = 5.0
 KEPT_FOR = 20
-"""Multiple of the check's duration: a polled server spends at most a twentieth of its time on
-checks.
-"""
+"""Multiple of a check's duration, so that polling uses at most a twentieth of the time."""
 
 WATCHED_EVERY_S = 3600.0
 
@@ -38,9 +36,7 @@ class TimedReport(NamedTuple):
     at: str
 
     def without_counts(self) -> TimedReport:
-        """Return the report without the sizes of database and log, which reveal whether others have
-        decided.
-        """
+        """Return the report without sizes, which reveal whether others have decided."""
         items = tuple(
             item._replace(message=item.uncounted) if item.ok and item.uncounted else item
             for item in self.report.items
@@ -73,6 +69,7 @@ class HealthReports:
 
     def current(self, *, renew: bool = False) -> TimedReport:
         """Return a recent report or make a new one; concurrent callers wait for the same one."""
+        # Callers that waited for the lock find the report that was made meanwhile.
         with self._looking:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:

@@ -1,6 +1,4 @@
-"""Retention: what is past its retention period, why the rest stays, what was removed; the execution
-log.
-"""
+"""The retention page: expired records, why others stay, earlier removals, and the execution log."""
 
 from __future__ import annotations
 
@@ -30,16 +28,16 @@ _SHOWN_RULE_KEY = "retention-plan"
 _PURGE_RESULT_KEY = "retention-done"
 _PLAN_KEY = "retention-looked"
 PLAN_VALID_S = 60.0
-"""How long a plan is shown before it is made again; removing checks the rule again, run by run."""
+"""How long a plan is reused. Removing applies the rule again, run by run."""
 
 MOST_PLANNED_UNASKED = 20_000
-"""Audits that are looked through whenever the page opens; among more somebody has to ask."""
+"""Most audits searched each time the page opens. With more, the search waits for a click."""
 
 REQUESTED_PLAN_VALID_S = 1800.0
-"""How long a plan is shown that somebody asked for."""
+"""How long a plan that was requested by a click is reused."""
 
 LISTED = 50
-"""Runs of a plan that are named on the page; `masis purge --dry-run --list` names all."""
+"""Runs of a plan that the page lists; `masis purge --dry-run --list` lists all."""
 
 EXECUTIONS = 25
 KEPT = {"decided": "because people decided on them", "waiting": "because they need review"}
@@ -47,7 +45,7 @@ CONFIRMED_BY = "remove"
 
 
 def show_retention(workbench: Workbench) -> None:
-    """Draw the page of retention."""
+    """Draw the retention page."""
     st.title("Retention")
     days = workbench.settings.retention_days
     period = f"for {count_noun(days, 'day')}" if days else "without a limit"
@@ -57,9 +55,9 @@ def show_retention(workbench: Workbench) -> None:
         else ""
     )
     st.markdown(
-        f"Audits and screenings are stored {period} (`retention_days`).{automatic} Those that people"
-        " decided on are never removed unless you choose so here. Cases, decisions, the metrics of"
-        " every audit and the execution log always stay."
+        f"Audits and screenings are stored {period} (`retention_days`).{automatic} Those that"
+        " people decided are never removed unless you choose so here. Cases, decisions, the"
+        " metrics of every audit and the execution log always stay."
     )
     rule = _draw_rule_controls(days)
     st.header("Past the retention period")
@@ -74,19 +72,18 @@ def show_retention(workbench: Workbench) -> None:
         st.table(removals_frame(purges), border="horizontal", alt="Removals")
     else:
         st.caption(
-            "Nothing so far. Each removal is recorded here, without any text of what was removed."
+            "Nothing so far. Each removal is recorded here, without the text of removed records."
         )
     _draw_execution_log(workbench)
 
 
 def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
-    """Return what the rule would remove now; the answer is reused for a moment instead of computed
-    at every key.
+    """Return what the rule would remove now, or None until the user asks for a long search.
 
-    Looking goes through every audit: where there are many it waits until somebody asks, and None is
-    returned.
+    The search reads every audit, so its result is reused for a while.
     """
-    # drawn with and without the spinner: what is typed below stays where it is
+    # The container exists with and without the spinner, so that fields below keep their place and
+    # their text.
     place = st.container()
     cached: tuple[float, PurgePlan] | None = st.session_state.get(_PLAN_KEY)
     audits = workbench.metrics.newest()
@@ -98,11 +95,9 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     ):
         return cached[1]
     if audits > MOST_PLANNED_UNASKED:
-        st.markdown(
-            f"Finding out what is past it goes through {audits:,} audits, which can take a minute."
-        )
+        st.markdown(f"Finding expired records reads {audits:,} audits, which can take a minute.")
         if not st.button(
-            "Look what would be removed", icon=":material/search:", key="retention-look"
+            "Find what would be removed", icon=":material/search:", key="retention-look"
         ):
             return None
     with place, st.spinner("Looking for what is past the retention period"):
@@ -112,14 +107,12 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
 
 
 def _is_same_rule(left: RetentionRule, right: RetentionRule) -> bool:
-    """Whether two rules are the same but for the moment they were made at."""
+    """Whether two rules are the same except for the time they were made."""
     return left.model_copy(update={"cutoff": right.cutoff}) == right
 
 
 def _draw_rule_controls(days: int) -> RetentionRule:
-    """Draw the controls and return the rule they describe; ages and boxes are stored in the
-    address.
-    """
+    """Draw the controls and return the rule they describe; its values are stored in the address."""
     default = days or 30
     show_value("retention-days", min(address.number("days", default), 36_500))
 
@@ -151,9 +144,7 @@ def _draw_rule_controls(days: int) -> RetentionRule:
 
 
 def _show_plan(plan: PurgePlan) -> None:
-    """Draw what the rule would remove, how much stays and why, and the first of the records by
-    name.
-    """
+    """Draw what the rule would remove, how much stays and why, and the first records by name."""
     removed, in_all = (
         _runs_and_screenings(plan.runs, plan.screenings),
         _runs_and_screenings(plan.runs_in_all, plan.screenings_in_all),
@@ -190,7 +181,7 @@ PLAN_COLUMNS = [
 
 
 def plan_row(candidate: Candidate) -> LinkedRow:
-    """Return one record that would be removed; a run leads to its case."""
+    """Return a row for one record that would be removed; a run links to its case."""
     about: TableCell = {"text": candidate.about[:200] or "–"}
     if candidate.kind == "run":
         about |= {"href": address.link("review", case=candidate.about)}
@@ -221,9 +212,7 @@ def parts_words(removed: PurgePlan | Purge) -> str:
 
 
 def _draw_removal_form(workbench: Workbench, plan: PurgePlan) -> None:
-    """Draw the form that removes: it takes a name and a typed word, so that no single click does
-    it.
-    """
+    """Draw the removal form; it needs a name and a typed word, so that one click isn't enough."""
     with st.form("purge", border=True):
         st.markdown(
             "**Remove this permanently?** It can't be restored from here; a backup made before "
@@ -239,15 +228,15 @@ def _draw_removal_form(workbench: Workbench, plan: PurgePlan) -> None:
             width="stretch",
             **button_state("purge"),
         )
-    # what is removed is what was shown when the button was pressed, not what has come of age since
+    # Remove the records that were shown when the button was pressed, not those that expired since.
     shown: RetentionRule = st.session_state.get(_SHOWN_RULE_KEY, plan.rule)
     st.session_state[_SHOWN_RULE_KEY] = plan.rule
     if not pressed:
         return
     if typed.strip().casefold() != CONFIRMED_BY:
-        st.warning(f"Nothing was removed: type “{CONFIRMED_BY}” first.", icon=":material/warning:")
+        st.warning(f"Nothing was removed. Type “{CONFIRMED_BY}” first.", icon=":material/warning:")
     elif name_reviewer(workbench, by) is None:
-        st.warning("Nothing was removed: type your name first.", icon=":material/warning:")
+        st.warning("Nothing was removed. Type your name first.", icon=":material/warning:")
     else:
         _remove_with_progress(
             workbench,
@@ -268,7 +257,7 @@ def _remove_with_progress(workbench: Workbench, rule: RetentionRule, total: int,
         done = workbench.retention.purge(by, rule, how="page", on_batch=move)
     except StoreError as error:
         st.error(
-            "Not all of it could be removed now. What was removed is recorded below.",
+            "Not everything could be removed. Removed records are listed below.",
             icon=":material/error:",
         )
         st.text(str(error))
@@ -290,17 +279,14 @@ def _draw_purge_result() -> None:
     )
     if done.lingers:
         st.caption(
-            "Another program still reads the old state of the database; what was removed stays on"
-            " the disk until it ends."
+            "Another program is still reading the old state of the database. Removed data stays on"
+            " the disk until that program ends."
         )
     if done.shrunk is not None:
-        size = (
-            f"The file had {file_size(done.shrunk.before)} and has {file_size(done.shrunk.after)}"
-            " now."
-        )
-        st.caption(
-            f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}"
-        )
+        before, after = file_size(done.shrunk.before), file_size(done.shrunk.after)
+        why_not = done.shrunk.why_not
+        unfreed = f" Not all free space was released: {why_not}." if why_not else ""
+        st.caption(f"The file shrank from {before} to {after}.{unfreed}")
 
 
 HOW = {
@@ -312,7 +298,7 @@ HOW = {
 
 
 def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
-    """Return removals as Markdown cells, one a row."""
+    """Return removals as a table of Markdown cells, one per row."""
     rows = [
         {
             "Removal": str(purge.seq),
@@ -335,7 +321,7 @@ def _draw_execution_log(workbench: Workbench) -> None:
     page = workbench.store.executions.page(address.number("page"), EXECUTIONS)
     if not page.total:
         st.caption(
-            "No audit has ended yet. Each leaves a line here that stays when the audit is removed."
+            "No audit has ended yet. Each one adds a line here, which stays when it is removed."
         )
         return
     every = command_markdown("masis export --format executions")
@@ -361,12 +347,13 @@ RESULT_COLUMNS = [
     column("Quality", "figure"),
     column("Improvement", "figure", hide="hide-narrow"),
 ]
-"""The columns that say what an audit found."""
+"""The columns with audit results."""
 
 
 def execution_row(execution: Execution, *, blind: bool = False) -> LinkedRow:
-    """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the
-    audit found.
+    """Return a row of the execution log that links to its case.
+
+    ``blind`` omits the audit's results.
     """
     why = (
         "its process was interrupted"

@@ -1,6 +1,4 @@
-"""The settings in force and who set them, the choice of the verifier, the database, links to health
-and retention.
-"""
+"""The settings page: settings with their sources, the verifier, the database, and related pages."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from masis.views.numbers import file_size
 
 
 def show_settings(workbench: Workbench) -> None:
-    """Draw the page of settings."""
+    """Draw the settings page."""
     st.title("Settings")
     verifier, state = st.columns(2, gap="large")
     with verifier:
@@ -49,10 +47,10 @@ def _draw_all_settings(workbench: Workbench) -> None:
     st.header("All settings")
     loaded = load()
     st.markdown(
-        "These apply to every audit that does not have its own. To change one, write it into"
-        " `masis.toml` in the folder the server is started in (`max_iterations = 2`) or into the"
-        " environment (`MASIS_MAX_ITERATIONS=2`), and start the server again. A single audit can"
-        " have its own: under **New audit**, or with `masis audit --set max_iterations=2`."
+        "These apply to every audit without settings of its own. To change one, write it to"
+        " `masis.toml` in the folder where you start the server (`max_iterations = 2`) or to the"
+        " environment (`MASIS_MAX_ITERATIONS=2`), and restart the server. You can change settings"
+        " for a single audit under **New audit** or with `masis audit --set max_iterations=2`."
     )
     st.text(f"Configuration file: {loaded.file.resolve() if loaded.file else 'none'}")
     for warning in loaded.warnings:
@@ -63,8 +61,8 @@ def _draw_all_settings(workbench: Workbench) -> None:
         != workbench.settings
     ):
         st.warning(
-            "The configuration file or the environment has changed since the server was started."
-            " The values shown here apply until it is started again.",
+            "The configuration file or the environment has changed since the server started."
+            " The values shown here apply until you restart it.",
             icon=":material/restart_alt:",
         )
     if loaded.settings.verifier != workbench.settings.verifier:
@@ -74,9 +72,7 @@ def _draw_all_settings(workbench: Workbench) -> None:
 
 
 def settings_frame(loaded: LoadedSettings) -> pd.DataFrame:
-    """Return the settings as Markdown cells, each group below a row with its title; a changed value
-    stands out.
-    """
+    """Return the settings as a grouped table of Markdown cells with changed values highlighted."""
     cells: list[list[str]] = []
     for group in GROUPS:
         cells.append([f"**{group.title}**", "", f"*{escape_markdown(group.meaning)}*", ""])
@@ -96,7 +92,7 @@ def settings_frame(loaded: LoadedSettings) -> pd.DataFrame:
 
 
 def _draw_last_check() -> None:
-    """Draw the result of the last health check, and the links to health and retention."""
+    """Draw the result of the last health check and links to health and retention."""
     st.header("Health and retention")
     last = REPORTS.latest()
     if last is not None:
@@ -123,7 +119,7 @@ def _draw_database(workbench: Workbench) -> None:
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     facets = workbench.cases.facets_for(actor())
-    # written by SQLite while it is in use
+    # SQLite writes to the -wal file while the database is in use.
     beside = workbench.database.with_name(f"{workbench.database.name}-wal")
     size_on_disk = file_size(
         sum(file.stat().st_size for file in (workbench.database, beside) if file.exists())
@@ -136,20 +132,20 @@ def _draw_database(workbench: Workbench) -> None:
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 
 
-# --- the verifier: what decides now, what a model is and where its file lies, its download, and its
-# use ------------
+# --- The verifier: the one in use, facts about a model, its download, and its use.
 
 LONGEST_NAME = 300
 OTHER = "Another model"
 
 
 class ModelDownload(BackgroundTask):
-    """The download of a verifier model, named by what stands behind ``local:``; what has arrived
-    stays on a stop.
+    """The download of a verifier model, named without ``local:``.
+
+    A stopped download keeps its data.
     """
 
     endpoint: str | None = None
-    """The address of another hub than the usual one."""
+    """The address of a hub other than the default."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -157,17 +153,17 @@ class ModelDownload(BackgroundTask):
 
     @property
     def share(self) -> float:
-        """How much has arrived, 0 to 1."""
+        """The downloaded share, 0 to 1."""
         return min(1.0, self.step.done / self.step.total) if self.step.total else 0.0
 
     @property
     def progress_text(self) -> str:
-        """How much has arrived, and of which file."""
+        """How much was downloaded, and of which file."""
         done, total = self.step.done / 1e6, self.step.total / 1e6
         return f"{done:,.0f} of {total:,.0f} MB: {self.step.file}" if total else "Asking the hub"
 
     def work(self) -> None:
-        """Download what is not here yet."""
+        """Download the missing files."""
 
         def show(step: model_files.Step) -> None:
             self.step = step
@@ -178,12 +174,13 @@ class ModelDownload(BackgroundTask):
 
 
 DOWNLOADS: BackgroundTasks[ModelDownload] = BackgroundTasks()
-"""The downloads of this process, by name."""
+"""The downloads of this process by model name."""
 
 
 class VerifierFacts(NamedTuple):
-    """What is known of a verifier: facts, line by line; ``absent`` a model to download; ``error``
-    what is wrong.
+    """Facts about a verifier, line by line.
+
+    ``absent`` names a model to download, ``error`` a problem.
     """
 
     facts: tuple[str, ...] = ()
@@ -192,9 +189,7 @@ class VerifierFacts(NamedTuple):
 
 
 def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
-    """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads
-    no weights.
-    """
+    """Describe a verifier and where it runs or sends texts, without loading its weights."""
     try:
         facts = []
         for name in local_names(verifier):
@@ -202,7 +197,7 @@ def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
             lines = model_files.describe_model(
                 model_files.model_record(model_files.find(name)), labels.words
             )
-            # columns need a font of one width
+            # The lines are columns for a terminal; a page's font isn't monospaced.
             facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]
         resolve_model(verifier, "verifier", settings)
         alone = settings.model_copy(
@@ -222,7 +217,7 @@ def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
 
 
 def verifier_string(model: str, *, offline_first: bool) -> str:
-    """Return the model string of the choice: the model alone, or behind the offline checks."""
+    """Return the model string of the choice: the model alone, or after the offline checks."""
     model = model.strip()
     return (
         f"{OFFLINE},{model}"
@@ -232,7 +227,7 @@ def verifier_string(model: str, *, offline_first: bool) -> str:
 
 
 def config_line(verifier: str) -> str:
-    """Return the line of the configuration file that makes a choice last."""
+    """Return the line of the configuration file that makes a choice permanent."""
     return f'verifier = "{verifier}"'.replace("\\", "\\\\")
 
 
@@ -286,7 +281,7 @@ def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
     if verifier == workbench.settings.verifier:
         st.caption("It is in use for new audits.")
         if load().settings.verifier != verifier:
-            st.caption("To keep it when the server is started again, write into masis.toml:")
+            st.caption("To keep it after a restart of the server, write this to masis.toml:")
             st.code(config_line(verifier), language="toml")
         return
     shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
@@ -301,15 +296,13 @@ def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
 
 
 def _exam_lines(workbench: Workbench, verifier: str) -> tuple[str, ...]:
-    """Return the line about the exam of a verifier beside the other models in use."""
+    """Return the exam line of a verifier combined with the other models in use."""
     line = workbench.exams.line_for(workbench.settings.model_copy(update={"verifier": verifier}))
     return (f"With the critic and evaluator in use it {line}.",) if line else ()
 
 
 def _draw_download(workbench: Workbench, name: str) -> None:
-    """Draw what to do about a model that is not here: download it, how far that has come, why it
-    failed.
-    """
+    """Draw the download of a missing model: its button, its progress, or why it failed."""
 
     def start() -> None:
         workbench.access.require(actor(), "configure")
@@ -317,16 +310,19 @@ def _draw_download(workbench: Workbench, name: str) -> None:
 
     download = DOWNLOADS.get(name)
     if download is not None and not download.over:
-        find, says = partial(DOWNLOADS.get, name), "You can leave this page: the download goes on."
+        find, says = (
+            partial(DOWNLOADS.get, name),
+            "You can leave this page. The download continues.",
+        )
         show_live(
             partial(draw_task, find, "download", "verifier-stop", says=says, takes="configure")
         )
         return
     if download is not None and download.failed:
-        st.warning("The download did not succeed.", icon=":material/cloud_off:")
+        st.warning("The download failed.", icon=":material/cloud_off:")
         st.text(download.failed)
     st.caption(
-        "This model is not on this machine yet. It is downloaded once into the cache of the Hugging"
-        " Face hub; its licence is shown then. No code of its repository is run."
+        "This model isn't on this machine yet. It is downloaded once to the cache of the Hugging"
+        " Face hub, and its licence is shown then. No code from its repository is run."
     )
     action("Download", "verifier-download", "download", start, takes="configure")

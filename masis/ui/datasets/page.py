@@ -1,6 +1,4 @@
-"""The page of dataset versions: a list, one of them with its figures, a comparison of two, and
-freezing another.
-"""
+"""The page of dataset versions: the list, one version, a comparison of two, and freezing."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from masis.views.numbers import moment
 from masis.views.words import MACHINE_HIDDEN, STATE
 
 COMPARED = 50
-"""Cases of a comparison that are named on the page; `masis dataset compare` names all."""
+"""Differing cases that the page lists; `masis dataset compare` lists all."""
 
 _FROZEN = "dataset-frozen"
 
@@ -43,9 +41,8 @@ def show_datasets(workbench: Workbench) -> None:
     """Draw the page."""
     st.title("Dataset versions")
     st.markdown(
-        "A version keeps which cases, decisions and audits a data set was made of: it can be"
-        " written again byte for byte, whatever is decided afterwards, and compared with another"
-        " one."
+        "A version records the cases, decisions and audits of a data set. It can be written again"
+        " byte for byte, whatever is decided later, and compared with another version."
     )
     if name := st.session_state.pop(_FROZEN, None):
         st.success(f"{escape_markdown(name)} is frozen.", icon=":material/check_circle:")
@@ -63,8 +60,8 @@ def show_datasets(workbench: Workbench) -> None:
             st.rerun()
     else:
         st.info(
-            "There is no version yet. Freeze the cases that people have decided below, or those of"
-            " a filter: choose “Freeze these cases” under Export in the queue.",
+            "There is no version yet. Freeze the decided cases below, or filter the queue and"
+            " choose “Freeze these cases” under Export.",
             icon=":material/info:",
         )
     if opened := address.value("version"):
@@ -83,7 +80,7 @@ VERSIONS = [
 
 
 def version_row(version: DatasetVersion, *, marked: bool = False) -> LinkedRow:
-    """Return one line of the list."""
+    """Return a row of the list for one version."""
     about = " ".join(version.description.split())[:200]
     name: TableCell = {
         "text": version.name,
@@ -106,12 +103,12 @@ def version_row(version: DatasetVersion, *, marked: bool = False) -> LinkedRow:
 def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...]) -> None:
     version = next((other for other in versions if other.name == name), None)
     if version is None:
-        st.warning("There is no version of this name.", icon=":material/warning:")
+        st.warning("There is no version with this name.", icon=":material/warning:")
         return
     st.header(escape_markdown(name))
     if workbench.cases.hides_machine_from(actor()):
         st.caption(
-            f"{MACHINE_HIDDEN} A frozen version may hold findings about cases that you have not"
+            f"{MACHINE_HIDDEN} A frozen version may contain results for cases that you haven't"
             " decided."
         )
         return
@@ -124,7 +121,7 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
         if any(lost):
             st.markdown(f":red[**{str(lost).capitalize()}.**] It can still be compared.")
         elif not workbench.access.allows(user, "export"):
-            st.caption("Downloads take the role lead.")
+            st.caption("You need the lead role to download.")
         elif version.cases > MOST_EXPORTED:
             st.caption(
                 f"More than {MOST_EXPORTED:,} cases:"
@@ -159,9 +156,7 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
 
 
 def figures(version: DatasetVersion) -> str:
-    """Say what a version holds, in Markdown: rows by side, balance of classes, licences, what was
-    left out.
-    """
+    """Describe a version in Markdown: rows by side, class balance, licences, omitted cases."""
     manifest, counts = version.manifest, version.manifest["counts"]
     parts = [f"{count_noun(version.rows, 'row')} of {count_noun(version.cases, 'case')}"]
     for title, counts_by_name in (
@@ -192,7 +187,7 @@ def _draw_version_comparison(workbench: Workbench, name: str, others: list[str])
         return
     chosen = address.one_of("against", others, "")
     show_value("dataset-against", chosen)
-    # Not an empty box: its button for emptying it again is too small to be hit safely.
+    # An option "Choose ..." instead of an empty box, whose clear button is too small to hit safely.
     st.selectbox(
         "Compare with",
         ("", *others),
@@ -229,7 +224,7 @@ CHANGES = [
 
 
 def change_row(change: VersionChange) -> LinkedRow:
-    """Return one case that differs, which leads to its page."""
+    """Return a row for one differing case, which links to its page."""
     shown = [
         f"{STATE[part[0]].text}, {part[1]}" if part else None for part in (change.was, change.now)
     ]
@@ -238,20 +233,18 @@ def change_row(change: VersionChange) -> LinkedRow:
 
 
 def _draw_freeze_form(workbench: Workbench) -> None:
-    """Draw the form that freezes the cases of the filter in the address, else those that people
-    decided.
-    """
+    """Draw the form that freezes the cases of the address's filter, or else all decided cases."""
     st.header("Freeze a version")
     if not workbench.access.allows(actor(), "export"):
-        st.caption("Freezing a version takes the role lead.")
+        st.caption("You need the lead role to freeze a version.")
         return
     filtered = bool(address.list_parameters())
     case_filter = address.case_filter() if filtered else CaseFilter(states=DECIDED)
     undecided = filtered and not only_decided(case_filter)
     if undecided and workbench.cases.hides_machine_from(actor()):
         st.caption(
-            f"{MACHINE_HIDDEN} A version frozen from undecided cases would hold what audits found"
-            " about them: filter the queue to decided cases."
+            f"{MACHINE_HIDDEN} A version of undecided cases would contain their audit results."
+            " Filter the queue to decided cases."
         )
         return
     total = workbench.exports.count(case_filter)

@@ -1,6 +1,4 @@
-"""Files become cases: uploaded or pasted, shown as they would be read, imported beside the page,
-then audited.
-"""
+"""The import page: upload or paste a file, preview its rows, import it, and audit the cases."""
 
 from __future__ import annotations
 
@@ -48,12 +46,12 @@ from masis.ui.shell.stored_form import StoredForm, show_file
 # the form: which file, or what was pasted, and how it is read; stored as it is filled in
 
 MOST_HELD = 50
-"""Files held at a time."""
+"""Files kept at a time."""
 ONE_CHUNK = "one"
-"""The choice that a text is one chunk of evidence, whatever stands in it."""
+"""The choice that a text is one chunk of evidence, whatever it contains."""
 
 COLUMNS = "columns"
-"""The format in which a person says which column holds what."""
+"""The format in which the user chooses the column of each field."""
 
 LONGEST_PASTED = 200_000
 LONGEST_NAME = 120
@@ -62,11 +60,10 @@ DRAFT_OF_COLUMNS = "import-columns:"
 
 
 class HeldFiles:
-    """Files that were uploaded or pasted, by tokens that nobody can guess, until they are imported
-    or removed.
+    """Uploaded or pasted files by random token, until they are imported or removed.
 
-    They lie in a temporary folder that only the server's user can read, and are gone when the
-    server ends.
+    They are in a temporary folder that only the server's user can read, which is deleted when the
+    server stops.
     """
 
     def __init__(self) -> None:
@@ -74,7 +71,7 @@ class HeldFiles:
         self._held: dict[str, Path] = {}
 
     def hold(self, content: bytes, token: str) -> None:
-        """Hold a file under a token; the oldest gives way."""
+        """Store a file under a token and drop the oldest files if there are too many."""
         path = Path(self.folder.name) / token
         path.write_bytes(content)
         self._held[token] = path
@@ -82,7 +79,7 @@ class HeldFiles:
             self.drop(oldest)
 
     def path(self, token: str) -> Path | None:
-        """Return where a file lies; None where it is no longer held."""
+        """Return the path of a file, or None if it is no longer stored."""
         path = self._held.get(token)
         return path if path is not None and path.exists() else None
 
@@ -99,10 +96,10 @@ def held_files() -> HeldFiles:
 
 
 class ImportForm(StoredForm):
-    """The form of one session: what was pasted, or the token and the name of the uploaded file.
+    """The form of one session: the pasted text, or the token and name of the uploaded file.
 
-    ``sheet`` names the sheet of a workbook that is read; ``split`` says what separates the chunks
-    of an evidence that is one text: ``ONE_CHUNK`` where nothing does, "" where the reading asks.
+    ``sheet`` is the sheet of a workbook to read. ``split`` is the separator of chunks in an
+    evidence that is a single text: ``ONE_CHUNK`` if there is none, "" to decide while reading.
     """
 
     SUBJECT = "import"
@@ -114,9 +111,7 @@ class ImportForm(StoredForm):
 
 
 class ChosenFile(NamedTuple):
-    """The file of the form: where it lies, its token, and the name that its format is recognised
-    by.
-    """
+    """The file of the form: its path, its token, and the name that suggests its format."""
 
     path: Path
     token: str
@@ -124,10 +119,9 @@ class ChosenFile(NamedTuple):
 
 
 class FileReading(NamedTuple):
-    """How a file is read: what it may be, its columns, the format and the columns chosen, and what
-    is remembered of it.
+    """How a file is read: its possible formats, its columns, and the choices remembered for it.
 
-    ``format`` is "" where several fit and none has been chosen.
+    ``format`` is "" if several formats fit and none has been chosen.
     """
 
     fitting: FormatMatch
@@ -140,25 +134,25 @@ class FileReading(NamedTuple):
 
     @property
     def ready(self) -> bool:
-        """Whether it is settled how the file is read."""
+        """Whether the format and columns are settled."""
         return self.choice.complete if self.format == COLUMNS else bool(self.format)
 
     @property
     def profile(self) -> Profile | None:
-        """The profile to read it by; None for the workbench's own format."""
+        """The profile for reading the file, or None for the workbench's own format."""
         if self.format == COLUMNS:
             return profile_of(self.choice, self.columns)
         return builtin_profiles().get(self.format)
 
     @property
     def evidence_is_text(self) -> bool:
-        """Whether the evidence of the first row is one text, which may hold several chunks."""
+        """Whether the first row's evidence is a single text, which may contain several chunks."""
         evidence = likely_columns(self.columns, ("query", "answer", "evidence")).get("evidence")
         return evidence is not None and evidence.kind == "text"
 
 
 def _on_upload(key: str) -> None:
-    """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
+    """Store an uploaded file. Pasted text stays and is shown again when the file is removed."""
     store_typed()
     form, file = ImportForm.current(), st.session_state.get(key)
     if file is None:
@@ -178,31 +172,32 @@ def _drop_file(**also: Any) -> None:
 
 
 def _empty_form() -> None:
-    """Remove the file and the text; the field is shown empty."""
+    """Remove the file and the text, and show an empty field."""
     _drop_file(text="", version=uuid4().hex)
 
 
 def _chosen_file(form: ImportForm) -> ChosenFile | None:
-    """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer
-    held.
-    """
+    """Return the uploaded or pasted file of the form, or None if there is none."""
     token, name, text = form.token, form.name, form.text.strip()
     if not token and text:
         content = form.text.encode("utf-8", "replace")
         token = f"pasted-{hashlib.sha256(content).hexdigest()}"
         if held_files().path(token) is None:
             held_files().hold(content, token)
-        # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
-        name = f"{PASTED}.{'json' if text.startswith('[') else 'jsonl' if text.startswith('{') else 'csv'}"
+        # The suffix selects the format. Text that isn't JSON is a table copied from a spreadsheet.
+        suffix = "json" if text.startswith("[") else "jsonl" if text.startswith("{") else "csv"
+        name = f"{PASTED}.{suffix}"
     path = held_files().path(token)
     return ChosenFile(path, token, name) if path is not None else None
 
 
 def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> FileReading:
-    """Return how a file is read: as chosen for this set of columns before, else as its first row
-    tells.
+    """Return how a file is read: as chosen before for these columns, or else as its first row
+    suggests.
 
-    Raises InputError where it can't be read at all.
+    Raises:
+        InputError: If it can't be read at all.
+
     """
     sheet = form.sheet or None
     fitting = _fitting_formats(chosen.path, chosen.name, sheet, form.owner)
@@ -219,7 +214,7 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> F
         choice = (
             ColumnChoice.model_validate(remembered["columns"]) if "columns" in remembered else None
         )
-    except ValidationError:  # of another version
+    except ValidationError:  # stored by another version
         choice = None
     choice = likely_choice(columns) if choice is None else choice
     split = None if form.split == ONE_CHUNK else form.split
@@ -236,6 +231,7 @@ def _remember_reading(key: str, **values: Any) -> None:
     form.refused = None
 
 
+# Streamlit leaves arguments with a leading underscore out of a cache key.
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _fitting_formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> FormatMatch:
     return served_workbench().imports.formats_of(_owner, path, name=name, sheet=sheet)
@@ -259,9 +255,7 @@ def _preview_file(
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
 WAIT_FOR_IMPORT_S = 0.4
-"""So long the click waits for the import: most are done by then, and nothing has to be drawn in
-between.
-"""
+"""How long the click waits for an import; most finish in this time without a progress bar."""
 
 UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "xlsm", "parquet", "gz", "zip"]
 _UNDERSTOOD = register_component("understood")
@@ -269,9 +263,7 @@ _STYLE = """<style>
 [class*=st-key-import-column] { span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
-"""What was chosen is shown in the primary colour, on which Streamlit's white has too little
-contrast in the dark.
-"""
+"""Chosen options have the primary colour, on which Streamlit's white has too little contrast."""
 _PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Hint")]
 _TITLES = {
     OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence",
@@ -280,14 +272,14 @@ _TITLES = {
 
 
 MOST_PROBLEMS = 200
-"""Problems that an import holds; the others are counted."""
+"""Problems that an import keeps; further ones are only counted."""
 
 
 class FileImport(BackgroundTask):
-    """One import: what has come of it so far, readable while it goes on. Raises NotAllowed."""
+    """One import and its progress, readable while it runs. Raises NotAllowed."""
 
     stopped = False
-    """Whether it ended before the file did, since it was asked to."""
+    """Whether it was stopped before the end of the file."""
 
     def __init__(
         self, workbench: Workbench, actor: Actor, source: ChosenFile, reading: FileReading
@@ -313,15 +305,16 @@ class FileImport(BackgroundTask):
 
     @property
     def share(self) -> float:
-        """How much of the file has been read, 0 to 1."""
+        """The share of the file that was read, 0 to 1."""
         return min(1.0, self.step.end / self.size)
 
     @property
     def progress_text(self) -> str:
-        """How many rows were read, and what came of them."""
+        """The number of rows read and their results."""
         step = self.step
         refused = f", {count_noun(step.refused, 'row')} refused" if step.refused else ""
-        return f"{count_noun(step.rows, 'row')} read, {count_noun(step.added, 'case')} imported{refused}"
+        imported = count_noun(step.added, "case")
+        return f"{count_noun(step.rows, 'row')} read, {imported} imported{refused}"
 
     def work(self) -> None:
         """Import batch by batch."""
@@ -335,26 +328,26 @@ class FileImport(BackgroundTask):
 
 
 IMPORTS: BackgroundTasks[FileImport] = BackgroundTasks()
-"""The imports of this process, by the token in the address."""
+"""The imports of this process by the token in the address."""
 
 
 def show_imports(workbench: Workbench) -> None:
     """Draw the form, or the import that the address names."""
     st.title("Import")
     if not workbench.access.allows(actor(), "audit"):
-        st.markdown("Importing takes the role reviewer. Ask whoever runs this workbench.")
+        st.markdown("You need the reviewer role to import. Ask the operator of this workbench.")
         return
     if token := address.value("import"):
         _show_import(workbench, token)
         return
     st.markdown(
-        "A row becomes a case: a question, the evidence found for it, and an answer. Columns under"
-        " other names are matched in the next step; nothing is stored before you import."
+        "Each row becomes a case: a question, its evidence, and an answer. You can match columns"
+        " with other names in the next step. Nothing is stored before you import."
     )
     form = ImportForm.current()
     left, right = st.columns([55, 45], gap="large")
     with left:
-        # always there, as are the next: what comes and goes in one moves nothing below it
+        # These containers always exist, so that the fields below keep their place and their text.
         with st.container():
             _draw_file_field(form)
         reading = error = None
@@ -379,17 +372,17 @@ def show_imports(workbench: Workbench) -> None:
     with right:
         if form.token and chosen is None:
             st.warning(
-                "The file is no longer on the server, which was restarted since. Choose it again."
+                "The file is no longer on the server, because it was restarted. Choose it again."
             )
         elif chosen is None:
             st.header("First rows")
             st.caption(
-                "They are shown here as they would be read, with every problem. Nothing is stored"
-                " before that."
+                "The first rows are shown here as they would be read, with all problems. Nothing is"
+                " stored before you import."
             )
         elif needs_sheet:
             st.header("First rows")
-            st.caption("Choose the sheet, and its rows are shown here as they would be read.")
+            st.caption("Choose the sheet to see its rows here as they would be read.")
         elif reading is None:
             _draw_refusal(str(error))
         else:
@@ -448,10 +441,10 @@ def _draw_file_field(form: ImportForm) -> None:
 
 
 def _draw_sheet_choice(form: ImportForm, chosen: ChosenFile) -> list[str]:
-    """Offer the sheets of a workbook that has several; return their names."""
+    """Draw the choice of a sheet if a workbook has several, and return their names."""
     try:
         sheets = _sheet_names(chosen.path, chosen.name, form.owner)
-    except InputError:  # said where its rows are shown
+    except InputError:  # shown in place of its rows
         return []
     if len(sheets) > 1:
         key = f"import-sheet-{chosen.token}-{form.owner}"
@@ -477,9 +470,7 @@ _SPLITS = {
 
 
 def _draw_split_choice(form: ImportForm) -> None:
-    """Offer what separates the chunks of an evidence that is one text: what ``evidence.split`` says
-    in a map.
-    """
+    """Draw the choice of a separator for chunks in a single text (``evidence.split`` in a map)."""
     key = f"import-split-{form.token}-{form.owner}"
     st.selectbox(
         "Several chunks in one text",
@@ -508,9 +499,9 @@ def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
         on_change=lambda: _remember_reading(reading.key, format=st.session_state[key]),
     )
     if len(fits) > 1 and not reading.format:
-        st.caption(f"The first row fits {count_noun(len(fits), 'format')}: choose one.")
+        st.caption(f"The first row fits {count_noun(len(fits), 'format')}. Choose one.")
     elif not fits:
-        st.caption("The first row fits no format that is known: say which column holds what.")
+        st.caption("The first row fits no known format. Choose the column of each field.")
     elif reading.format in fits:
         st.caption(
             "Recognised by the first row."
@@ -523,7 +514,7 @@ _OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference
 
 
 def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
-    """Choose which column holds what; remembered for every file with the same set of columns."""
+    """Draw the choice of columns, which is remembered for files with the same columns."""
     samples = {column.shown: column.sample for column in reading.columns}
     prefix = f"import-column-{reading.key}-{form.owner}"
     st.html(_STYLE)
@@ -540,7 +531,7 @@ def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
         on_change=_on_column_chosen,
         args=("evidence", f"{prefix}-evidence"),
     )
-    with st.container():  # always there: the boxes below stay where they are
+    with st.container():  # always exists, so that the boxes below keep their place
         if items := {
             name: ""
             for source in reading.columns
@@ -593,7 +584,7 @@ def _on_column_chosen(name: str, key: str) -> None:
 
 def _draw_refusal(why: str) -> None:
     with st.container(key="import-refused"):
-        st.error("The file can't be imported like this.", icon=":material/error:")
+        st.error("The file can't be imported as it is.", icon=":material/error:")
         st.text(why)
 
 
@@ -603,7 +594,7 @@ def _draw_first_rows(preview: ImportPreview | None, reading: FileReading) -> Non
         missing = (
             "the columns of question and evidence" if reading.format == COLUMNS else "the format"
         )
-        st.caption(f"Choose {missing}, and they are shown here as they would be read.")
+        st.caption(f"Choose {missing} to see the first rows here as they would be read.")
         return
     of = (
         count_noun(preview.rows, "row")
@@ -653,7 +644,7 @@ def _start_import() -> None:
         reading = _reading_of(workbench, form, chosen)
         if not reading.ready:
             raise InputError(
-                "It is not settled how the file is read", hint="Choose the format or the columns."
+                "It isn't clear how to read the file", hint="Choose the format or the columns."
             )
         if reading.format == COLUMNS:
             _remember_reading(
@@ -674,8 +665,8 @@ def _show_import(workbench: Workbench, token: str) -> None:
     file_import = IMPORTS.get(token)
     if file_import is None:
         st.markdown(
-            "**This import is not known any more.** The server was restarted since. What it had"
-            " stored is in the queue; importing the same file again leaves alone what is there."
+            "**This import is no longer known**, because the server was restarted. The cases it had"
+            " stored are in the queue. Importing the same file again doesn't change them."
         )
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
         st.button(
@@ -690,7 +681,7 @@ def _show_import(workbench: Workbench, token: str) -> None:
         if file_import.over:
             _draw_import_result(workbench, file_import)
         else:
-            says = "You can leave this page: the import goes on."
+            says = "You can leave this page. The import continues."
             show_live(
                 partial(draw_task, partial(IMPORTS.get, token), "import", "stop-import", says=says)
             )
@@ -706,7 +697,7 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
         parts.append(f"{count_noun(step.refused, 'row was', 'rows were')} not imported.")
     if file_import.stopped:
         parts.append(
-            "The import was stopped before the end of the file; what is counted here is stored."
+            "The import was stopped before the end of the file. The cases counted here are stored."
         )
     if parts:
         st.text(" ".join(parts))

@@ -1,6 +1,4 @@
-"""The metrics page: what audits found, what people decided, who was right, what it cost; folded,
-how audits ran.
-"""
+"""The metrics page: results of audits, decisions of people, accuracy, cost, and how audits ran."""
 
 from __future__ import annotations
 
@@ -88,46 +86,42 @@ FILTERS = ("by", "since", "until", "role", "model", "dataset")
 PICKED = ("show", "above", "most", "at", "of", "page")
 RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
-"""Audits of which the distributions are drawn: sorting the figures of all of them would take ever
-longer.
-"""
+"""Most audits in a distribution, because sorting the figures of all audits takes too long."""
 SPENT: tuple[Measure, ...] = ("tokens", "cost_usd")
 IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", "reviser_ms")
 READ_AT_ONCE = 10_000
-"""Entries of the decision log up to which the page reads what people did without being asked to."""
+"""Entries of the decision log up to which the page reads people's work without being asked."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 LONGEST_FAILURE = 600
-"""Characters of the reason why a step failed."""
+"""Longest reason of a failed step in characters."""
 PERIODS_LISTED = 60
-"""Periods that the table lists, the newest; the charts above it have all."""
+"""Periods in the table, newest first; the charts show all."""
 
 
 EqualRates = dict[Rate, list[Rate]]
-"""Rates, each with those that are of the same audits."""
+"""Rates, each with the rates that cover the same audits."""
 
 
 LISTED: tuple[Standing, ...] = tuple(standing for standing in STANDING if standing != "planted")
-"""Where a case that is counted may stand: copies with a planted fault are counted nowhere once they
-are decided.
-"""
+"""Statuses of counted cases. Copies with a planted fault aren't counted once they are decided."""
 
 
 def _replay_flags(models: Iterable[str | None]) -> list[bool]:
-    """Return of each of these models whether its replies were recorded: then no model took time for
-    them.
-    """
+    """Return for each model whether its replies were recorded, so that no time was measured."""
     return [REPLAY in (model or "") for model in models]
 
 
 def rate_table(
     report: MetricsReport, by: str, way: Callable[..., str], alike: EqualRates
 ) -> tuple[list[TableColumn], list[LinkedRow]]:
-    """Return the rates by model of the role that the filter names, or of the newest periods, the
-    newest first.
+    """Return a table of rates by model or by period, newest first.
 
-    Every count in a row leads to its runs: ``by`` is the parameter that names the model or the
-    period, and ``way`` returns the address of the page with parameters beside its filters. Rates
-    that are ``alike`` are one column.
+    Args:
+        report: The metrics of the role in the filter.
+        by: The parameter that names the row's model (``of``) or period (``at``).
+        way: Returns the page's address with additional parameters. Every count links to its runs.
+        alike: Rates that cover the same audits share a column.
+
     """
     recorded = _replay_flags(rates_of_model.name for rates_of_model in report.models)
     groups = zip(report.models, recorded, strict=True)
@@ -180,11 +174,10 @@ def rate_table(
 def run_table(
     runs: Sequence[MeasuredRun], measure: Measure | None, cases: Mapping[str, CaseSummary]
 ) -> tuple[list[TableColumn], list[LinkedRow]]:
-    """Return the runs behind a metric as a table, each with the link to it; a run that was removed
-    has none.
+    """Return the runs behind a metric as a table; each links to its run unless that was removed.
 
-    The metric that ``measure`` names is one of the columns; what is the same for all runs is
-    neither column nor mark. ``now`` are the cases as they stand, by id.
+    The metric ``measure`` is one of the columns. Columns and marks that are equal for all runs are
+    left out. ``cases`` holds the current cases by id.
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
     signs = [mark for mark in _RUN_MARKS if len({bool(getattr(run, mark[1])) for run in runs}) > 1]
@@ -233,7 +226,7 @@ def _question_cell(
 ) -> TableCell:
     signs = [label(word) for word, holds in marks if getattr(run, holds)]
     if run.case_id is None:
-        return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
+        return {"pills": signs, "below": ["The run was removed; its metrics are still stored."]}
     href = link("review", case=run.case_id, run=run.run_id)
     case = cases.get(run.case_id)
     headline = (
@@ -260,7 +253,7 @@ _RUN_MARKS: tuple[tuple[Word, str], ...] = (
 
 
 def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
-    """Say in a line which runs are listed."""
+    """Describe in one line which runs are listed."""
     title = "Audits"
     if pick.rate is not None:
         title = RATES[pick.rate].listed
@@ -272,14 +265,12 @@ def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
 
 
 def show_metrics(workbench: Workbench) -> None:
-    """Draw the metrics of finished audits, and the runs behind one of them where the address names
-    it.
-    """
+    """Draw the metrics of finished audits, and the runs behind one if the address names it."""
     if workbench.metrics.span() is None:
         st.title("Metrics")
         st.markdown(
-            "**No audit has finished yet.** Here you will read what audits found, what people"
-            " decided and how fast, how often the audit was right, and what it cost."
+            "**No audit has finished yet.** This page will show the results of audits, people's"
+            " decisions and their speed, how often the audit was right, and the cost."
         )
         st.page_link("pages/new.py", label="Audit an answer", icon=":material/add_circle:")
         return
@@ -287,9 +278,7 @@ def show_metrics(workbench: Workbench) -> None:
     if workbench.cases.hides_figures_from(actor()):
         st.title("Metrics")
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN}")
-        st.markdown(
-            "These figures are of all audits, those of cases that you have not decided among them."
-        )
+        st.markdown("These figures cover all audits, including those of cases you haven't decided.")
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
     _draw_metric_controls(workbench)
@@ -305,8 +294,8 @@ def show_metrics(workbench: Workbench) -> None:
     if blind:
         st.caption(
             ":material/visibility_off: You see figures over all cases as a lead. The audits behind"
-            " them are not listed while cases are left to decide: the queue's policy hides from you"
-            " what each found."
+            " them aren't listed while there are cases left to decide, because the queue's policy"
+            " hides their results from you."
         )
     elif address.value("show"):
         _draw_runs(workbench, chosen)
@@ -320,14 +309,17 @@ def show_metrics(workbench: Workbench) -> None:
         key="metrics-run",
         on_change="rerun",
     )
-    if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
+    if internals.open:  # its charts would take most of the page's time, so draw them on demand
         with internals:
             _draw_machine_figures(report, alike)
-    st.caption("Times are UTC. On the command line `masis metrics` prints the same.")
+    st.caption("Times are UTC. On the command line, `masis metrics` prints the same.")
 
 
 def _widget_binding(name: str) -> dict[str, Any]:
-    """Whichever runs were listed, they are not once a filter changes."""
+    """Return the arguments that bind a filter's widget.
+
+    Changing the filter closes the list of runs.
+    """
     return {
         "key": f"metrics-{name}",
         "drops": tuple(parameter for parameter in PICKED if parameter != name),
@@ -335,7 +327,7 @@ def _widget_binding(name: str) -> dict[str, Any]:
 
 
 def metrics_filter() -> MeasureFilter:
-    """Return the runs that the address asks for."""
+    """Return the filter of runs in the address."""
     since, until = address.day("since"), address.day("until")
     return MeasureFilter(
         since=since.isoformat() if since else None,
@@ -347,7 +339,7 @@ def metrics_filter() -> MeasureFilter:
 
 
 def chosen_period() -> Period:
-    """Day, week or month, as the address says; else weeks."""
+    """Return the period in the address, by default a week."""
     return address.one_of("by", PERIODS, "week")
 
 
@@ -356,9 +348,7 @@ def _role_in_address() -> Role:
 
 
 def pick_in_address() -> Pick:
-    """Return which runs of those that match the address asks to list; a figure that is not known
-    lists all.
-    """
+    """Return which of the matching runs the address lists; an unknown figure lists all."""
     show = address.value("show")
     if show in RATES:
         return Pick(rate=show)
@@ -375,6 +365,7 @@ def _number_in_address(name: str) -> float | None:
         parsed = float(text) if len(text) < 24 else None
     except ValueError:
         return None
+    # Also None for NaN, which compares as false.
     return parsed if parsed is not None and abs(parsed) < 1e15 else None
 
 
@@ -382,22 +373,19 @@ def _number_in_address(name: str) -> float | None:
 def _metrics_report(
     path: str, newest: int, chosen: str, period: Period
 ) -> tuple[MetricsReport, EqualRates]:
-    """Return the metrics and which rates are alike, computed again only when runs have finished
-    since.
-    """
+    """Return the metrics and the equal rates, recomputed only after another run has finished."""
     measure_filter = MeasureFilter.model_validate_json(chosen)
     report = served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
     return report, _find_equal_rates(report.total, measure_filter)
 
 
 def _list_runs(**way: str) -> None:
-    """List the runs behind a metric: the address names it."""
+    """List the runs behind a metric by naming it in the address."""
     for name in PICKED:
         address.set_param(name, way.get(name, ""))
 
 
-# --- the sections
-# -------------------------------------------------------------------------------------------------
+# --- The sections.
 
 
 def _draw_metric_controls(workbench: Workbench) -> None:
@@ -415,7 +403,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
             label_visibility="collapsed",
         )
         first, last = workbench.metrics.span() or ("", "")
-        if first[:10] != last[:10]:  # of a single day every period shows the same
+        if first[:10] != last[:10]:  # with a single day all periods are the same
             st.segmented_control(
                 "Period",
                 PERIODS,
@@ -427,7 +415,8 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                 ),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
-        # a popover with another label is another one: without this it would close at each choice
+        # The label holds the number of filters, and a new label makes a new popover, which would
+        # close at each choice.
         st.session_state["metrics-filters"] = st.session_state.get("metrics-filters", False)
         drawer = st.popover(
             f"Filters ({used})" if used else "Filters",
@@ -483,7 +472,7 @@ def _choose_span() -> None:
 
 
 def _draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str) -> None:
-    """Draw figures; one of audits lists them."""
+    """Draw figures that list their audits when clicked."""
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
     if chosen := figure_table(
         figures, key=key, description=description, here="metrics", keeps=filters
@@ -493,9 +482,7 @@ def _draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str
 
 
 def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> EqualRates:
-    """Return each rate with those that are of the same audits; they are one figure, and
-    one column.
-    """
+    """Group rates that cover the same audits, so that they share one figure and one column."""
     measures, rates = served_workbench().metrics, EqualRates()
     for rate, words in RATES.items():
         share = rate_share(total, rate)
@@ -512,9 +499,7 @@ def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> EqualRates
 
 
 def _rate_figures(total: Rates, alike: EqualRates, *, machine: bool) -> list[LinkedFigure]:
-    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its
-    audits.
-    """
+    """Return the rates of the answers, or of how audits ran; each above 0 lists its audits."""
     figures = []
     for rate, (_, *same) in alike.items():
         words, share = RATES[rate], rate_share(total, rate)
@@ -536,9 +521,7 @@ def _rate_figures(total: Rates, alike: EqualRates, *, machine: bool) -> list[Lin
 def _draw_answer_figures(
     workbench: Workbench, total: Rates, alike: EqualRates, facets: Facets
 ) -> None:
-    """Draw how many answers were audited, what was found in them, where the cases stand, and the
-    kinds of issues.
-    """
+    """Draw the number of audits, their results, the statuses of cases, and the kinds of issues."""
     st.header(f"{count_noun(total.runs, 'audit')}: what they found", anchor=False)
     _draw_figures(
         _rate_figures(total, alike, machine=False),
@@ -574,13 +557,11 @@ def _draw_answer_figures(
 
 
 def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
-    """Say in how many audits a step failed, and folded, why in the newest whose audit the person
-    may see.
-    """
+    """Say in how many audits a step failed, and show the newest reason that the user may see."""
     st.page_link(
         "pages/queue.py",
         label=(
-            f"A step of the audit failed in {failed:,} of {audited:,} cases: that says nothing"
+            f"A step of the audit failed in {failed:,} of {audited:,} cases, which says nothing"
             " about their answers"
         ),
         icon=":material/warning:",
@@ -596,9 +577,7 @@ def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
 
 
 def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
-    """Draw what people decided and how fast, and how often the audit's flags were right, over all
-    time.
-    """
+    """Draw people's decisions, their speed, and how often the audit's flags were right."""
     me, length = actor(), workbench.store.decisions.head().length
     st.header("What people decided", anchor=False)
     if length > READ_AT_ONCE and not st.toggle(
@@ -610,7 +589,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     work = workbench.trust.team_stats(me)
     if not work.decisions:
         st.caption(
-            "Nobody has decided a case yet. How many are decided a day, and in what time, will be"
+            "Nobody has decided a case yet. The number of decisions per day and their time will be"
             " shown here."
         )
         return
@@ -637,9 +616,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
                 "Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}
             )
         ),
-        LinkedFigure(
-            "Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."
-        ),
+        LinkedFigure("Decisions a day", number(work.a_day), f"Mean of {days} with decisions."),
         LinkedFigure(
             "Time a decision",
             work.median_time,
@@ -680,7 +657,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         compared, seen, how = report.seen, {"seen": "too"}, ", verdict in view"
         escalated = work.verdicts.get("escalate", 0)
         without = (
-            f" ({count_noun(escalated, 'escalation')} left out: it judges no answer)"
+            f" ({count_noun(escalated, 'escalation')} left out, as it doesn't judge the answer)"
             if escalated
             else ""
         )
@@ -703,8 +680,8 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
             " decide"
         )
         sure = (
-            "That says nothing of the faulty answers that nobody chose: spot checks, drawn at"
-            " random from what passed, would show how many it misses, and none is decided."
+            "That says nothing about faulty answers that nobody chose. Random spot checks of passed"
+            " answers would show how many the audit misses, but none has been decided."
         )
     _draw_figures(
         [
@@ -727,8 +704,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
             LinkedFigure(
                 f"Passed answers that are faulty{how}",
                 passed,
-                "Of the answers in which the audit found nothing and that a person decided all the"
-                " same.",
+                "Of the answers in which the audit found nothing but that a person still decided.",
                 "trust" if faulty + right else "",
                 {**seen, "list": "nothing found"},
             ),
@@ -739,7 +715,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
 
 
 def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]:
-    """Return what whoever looks decided, and how much of it has labels or was undone."""
+    """Return the user's own decisions, and how many of them have labels or were undone."""
     mine = {"reviewer": address.in_words([own.reviewer])}
     undone = workbench.reviews.entries(
         DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)
@@ -764,7 +740,7 @@ def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]
         reads = "Of your decisions, those with labels on single claims, references or words."
         figures.append(LinkedFigure("With labels", f"{own.labelled:,} of {own.decisions:,}", reads))
     if undone:
-        reads = "Decisions that you undid; they count no longer."
+        reads = "Decisions that you undid; they no longer count."
         figures.append(
             LinkedFigure("Undone", f"{undone:,}", reads, "decisions", mine | {"kind": "undo"})
         )
@@ -772,15 +748,12 @@ def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]
 
 
 _TIME_MEANING = (
-    "Median from opening the case to the decision: half took less. Only what was decided on the"
-    " pages has one."
+    "Median from opening the case to the decision. Only decisions made on the pages have a time."
 )
 
 
 def _draw_cost(report: MetricsReport) -> None:
-    """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model
-    was called.
-    """
+    """Draw the cost of audits: calls, tokens and dollars, or a sentence if no model was called."""
     total = report.total
     st.header("What it cost", anchor=False)
     if not total.calls:
@@ -824,9 +797,7 @@ def _draw_cost(report: MetricsReport) -> None:
 
 
 def _draw_rates_over_time(report: MetricsReport, *, machine: bool = False) -> None:
-    """Draw the course of the rates, those of the answers or those of the machine; nothing of a
-    single period.
-    """
+    """Draw the rates of the answers or of the machine over time, if there are several periods."""
     if len(report.periods) < 2:
         return
     if not machine:
@@ -850,14 +821,10 @@ def _draw_rates_over_time(report: MetricsReport, *, machine: bool = False) -> No
 
 
 def _draw_machine_figures(report: MetricsReport, alike: EqualRates) -> None:
-    """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by
-    model and period.
-    """
+    """Draw how audits ran: endings, times, distributions, and rates by model and period."""
     total = report.total
     recorded = _replay_flags(model.name for model in report.models)
-    replayed = (
-        " With recorded replies among them, which no model takes time for." if any(recorded) else ""
-    )
+    replayed = " Some replies are recorded, so no model time was measured." if any(recorded) else ""
     time = (duration(total.critique_latency_ms), f"Mean over these audits.{replayed}")
     if timeless := all(recorded):
         time = ("not measured", "All replies are recorded: no model took time for them.")
@@ -865,8 +832,8 @@ def _draw_machine_figures(report: MetricsReport, alike: EqualRates) -> None:
         distribution.measure == "iterations" and (distribution.most or 0) > 1
         for distribution in report.distributions
     )
-    # without a model nothing was sent: neither zeros nor local work held against a limit of calls
-    # say anything
+    # Without a model nothing was sent. Zeros, or local work compared with a limit for calls, would
+    # be misleading.
     spent = {
         *(() if total.calls else SPENT),
         *(TIME_MEASURES if timeless else ()),
@@ -895,7 +862,7 @@ def _draw_machine_figures(report: MetricsReport, alike: EqualRates) -> None:
             if revised
             else (LinkedFigure("Improvement", "not measured", "No answer was revised."),)
         ),
-        # of values that are all alike there is nothing to draw
+        # Equal values have no distribution to draw.
         *(
             LinkedFigure(
                 shown.title,
@@ -936,14 +903,14 @@ def _draw_distributions(report: MetricsReport, spreads: Sequence[SpreadView]) ->
 
 
 def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
-    """Yield bordered boxes, three in a row and as high as their neighbours."""
+    """Yield bordered boxes, three in a row and equally high."""
     for first in range(0, count, 3):
         for place in st.columns(3, gap="medium")[: count - first]:
             yield place.container(border=True, height="stretch")
 
 
 def _on_chart_select(key: str, show: str) -> None:
-    """List what was clicked in a chart."""
+    """List the runs behind the clicked part of a chart."""
     picked = st.session_state[key].selection.get("picked") or []
     if picked:
         mark = picked[0]
@@ -964,7 +931,7 @@ def _draw_rate_tables(report: MetricsReport, alike: EqualRates) -> None:
         st.header(heading)
         if by == "at" and len(report.periods) > PERIODS_LISTED:
             st.caption(
-                f"The newest {PERIODS_LISTED} of {len(report.periods):,}; the charts above have all."
+                f"The newest {PERIODS_LISTED} of {len(report.periods):,}; the charts above show all."
             )
         columns, rows = rate_table(report, by, way, alike)
         opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened

@@ -1,9 +1,9 @@
-"""An opened abstract with the words its grade rests on, and what a person says of the grade.
+"""An opened abstract with the words behind its grade, and a person's agreement or corrections.
 
-A person agrees with it, overrides one of its fields, or corrects what was read of the method, item
-by item with its sentence. Each is an entry of the screening log with a name and, for a change, a
-reason; a change is undone by a further entry. Items move the methodology, the direction of the
-finding moves what the kept studies say together.
+A person can agree with the grade, override one of its fields, or correct an item of the appraisal
+or the direction of the finding. Each of these is an entry of the screening log with a name and, for
+a change, a reason; another entry undoes it. Items change the methodology score. The direction
+changes the synthesis of the kept studies.
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ def draw_neighbour_buttons(ids: Sequence[str], opened: str) -> None:
 
 
 def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
-    """Draw an abstract with the reasons of its grade, who agrees, what was read of it, and the ways
-    to change it.
-    """
+    """Draw an abstract with the reasons for its grade, its appraisal, and ways to change it."""
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
     overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     reveal = st.session_state.pop("screening-reveal", "") == grade.abstract_id
@@ -111,9 +109,7 @@ def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
 
 
 def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
-    """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take
-    it back.
-    """
+    """Draw who agrees with the critic's grade, and the button to agree or to undo it."""
     agreeing = [
         agreement for agreement in opened.agreements if agreement.abstract_id == grade.abstract_id
     ]
@@ -131,7 +127,7 @@ def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
                 type="tertiary",
             )
         else:
-            changed = bool(set(grade.overridden) - {"direction"})  # which no grader sets
+            changed = bool(set(grade.overridden) - {"direction"})  # graders don't set a direction
             action(
                 "Agree with the grade",
                 "agree",
@@ -141,11 +137,11 @@ def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
                 takes="decide",
                 disabled=changed,
                 why=(
-                    "A person has changed this grade: undo that first."
+                    "A person has changed this grade. Undo that first."
                     if changed
                     else (
-                        "You looked at it and would grade it the same. Agreements count in how"
-                        " often people change a grade (Drift)."
+                        "You read it and would grade it the same. Agreements count in the rate of"
+                        " changed grades (Drift)."
                     )
                 ),
                 shortcut=AGREE.shortcut,
@@ -161,7 +157,7 @@ def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
 
 def _record_agreement(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
     if not has_reviewer_name("override-name"):
-        st.session_state[_OVERRIDE] = "Type your name first: it is recorded with the agreement."
+        st.session_state[_OVERRIDE] = "Type your name first. It is recorded with the agreement."
         return
     attempt(
         lambda: served_workbench().screenings.agree(
@@ -187,10 +183,9 @@ def _record_override(
     slot: str,
     *reasons: str,
 ) -> None:
-    """Record the value and the reason that were chosen; what is missing is asked for in the form
-    they are chosen in.
+    """Record the chosen value and reason, or show which of them is missing.
 
-    ``reasons`` are the keys of the fields that can hold a reason: the first that does is taken.
+    ``reasons`` are the keys of fields that may contain a reason; the first non-empty one is used.
     """
     kind = slot.removesuffix("-problem")
     value: Value = st.session_state.get(value_key)
@@ -198,11 +193,11 @@ def _record_override(
         (text for key in reasons if (text := str(st.session_state.get(key) or "").strip())), ""
     )
     if not has_reviewer_name(*_NAMES):
-        st.session_state[slot] = f"Type your name first: it is recorded with the {kind}."
+        st.session_state[slot] = f"Type your name first. It is recorded with the {kind}."
     elif value is None:
-        st.session_state[slot] = "Choose first what it is to be."
+        st.session_state[slot] = "Choose a value first."
     elif not reason:
-        st.session_state[slot] = f"Give a reason first: it is recorded with the {kind}."
+        st.session_state[slot] = f"Enter a reason first. It is recorded with the {kind}."
     elif _save_override(opened, abstract_id, field, value, reason, slot):
         st.session_state["override-reason"] = st.session_state["correction-reason"] = ""
         st.session_state["override-criterion"] = None
@@ -217,7 +212,7 @@ def _undo_override(
         _save_override(opened, abstract_id, field, None, "", slot)
     else:
         st.session_state[slot] = (
-            "Type your name first, at the top of the page: it is recorded with an undo, too."
+            "Type your name first, at the top of the page. It is recorded with an undo, too."
         )
 
 
@@ -248,10 +243,10 @@ def _save_override(
 def _draw_override_panel(
     opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]
 ) -> None:
-    """Draw the form, what is in force on this abstract, and what follows for the screening."""
+    """Draw the override form, the abstract's active overrides, and their effect on the result."""
     with st.container(border=True, key="override-panel"):
         st.markdown("**Override this grade**")
-        # always there, so that the fields below stay where they are once the name is known
+        # This container always exists, so that the fields below stay in place.
         with st.container():
             name_field("override-name", width=320)
         field_at, value_at, why_at, go_at = st.columns(
@@ -358,9 +353,7 @@ def _draw_active_override(opened: OpenedScreening, override: Override) -> None:
 
 
 def mark_sentence(sentence: str, start: int, words: str) -> str:
-    """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut
-    around them.
-    """
+    """Return a sentence as Markdown with the words at ``start`` marked, shortened around them."""
     before, after = sentence[:start], sentence[start + len(words) :]
     if len(sentence) > LONGEST_SENTENCE:
         half = LONGEST_SENTENCE // 2
@@ -380,13 +373,13 @@ def _draw_appraisal(
     with st.container(border=True, key="appraisal", gap="small"):
         st.markdown("**Appraisal**")
         st.caption(
-            "The design is not known, and with it what the abstract should report. Set the design"
-            " below."
+            "The design isn't known, so it's unknown what the abstract should report. Set the"
+            " design below."
             if grade.design is None
             else (
-                f"What {with_article(DESIGN[grade.design])} should report, and the sentence each"
-                " was read from. Only what is stated earns points; correct what was read wrong,"
-                " and the abstract is graded again by the same rules."
+                f"Items that {with_article(DESIGN[grade.design])} should report, each with the"
+                " sentence it was read from. Only stated items earn points. If you correct an item,"
+                " the abstract is graded again by the same rules."
             )
         )
         show_problem(_CORRECTION)
@@ -433,9 +426,7 @@ def _draw_appraisal(
 
 
 class Item(NamedTuple):
-    """What can be corrected: its field, its name, the states it can have, and the one that was
-    read.
-    """
+    """A correctable item: its field, its name, its possible states, and the one read."""
 
     field: OverrideField
     name: str
@@ -453,7 +444,7 @@ def _draw_item(
     sentence: str,
     by: Override | None,
 ) -> None:
-    """Draw an item as it is now, with the sentence it was read from: Markdown, safe to show."""
+    """Draw an item's current state and the sentence it was read from, which is safe Markdown."""
     place = grade.abstract_id, item.field
     with st.container(key=f"item-{item.field}", gap="xxsmall"):
         name, state, read, button = st.columns([2.4, 1.7, 5.2, 1.5], vertical_alignment="top")
@@ -462,7 +453,7 @@ def _draw_item(
             st.caption(note)
         state.markdown(badge(item.states[current]))
         with read, st.container(gap="xxsmall"):
-            st.markdown(sentence or ":gray[No sentence speaks of it.]")
+            st.markdown(sentence or ":gray[No sentence mentions it.]")
             if by is not None:
                 correction = f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason}"
                 st.caption(escape_markdown(f"{correction} Read as {item.states[item.read].text}."))

@@ -1,4 +1,4 @@
-"""What the parts of these pages share: the reviewer's name, and problems in place."""
+"""Shared parts of the screening pages: the reviewer's name and error messages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from masis.ui.shell.served_database import served_workbench
 
 T = TypeVar("T")
 SCREENING_PARAMETERS = ("abstract", "show", "order", "page")
-"""What the address says of one screening only."""
+"""Parameters of the address that belong to a single screening."""
 PROBLEM_KEY = "screening-problem"
-"""Where what went wrong with a screening as a whole waits to be shown."""
+"""Session state key of an error message about a screening as a whole."""
 
 
 def name_field(key: str, **shown: Any) -> None:
@@ -35,9 +35,7 @@ def has_reviewer_name(*keys: str) -> bool:
 
 
 def attempt(do: Callable[[], T], slot: str = PROBLEM_KEY) -> T | None:
-    """Return what ``do`` gives; where it raises a MasisError, leave its words to be shown and
-    return None.
-    """
+    """Return the result of ``do``; a MasisError is kept for ``show_problem``, and None returned."""
     try:
         return do()
     except MasisError as error:
@@ -46,18 +44,14 @@ def attempt(do: Callable[[], T], slot: str = PROBLEM_KEY) -> T | None:
 
 
 def show_problem(slot: str, show: Callable[..., object] = st.warning) -> None:
-    """Show what went wrong, once, in a container that is always there: what is drawn below it stays
-    where it is.
-    """
+    """Show an error message once, in a container that always exists, so that nothing moves."""
     with st.container():
         if problem := st.session_state.pop(slot, ""):
             show(problem, icon=":material/error:")
 
 
 def open_screening(screening_id: str | None) -> None:
-    """Let the address name another screening, or none where the id is empty; None, which could not
-    be made, is none.
-    """
+    """Open a screening, or the list if the id is empty; None (a failed attempt) does nothing."""
     if screening_id is not None:
         address.clear(SCREENING_PARAMETERS)
         address.set_param("screening", screening_id)

@@ -1,7 +1,7 @@
-"""A new screening: the question and its concepts, where to look, what to hold to.
+"""The form of a new screening: the question, its concepts, the sources and the settings.
 
-Beside it stands what the first search would bring. Files of abstracts are imported on a thread of
-their own, so that no click cuts an import short.
+Beside it, a panel previews the first search. Files of abstracts are imported on a separate thread,
+so that no click interrupts an import.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ MOST_ERRORS = 8
 FIRST_SHOWN = 10
 LONGEST_NAME = 120
 WAIT_FOR_UPLOAD_S = 0.4
-"""So long the click waits for an import: most are done by then, and nothing has to be drawn in
-between.
-"""
+"""How long the click waits for an import; most finish in this time without a progress bar."""
 
 FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 MEMORY, GRADERS, CRITERIA = "screening_memory", "screening_graders", "screening_criteria"
@@ -73,29 +71,27 @@ CONCEPT_HINT = "Commas separate concepts; = gives another name for one: death = 
 UNDER_WAY = "screening-import-under-way"
 _UNDERSTOOD = register_component("understood")
 _STYLE = """<style>
-@st-column:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+@st-column:has(> div .st-key-screening-rail) {
+  position: sticky; top: 4rem; align-self: flex-start; }
 :is([class*=new-screening-sources], [class*=new-screening-graders]) {
   span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
-"""What was chosen is shown in the primary colour, on which Streamlit's white has too little
-contrast in the dark.
-"""
+"""Chosen options have the primary colour, on which Streamlit's white has too little contrast."""
 
 
 TUNABLE = (
     ("screening_retrieve", "Abstracts a round", 1, 200),
     ("screening_max_rounds", "Most rounds", 1, 8),
 )
-"""Numbers that the form offers: the setting, its words, its bounds."""
+"""Numbers that the form offers, as setting, label, minimum and maximum."""
 OFFERED = (*(name for name, *_ in TUNABLE), MEMORY, GRADERS, CRITERIA, CONCEPTS)
 
 
 class CorpusUpload(BackgroundTask):
-    """One import: what it has come to so far, readable while it goes on.
+    """One import and its progress, readable while it runs.
 
-    ``errors`` are of single records, ``refused`` of files that could not be imported, or not to
-    their end.
+    ``errors`` concern single records, ``refused`` files that couldn't be imported completely.
     """
 
     def __init__(
@@ -112,22 +108,22 @@ class CorpusUpload(BackgroundTask):
 
     @property
     def progress_text(self) -> str:
-        """How far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
+        """The progress, for example ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
         return (
-            f"Importing {self._files[self._at][0]}{of_files}: {count_noun(self._records, 'record')} so"
-            " far."
+            f"Importing {self._files[self._at][0]}{of_files}:"
+            f" {count_noun(self._records, 'record')} so far."
         )
 
     @property
     def share(self) -> float:
-        """How much of all files has been read, 0 to 1, by their bytes."""
+        """The share of all files that was read, 0 to 1, by bytes."""
         stream = self._files[self._at][1]
         read = sum(self._sizes[: self._at]) + (0 if stream.closed else stream.tell())
         return 1.0 if self.over else min(1.0, read / max(1, sum(self._sizes)))
 
     def work(self) -> None:
-        """Import file by file; a stop ends it after the record that is being read."""
+        """Import file by file; a stop ends it after the current record."""
 
         def dealt_with(records: int) -> None:
             self._records += records
@@ -149,15 +145,15 @@ class CorpusUpload(BackgroundTask):
             except MasisError as error:
                 self.refused.append(error)
             except Exception as error:
-                log.exception("A file of abstracts could not be imported")
-                why = f"{name} could not be imported ({type(error).__name__})"
+                log.exception("A file of abstracts couldn't be imported")
+                why = f"{name} couldn't be imported ({type(error).__name__})"
                 self.refused.append(InputError(why, hint="The server's log has the details."))
             if self.stopping:
                 return
 
 
 class ScreeningForm(SettingsForm):
-    """The form of one session; ``imported`` is the last import that is over."""
+    """The form of one session; ``imported`` is the last finished import."""
 
     SUBJECT = "new-screening"
     question: str = ""
@@ -165,9 +161,7 @@ class ScreeningForm(SettingsForm):
     imported: InstanceOf[CorpusUpload] | None = None
 
     def applied_to(self, base: Settings) -> Settings:
-        """Return the settings with what was changed in the form; a stored change that makes no
-        sense is left out.
-        """
+        """Return the settings with the form's changes; invalid stored changes are ignored."""
         for name, value in self.settings.items():
             if name in OFFERED and (name != GRADERS or str(value).strip(" ,")):
                 with suppress(ValidationError):
@@ -181,7 +175,7 @@ class ScreeningForm(SettingsForm):
 
 
 def show_form(workbench: Workbench) -> None:
-    """Draw the form with the start button and what the first search would bring beside it."""
+    """Draw the form, with the start button and a preview of the first search beside it."""
     form = ScreeningForm.current()
     _take_finished_import(form)
     corpora = workbench.store.corpora.list_all()
@@ -234,7 +228,7 @@ def show_form(workbench: Workbench) -> None:
                 also = " The queries go to PubMed." if PUBMED in sources else ""
                 st.caption(f"{grading_place_text(form.effective)}{also}")
             except MasisError as error:
-                st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
+                st.warning("A chosen grader can't be called.", icon=":material/key_off:")
                 st.text(str(error))
         else:
             _draw_no_corpus()
@@ -278,9 +272,7 @@ def _on_demo_question() -> None:
 
 
 def _draw_concept_fields(form: ScreeningForm) -> None:
-    """Draw what was understood of the question, a field for each part; what is typed takes its
-    place.
-    """
+    """Draw the concepts read from the question, one field per part, which the user can correct."""
     read, written = (
         concepts_as_text(form.question.strip()),
         concept_lines(form.effective.screening_concepts),
@@ -288,8 +280,8 @@ def _draw_concept_fields(form: ScreeningForm) -> None:
     with st.container(key="screening-concepts", gap="small"):
         st.markdown("**Concepts of the question**")
         st.caption(
-            "What was read of the question. Correct it, and relevance is judged by what you write."
-            f" {CONCEPT_HINT}"
+            "These were read from the question. If you correct them, relevance is judged by your"
+            f" words. {CONCEPT_HINT}"
         )
         for pair in (PARTS[:2], PARTS[2:]):
             for column, part in zip(st.columns(2, gap="medium"), pair, strict=True):
@@ -298,20 +290,19 @@ def _draw_concept_fields(form: ScreeningForm) -> None:
                         CONCEPT_NAMES[part],
                         key=f"screening-concept-{part}",
                         text=written.get(part, read[part]),
-                        # Another question is read as other concepts, which the field is then to
-                        # show.
+                        # Another question has other concepts, which the field must then show.
                         version=(
                             f"{form.version}-{hashlib.sha256(read[part].encode()).hexdigest()[:12]}"
                         ),
                         most=LONGEST_CONCEPTS,
                         on_text=partial(_on_concept_typed, part),
                         rows=1,
-                        placeholder="None was read of the question",
+                        placeholder="None was found in the question",
                         optional=True,
                     )
         if any(written[part] != read[part] for part in written):
             st.button(
-                "Use what was read of the question",
+                "Use the question's own concepts",
                 key="screening-concepts-reset",
                 icon=":material/undo:",
                 type="tertiary",
@@ -333,7 +324,7 @@ def _corpus_source(corpus: str) -> str:
 
 
 def _chosen_sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> tuple[str, ...]:
-    """Return the sources of the form that exist; the first corpus where none is chosen."""
+    """Return the form's sources that exist, or the first corpus if none is chosen."""
     existing = [_corpus_source(corpus.name) for corpus in corpora]
     chosen = tuple(source for source in form.sources if source in existing or source == PUBMED)
     return chosen or tuple(existing[:1])
@@ -385,10 +376,10 @@ def _draw_source_choice(
                 _load_demo,
                 type="tertiary",
             )
-    # always there: the settings below stay where they are when an import begins or ends
+    # This container always exists, so that the settings below stay in place during an import.
     with st.container():
         if _current_upload() is not None:
-            says = "You can go on with the form or leave the page: the import goes on."
+            says = "You can fill in the form or leave this page. The import continues."
             show_live(
                 partial(draw_task, _current_upload, "import", "screening-import-stop", says=says)
             )
@@ -397,7 +388,7 @@ def _draw_source_choice(
 
 
 def _show_imported(upload: CorpusUpload) -> None:
-    """Say what the last files brought, and what of them could not be imported."""
+    """Show the results of the last import, with files and records that couldn't be imported."""
     for imported in upload.done:
         counts = (
             f"{count_noun(imported.identified, 'record')}, {imported.added:,} added,"
@@ -406,12 +397,13 @@ def _show_imported(upload: CorpusUpload) -> None:
         st.text(f"{imported.source}: {counts}, {imported.faulty:,} unreadable")
     if upload.stopping:
         st.text(
-            "The import was stopped. What was read is stored; the same files again add the rest."
+            "The import was stopped. Records read so far are stored. Import the same files again to"
+            " add the rest."
         )
     for errors, noun in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:
             st.warning(
-                f"{count_noun(len(errors), noun)} could not be imported.", icon=":material/error:"
+                f"{count_noun(len(errors), noun)} couldn't be imported.", icon=":material/error:"
             )
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
@@ -419,7 +411,7 @@ def _show_imported(upload: CorpusUpload) -> None:
 def _on_sources_chosen() -> None:
     form = ScreeningForm.current()
     chosen = tuple(st.session_state[form.widget_key("sources")])
-    # Where nothing is left chosen the first corpus is searched, and the field is to show that.
+    # If no source is left, the first corpus is searched, and the field must show that.
     form.save(replaced=not chosen, sources=chosen)
 
 
@@ -445,17 +437,13 @@ def _import_chosen(key: str) -> None:
 
 
 def _current_upload() -> CorpusUpload | None:
-    """Return the import of this session that is under way, or has ended since the page
-    was drawn.
-    """
+    """Return this session's import that is running or ended since the page was drawn."""
     upload: CorpusUpload | None = st.session_state.get(UNDER_WAY)
     return upload
 
 
 def _take_finished_import(form: ScreeningForm) -> None:
-    """Show what an import that is over has brought; the corpus becomes one of the
-    form's sources.
-    """
+    """Show the results of a finished import and add its corpus to the form's sources."""
     if (upload := _current_upload()) is not None and upload.over:
         del st.session_state[UNDER_WAY]
         form.imported = upload
@@ -510,8 +498,11 @@ def _on_graders_chosen() -> None:
 
 
 def grading_place_text(settings: Settings) -> str:
-    """Return what leaves the machine, in a sentence. Raises SettingsError for a grader that can't
-    be asked.
+    """Say in a sentence what leaves the machine.
+
+    Raises:
+        SettingsError: If a grader can't be called.
+
     """
     names = grader_names(settings)
     sent = dict.fromkeys(
@@ -542,9 +533,7 @@ def _draw_no_corpus() -> None:
 def _concept_panel(
     workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return what the panel beside the form shows: what the question's own search brings from the
-    first corpus.
-    """
+    """Return the data of the panel beside the form: the first corpus's results for the question."""
     names = [source.removeprefix(CORPUS_PREFIX) for source in sources if source != PUBMED]
     first: tuple[Abstract, ...] = ()
     if form.question.strip() and names:
@@ -573,11 +562,11 @@ def _start_screening() -> None:
     sources = _chosen_sources(form, served_workbench().store.corpora.list_all())
     if not form.question.strip():
         form.refused = InputError(
-            "The question is missing", hint="Write what the evidence is to answer."
+            "The question is missing", hint="Write the question that the evidence should answer."
         )
         return
     try:
-        # raises for a model that can't be asked, while the form is in sight
+        # Raises if a model can't be called, while the form is still visible.
         grading_place_text(form.effective)
         address.set_param(
             "screening",

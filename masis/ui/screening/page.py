@@ -1,9 +1,8 @@
-"""The page of the evidence critic: a new screening and those made before, or the one that the
-address names.
+"""The screening page: start a screening, list earlier ones, or show the one in the address.
 
-A screening under way is drawn live while it runs, found again by the address alone, and resumed
-where it was interrupted. Below the list stands what the critic has learned: the acceptance memory,
-and whether people disagree with it more often than before.
+A running screening is drawn live, can be opened by its address alone, and can be resumed if it was
+interrupted. Below the list, the page shows what the critic has learned: the acceptance memory, and
+whether people disagree with its grades more often than before.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _MEMORY_PROBLEM = "memory-problem"
 
 
 def show_screening(workbench: Workbench) -> None:
-    """Draw the page of screenings, or of the one in the address."""
+    """Draw the list of screenings, or the one in the address."""
     if screening_id := address.value("screening"):
         _show_one_screening(workbench, screening_id)
         return
@@ -63,7 +62,7 @@ def show_screening(workbench: Workbench) -> None:
         "memory", False, shows=address.value("memory") == "yes", key="screening-memory-open"
     )
     panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **binding)
-    if panel.open:  # memory and drift are read from the store only where they are looked at
+    if panel.open:  # read memory and drift from the store only on demand
         memory, watch = panel.columns(2, gap="large")
         with memory:
             _draw_memory(workbench)
@@ -105,7 +104,7 @@ def _show_one_screening(workbench: Workbench, screening_id: str) -> None:
         )
         resume, why = (
             acting(jobs.resume_screening, screening_id),
-            "Goes on after the last finished round.",
+            "Continues after the last finished round.",
         )
         action(
             "Resume the screening",
@@ -121,13 +120,13 @@ def _show_one_screening(workbench: Workbench, screening_id: str) -> None:
 
 
 def _draw_missing_screening(screening_id: str, why: str | None) -> None:
-    """Say that the screening in the address is not here, or why it failed."""
+    """Say that the screening in the address doesn't exist, or why it failed."""
     st.title("The screening failed" if why else "There is no such screening")
     st.text(why or screening_id[:200])
     st.markdown(
-        "Your question is still in the form: fix what is named here and start it again."
+        "Your question is still in the form. Fix the problem named here and start it again."
         if why
-        else "It may be in another database, or its id may be cut off in the address you followed."
+        else "It may be in another database, or the address may be incomplete."
     )
 
 
@@ -158,9 +157,7 @@ def _draw_earlier_screenings(workbench: Workbench) -> None:
 
 
 def _summary_row(summary: ScreeningSummary) -> LinkedRow:
-    """Return a screening as the list shows it, with the critic's outcome and the number of
-    overrides since.
-    """
+    """Return a row of the list for one screening, with its outcome and the number of overrides."""
     word = OUTCOME[summary.outcome] if summary.outcome else RUN_STATE[summary.state]
     if summary.removed_at is not None:
         word = RUN_STATE["removed"]
@@ -183,7 +180,7 @@ def _summary_row(summary: ScreeningSummary) -> LinkedRow:
 
 
 def draw_live(screening_id: str) -> bool:
-    """Draw what has happened so far; returns whether the screening is under way."""
+    """Draw the progress so far and return whether the screening is running."""
     workbench, jobs = served_workbench(), served_jobs()
     has_job, summary = (
         jobs.get(screening_id) is not None,
@@ -215,17 +212,15 @@ def _draw_rounds_so_far(done: ScreeningProgress, waiting: str) -> None:
 
 
 def activity_text(events: Sequence[ScreeningEvent]) -> str:
-    """Say what is being done, from the last event."""
+    """Say what the screening is doing, based on its last event."""
     last = events[-1] if events else None
     if last is None or last.kind in ("screening_started", "round_finished"):
         return "Starting the next round."
     number, data = f"Round {last.round}" if last.round is not None else "It", last.data
     if last.kind == "round_started":
         queries = data.get("queries")
-        return (
-            f"{number}: searching"
-            f" ({count_noun(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
-        )
+        count = len(queries) if isinstance(queries, list) else 1
+        return f"{number}: searching ({count_noun(count, 'query', 'queries')})."
     if last.kind == "searched":
         return f"{number}: {data.get('retrieved')} found, {data.get('new')} to grade."
     if last.kind == "graded":
@@ -246,7 +241,7 @@ def _draw_memory(workbench: Workbench) -> None:
         " records what it used."
     )
     if not memory.entries:
-        st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
+        st.caption("It's empty. A screening with a sufficient result adds its kept abstracts.")
         return
     entries = pd.DataFrame(
         [entry.model_dump(include={"design", "quality", "round"}) for entry in memory.entries]
@@ -277,7 +272,7 @@ def _draw_memory(workbench: Workbench) -> None:
     )
     with st.popover("Reset", icon=":material/restart_alt:"):
         st.markdown(
-            "Nothing is deleted: an entry in the log records that earlier acceptances no longer"
+            "Nothing is deleted. An entry in the log records that earlier acceptances no longer"
             " count."
         )
         with st.container():
@@ -291,7 +286,7 @@ def _reset_memory() -> None:
     reason = str(st.session_state.get("memory-reason", "")).strip()
     if not has_reviewer_name("memory-name") or not reason:
         st.session_state[_MEMORY_PROBLEM] = (
-            "A reset is recorded with a name and a reason: give both."
+            "A reset is recorded with a name and a reason. Enter both."
         )
     else:
         attempt(
@@ -301,9 +296,7 @@ def _reset_memory() -> None:
 
 
 def _draw_drift(series: Sequence[DriftSeries]) -> None:
-    """Draw the rate of disagreement in the order of the judgements, what is usual, and where the
-    sums noticed drift.
-    """
+    """Draw the rate of disagreement by judgement, its baseline, and where drift was detected."""
     st.header("Drift")
     st.caption(
         "How often people change a grade that they judge, by grader and by reviewer. **Agree with"

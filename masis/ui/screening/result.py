@@ -1,8 +1,7 @@
-"""A finished screening: its outcome and rounds, what the kept studies found, the flow, and the
-table of abstracts.
+"""A finished screening: its outcome, rounds, findings and flow, and the table of abstracts.
 
-From here the kept abstracts are audited, the question is screened further or with other concepts,
-and the result is exported. The abstract that the address names is drawn by ``abstract.py``.
+From here, users can audit the kept abstracts, screen further or with other concepts, and export the
+result. The abstract in the address is drawn by ``abstract.py``.
 """
 
 from __future__ import annotations
@@ -94,9 +93,7 @@ _STYLE = """<style>
 @media (max-width: 1100px) {
   :is(.st-key-screening-flow, .st-key-screening-course) @st-column { min-width: 100%; } }
 </style>"""
-"""On a narrow window charts stand below: in half of it the letters of the flow are 7
-pixels high.
-"""
+"""On a narrow window charts move below the text; at half width letters are 7 pixels high."""
 Order = Literal["quality", "relevance", "found", "size"]
 ORDERS: dict[Order, str] = {
     "quality": "Best quality first",
@@ -141,11 +138,11 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         if words := agreement_words(screening.grades):
             st.text(words)
     show_problem(PROBLEM_KEY, st.error)
-    # each part in one that is always there, so that those below stay where they are
+    # Each part has a container that always exists, so that the parts below stay in place.
     with st.container():
         for warning in screening.warnings[:5]:
             st.warning(
-                "A source or a grader failed; its part is missing from the counts.",
+                "A source or a grader failed. Its results are missing from the counts.",
                 icon=":material/warning:",
             )
             st.text(warning)
@@ -163,7 +160,7 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         grade = screening.grade(chosen)
         if grade is None:
             st.info(
-                "The abstract in the address does not belong to this screening.",
+                "The abstract in the address doesn't belong to this screening.",
                 icon=":material/info:",
             )
             return
@@ -184,14 +181,14 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
 
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _open_screening(database: str, screening_id: str, version: int) -> OpenedScreening:
-    """Return the screening at this version, which rises with every override."""
+    """Return the screening at this version, which increases with every override."""
     return served_workbench().screenings.open(screening_id)
 
 
 def show_head(
     question: str, state: LabelData, *, reasons: Sequence[str] = (), head_facts: Sequence[str] = ()
 ) -> None:
-    """Draw the question, what became of its screening, and why."""
+    """Draw the question, the screening's state, and its reasons."""
     st.set_page_config(page_title=tab_title(state["text"], question))
     case_head(
         {"question": question, "state": state, "facts": list(head_facts)}, key="screening-head"
@@ -200,9 +197,7 @@ def show_head(
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
-    """Say how far several graders agree on what to recommend; empty where no two scored an
-    abstract.
-    """
+    """Say how far graders agree on the recommendation; "" if no two scored the same abstract."""
     shares = [grade.agreement for grade in grades if grade.agreement is not None]
     if not shares:
         return ""
@@ -249,8 +244,8 @@ def _draw_concept_change(screening: Screening) -> None:
     st.caption(CONCEPT_HINT)
     action("Screen again", "screen-again", "replay", _screen_again, screening.id, type="primary")
     st.caption(
-        "It becomes a screening of its own: same question, sources and criteria. This one stays as"
-        " it is."
+        "This starts a new screening with the same question, sources and criteria. This one doesn't"
+        " change."
     )
 
 
@@ -290,7 +285,7 @@ def _draw_hand_over(opened: OpenedScreening) -> None:
 
 def _hand_over_and_open(screening_id: str) -> None:
     if not has_reviewer_name("hand-over-name"):
-        st.session_state[PROBLEM_KEY] = "Type your name first: it is recorded with the case."
+        st.session_state[PROBLEM_KEY] = "Type your name first. It is recorded with the case."
         return
     workbench = served_workbench()
 
@@ -303,7 +298,7 @@ def _hand_over_and_open(screening_id: str) -> None:
 
 
 def _draw_search_further(screening: Screening) -> None:
-    """Ask for further rounds: a new screening that goes on from this one."""
+    """Draw the request for further rounds, which become a new screening that continues this one."""
     missing = screening.rounds[-1].missing if screening.rounds else ()
     if missing:
         st.text("Still missing:\n" + "\n".join(f"• {point}" for point in missing))
@@ -317,9 +312,8 @@ def _draw_search_further(screening: Screening) -> None:
         type="primary",
     )
     st.caption(
-        "It asks for what is missing and becomes a screening of its own, with these rounds and"
-        " overrides; this one stays as it is. Where no query is left that was not tried, it ends at"
-        " once."
+        "This starts a new screening that searches for what is missing, with these rounds and"
+        " overrides. This one doesn't change. If no untried query is left, it ends at once."
     )
 
 
@@ -357,14 +351,14 @@ FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
         "For a manuscript: dark on white, in any size.",
     ),
 }
-"""The files of a screening: the name on the button, the ending, the icon, and what it is for."""
+"""The files of a screening: button label, file ending, icon and purpose."""
 MIME = {"csv": "text/csv", "ris": "application/x-research-info-systems", "svg": "image/svg+xml"}
 
 
 def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> None:
     user, screening = actor(), opened.screening
     if not workbench.access.allows(user, "export"):
-        st.caption("Exports take the role lead.")
+        st.caption("You need the lead role to export.")
         return
     number = {
         "csv": f" ({count_noun(len(screening.grades), 'abstract')})",
@@ -395,7 +389,7 @@ FINDING_COLUMNS = [
 
 
 def _draw_findings(opened: OpenedScreening) -> None:
-    """Draw the summary of findings: a study a row with what it found, and how many point where."""
+    """Draw the summary of findings, with one row per kept study."""
     synthesis = opened.synthesis
     st.header("Summary of findings")
     if not synthesis.findings:
@@ -410,16 +404,15 @@ def _draw_findings(opened: OpenedScreening) -> None:
         FINDING_COLUMNS, rows, "Findings of the kept studies", "screening-findings"
     )
     st.caption(
-        "Best quality first. The direction is read from the wording of the sentence below each"
-        " title: check it before you rely on it, and open the study to correct it. Effects are not"
-        " pooled."
+        "Best quality first. The direction is read from the sentence below each title. Check it"
+        " before you rely on it, and open the study to correct it. Effects aren't pooled."
     )
 
 
 def _draw_abstract_table(
     columns: Sequence[TableColumn], rows: Sequence[LinkedRow], description: str, key: str
 ) -> None:
-    """Draw a table of abstracts; the one that is clicked on is opened and comes into view."""
+    """Draw a table of abstracts; a clicked one is opened and scrolled into view."""
     clicked = linked_table(columns, rows, description=description, key=key)
     if clicked is not None and clicked != address.value("abstract"):
         address.set_param("abstract", clicked)
@@ -428,7 +421,7 @@ def _draw_abstract_table(
 
 
 def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
-    """Return one study as a row of the table, with the sentence that says what it found."""
+    """Return a row for one study, with the sentence that states its finding."""
     abstract = opened.abstracts.get(finding.abstract_id) or Abstract(id=finding.abstract_id)
     grade = opened.screening.grade(finding.abstract_id)
     sentence = finding.words.text if finding.words else "There is no text to read."
@@ -454,9 +447,7 @@ def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
 
 
 def study_name(abstract: Abstract) -> str:
-    """Return ``Doe 2019: Aspirin for headache``: the first author and year where known, and the
-    title.
-    """
+    """Return ``Doe 2019: Aspirin for headache``, with the first author and year if known."""
     first = abstract.authors[0].split(",")[0].split(" ")[0] if abstract.authors else ""
     lead = " ".join(part for part in (first, str(abstract.year or "")) if part)
     title = (abstract.title or abstract.id)[:LONGEST_TITLE]
@@ -468,7 +459,7 @@ def _design_text(grade: Grade | None) -> str:
 
 
 def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
-    """Return how many studies of each design point where, as rows of the plot."""
+    """Return the number of studies by design and direction, as rows of the plot."""
     grades = {grade.abstract_id: grade for grade in opened.screening.grades}
     counts = Counter(
         (DIRECTION[finding.direction].text, _design_text(grades.get(finding.abstract_id)))
@@ -481,7 +472,7 @@ def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
 
 
 def _draw_criteria(screening: Screening) -> None:
-    """Draw the criteria that the team wrote before screening; nothing where there are none."""
+    """Draw the criteria that the team wrote before screening, if any."""
     criteria = criteria_of(screening.settings)
     if not criteria:
         return
@@ -493,13 +484,13 @@ def _draw_criteria(screening: Screening) -> None:
                 st.markdown(f"**{kind.capitalize()}**")
                 st.text("\n".join(chosen))
         st.caption(
-            "They are for people: set an abstract to discard, choose one as the reason, and the"
-            " flow counts it."
+            "They are for people. Set an abstract to discard and choose a criterion as the reason;"
+            " the flow then counts it."
         )
 
 
 def _draw_flow(opened: OpenedScreening) -> None:
-    """Draw the PRISMA 2020 flow as a picture beside how many kept studies point where."""
+    """Draw the PRISMA 2020 flow as a picture, beside the directions of the kept studies."""
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
         st.header("Flow")
@@ -526,7 +517,7 @@ def _draw_flow(opened: OpenedScreening) -> None:
 
 
 def _draw_course(screening: Screening) -> None:
-    """Draw the rounds beside the chart of how they converged."""
+    """Draw the rounds beside the chart of their convergence."""
     left, right = st.columns([58, 42], gap="large")
     thresholds = screening.thresholds
     with left:
@@ -542,8 +533,7 @@ def _draw_course(screening: Screening) -> None:
         st.header("Convergence")
         if len(screening.rounds) < 2:
             st.caption(
-                "A course over rounds begins with the second one; the numbers of each round are"
-                " beside it."
+                "The chart needs at least two rounds. The numbers of each round are beside it."
             )
         else:
             rows = convergence_rows(screening.rounds, thresholds)
@@ -551,9 +541,7 @@ def _draw_course(screening: Screening) -> None:
 
 
 def convergence_rows(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
-    """Return the average against the required one and the share of keeps against that needed, as
-    rows of the chart.
-    """
+    """Return average and share of keeps by round with their required values, as chart rows."""
     return [
         {"round": round_.number, "what": name, "value": value}
         for round_ in rounds
@@ -568,9 +556,7 @@ def convergence_rows(rounds: Sequence[Round], thresholds: Thresholds) -> list[di
 
 
 def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -> None:
-    """Draw the rounds: what was searched and why, how the grades voted, whether both rules are
-    satisfied.
-    """
+    """Draw the rounds with their queries, votes, and whether both rules are satisfied."""
     for round_ in rounds:
         with st.container(border=True, gap="xsmall", key=f"screening-round-{round_.number}"):
             st.markdown(
@@ -604,9 +590,7 @@ ABSTRACT_COLUMNS = [
 def select_grades(
     screening: Screening, shown: Sequence[Recommendation], order: Order
 ) -> list[Grade]:
-    """Return the grades with these recommendations (all where none is named), in this order,
-    unscored ones last.
-    """
+    """Return the grades with these recommendations (or all) in order, unscored ones last."""
     grades = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
 
     def rank(grade: Grade) -> tuple[bool, float, str]:
@@ -625,9 +609,7 @@ def count_recommendations(screening: Screening) -> Counter[Recommendation]:
 def abstract_row(
     screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = ""
 ) -> LinkedRow:
-    """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed,
-    its grade was not.
-    """
+    """Return a row for a graded abstract; ``abstract`` is None if only its record was removed."""
     number = next(
         (round_.number for round_ in screening.rounds if grade.abstract_id in round_.new), None
     )
@@ -666,7 +648,7 @@ def _shown_in_address() -> tuple[list[Recommendation], Order]:
 
 
 def _draw_abstracts(opened: OpenedScreening) -> None:
-    """Draw the table of graded abstracts: filtered, ordered, paged."""
+    """Draw the table of graded abstracts with filter, order and pages."""
     screening = opened.screening
     st.header("Abstracts")
     if not screening.grades:

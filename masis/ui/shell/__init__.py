@@ -1,3 +1,1 @@
-"""Everything that all pages share: frame, address, keys, the served database, the reviewer and
-forms.
-"""
+"""Everything that all pages share: frame, address, keys, database, reviewer and forms."""

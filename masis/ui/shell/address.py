@@ -204,9 +204,7 @@ def several(name: str, known: Iterable[Known]) -> list[Known]:
 
 
 def words(name: str) -> list[str]:
-    """Return all values of a parameter that holds several. A comma inside a value is written
-    ``%2C``.
-    """
+    """Return all values of a parameter that holds several; ``%2C`` is a comma inside a value."""
     parts = (unquote(word).strip()[:LONGEST_WORD] for word in value(name).split(",")[:MOST_WORDS])
     return list(dict.fromkeys(word for word in parts if word))
 
@@ -218,6 +216,7 @@ def in_words(chosen: Iterable[str]) -> str:
 
 def number(name: str, default: int = 1) -> int:
     """Return a parameter as an integer of at least 1."""
+    # isdigit() is also true of characters such as "²", which int() refuses.
     text = value(name)
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 8 else default
 
@@ -236,7 +235,7 @@ def _share_in_address(text: str) -> float | None:
         share = float(text) if len(text) < 10 else math.nan
     except ValueError:
         return None
-    return share if 0 <= share <= 1 else None
+    return share if 0 <= share <= 1 else None  # also None for NaN, which compares as false
 
 
 def day(name: str) -> date | None:
@@ -312,8 +311,9 @@ def choose_several(
 
 
 def show_pages(total: int, size: int, *, key: str) -> None:
-    """Draw the page numbers of a list that has several. An address after the last page shows the
-    last one.
+    """Draw the page numbers of a list that has several.
+
+    An address after the last page shows the last one.
     """
     pages = max(1, -(-total // size))
     if number("page") > pages:

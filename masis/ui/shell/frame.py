@@ -1,6 +1,4 @@
-"""What all pages share: icon, styles, and the messages shown if a page, the database or a setting
-fails.
-"""
+"""Icon, styles and error messages of all pages."""
 
 from __future__ import annotations
 

@@ -36,9 +36,7 @@ class HostGuard:
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
-    """Answer a request or a websocket handshake with a status and one sentence, without reading its
-    body.
-    """
+    """Answer a request or websocket handshake with a status and a sentence; its body isn't read."""
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get(
         "extensions", {}
     ):

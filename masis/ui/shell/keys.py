@@ -178,9 +178,7 @@ def _key_group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
 
 
 def focus_on(container: str) -> None:
-    """Focus the text field of a container once the page is drawn again, for example after a
-    refusal.
-    """
+    """Focus a container's text field once the page is drawn again, for example after a refusal."""
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
@@ -190,9 +188,7 @@ def open_at(container: str) -> None:
 
 
 def select_when_focused(borrowed: Iterable[str]) -> None:
-    """Select these texts when a key focuses a field that contains one, so that typing replaces
-    them.
-    """
+    """Select these texts if a key focuses a field with one of them, so that typing replaces it."""
     st.session_state[_BORROWED] = sorted(filter(None, borrowed))
 
 

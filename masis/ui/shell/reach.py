@@ -38,16 +38,12 @@ class Reach(NamedTuple):
         return not is_loopback(self.address) or bool(self.allow_hosts)
 
     def hosts(self) -> AllowedHosts:
-        """Return the host names the server answers to: loopback names, allowed names and its own
-        address.
-        """
+        """Return the server's host names: loopback names, allowed names and its own address."""
         own = () if is_loopback(self.address) or is_every_address(self.address) else (self.address,)
         return AllowedHosts((*self.allow_hosts, *own))
 
     def check(self) -> None:
-        """Raise SettingsError if others could reach the server without an explicit decision to
-        allow it.
-        """
+        """Raise SettingsError if others could reach the server without explicit permission."""
         self.hosts()
         if self.is_exposed and not self.insecure:
             by = (

@@ -59,9 +59,7 @@ def actor() -> Actor:
 
 
 def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:
-    """Return a callback that runs ``do`` for the user at the time of the call, not at the time of
-    drawing.
-    """
+    """Return a callback that runs ``do`` for the person who is the user when it is called."""
 
     def act() -> None:
         do(actor(), *arguments)

@@ -264,6 +264,7 @@ def _flatten_table(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[st
 def _is_port_free(address: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
+        # Otherwise a port would count as taken for a while after its server stopped (TIME_WAIT).
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))

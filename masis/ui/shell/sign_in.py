@@ -60,18 +60,14 @@ LONGEST_FORM = 8192
 
 
 class SignInGate:
-    """ASGI middleware that only lets signed-in people through and shows everyone else the sign-in
-    page.
-    """
+    """ASGI middleware that shows the sign-in page to everyone who isn't signed in."""
 
     def __init__(self, app: ASGIApp, sign_in: SignIn) -> None:
         self._app, self._sign_in = app, sign_in
         self._uploaded: dict[str, dict[str, int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with the signed-in person, or redirect the browser to the sign-in
-        page.
-        """
+        """Pass the request on with the signed-in person, or redirect to the sign-in page."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -135,6 +131,7 @@ class SignInGate:
         if scope["method"] != "PUT":
             return True
         length = Headers(scope=scope).get("content-length", "")
+        # A request without a length counts as too large, because it could be of any size.
         size = int(length) if length.isdecimal() else MOST_UPLOADED + 1
         if sum(files.values()) - files.get(file, 0) + size > MOST_UPLOADED:
             return False
@@ -185,6 +182,7 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             or [f"{request.url.scheme}://{request.headers['host']}"]
         )[0]
         cookie = session_cookie(sign_in.claims_of(name), origin)
+        # 303 makes the browser follow with GET (RFC 9110, 15.4.4).
         response = RedirectResponse(target, status_code=303, headers=_FRESH)
         response.set_cookie(
             cookie.name,

@@ -68,9 +68,7 @@ class StoredForm(BaseModel):
             setattr(self, name, value)
 
     def text_field(self, name: str, label: str, *, most: int, rows: int, **shown: Any) -> None:
-        """Draw the text area of a field, which stores what is typed; ``shown`` is passed to
-        ``typing_area``.
-        """
+        """Draw the text area of a field; ``shown`` is passed on to ``typing_area``."""
 
         def take(text: str) -> None:
             form, typed = self.current(), {name: text}
@@ -107,9 +105,7 @@ def show_file(title: str, name: str, remove: Callable[[], None]) -> None:
 
 
 class SettingsForm(StoredForm):
-    """A form that starts something with its own settings; ``settings`` are those changed in the
-    form.
-    """
+    """A form with settings of its own; ``settings`` are those changed in the form."""
 
     settings: dict[str, Any] = {}
 
@@ -158,9 +154,7 @@ class SettingsForm(StoredForm):
     def draw_setting(
         self, name: str, draw: Callable[..., object], *arguments: Any, **shown: Any
     ) -> None:
-        """Draw a setting with its description; ``draw(*arguments)`` is the widget whose choice is
-        stored.
-        """
+        """Draw a setting by ``draw(*arguments)``, with its description; the choice is stored."""
         key = self.widget_key(f"setting-{name}")
         with st.container(gap="xxsmall"):
             draw(*arguments, key=key, on_change=self.take, args=(name, key), **shown)

@@ -86,9 +86,7 @@ def is_no_pages_folder_app() -> None:
 
 
 _APPLYING = threading.local()
-"""``now`` is true while this thread, which runs one session's script, applies values from the
-browser.
-"""
+"""``now`` is true while this thread, one session's script, applies the browser's values."""
 
 
 @cache
@@ -182,9 +180,7 @@ class SessionCookie(NamedTuple):
 
 
 def session_cookie(claims: Mapping[str, Any], origin: str) -> SessionCookie:
-    """Return the cookie that signs a person in for ``st.user``; it is valid for pages of this
-    origin.
-    """
+    """Return the cookie that signs a person in for ``st.user``, valid for pages of this origin."""
     from streamlit.web.server.server_util import get_cookie_secret
     from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
     from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME

@@ -1,6 +1,4 @@
-"""The process that runs a server's jobs (``masis.services.jobs``), with log and telemetry
-configured.
-"""
+"""The process that runs a server's jobs (``masis.services.jobs``), with log and telemetry."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The charts of the page Trust, described with Altair; each can be saved as a picture from its
-menu.
-"""
+"""Altair charts of the trust page, each with a menu entry to save it as a picture."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ def _share_axis(field: str, title: str) -> alt.Y:
 
 
 def reliability_chart() -> alt.TopLevelMixin:
-    """Describe observed against predicted shares of faulty answers; on the line they are equal."""
+    """Describe observed against predicted shares of faulty answers, equal on the diagonal."""
     x = alt.X("predicted:Q", title="Predicted probability of fault", scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(ROWS, height=300).encode(x=x)
     tooltip = [alt.Tooltip(f"{name}:Q", format=".1%") for name in ("predicted", "observed")]
@@ -43,7 +41,7 @@ def reliability_chart() -> alt.TopLevelMixin:
 
 
 def yield_chart() -> alt.TopLevelMixin:
-    """Describe faults found by cases read, a line for each order."""
+    """Describe faults found by cases read, one line per order."""
     x = alt.X(
         "read:Q", title="Cases read", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
     )

@@ -1,6 +1,4 @@
-"""The page Trust: may the automatic audit be relied on, how far, and since when; and the cases
-behind each figure.
-"""
+"""The trust page: how far you can rely on the audit, with the cases behind each figure."""
 
 from __future__ import annotations
 
@@ -77,31 +75,32 @@ PARTS: tuple[Part, ...] = get_args(Part)
 LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
 MOST_TOLERATED = 50.0
-"""Percent of faulty answers that a new sample can tolerate at most."""
+"""Largest tolerated share of faulty answers for a new sample, in percent."""
 SOURCE_HINTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         (
-            "Only decisions made before the audit's verdict was shown count: the queue's policy"
+            "Only decisions made before the audit's verdict was shown count. The queue's policy"
             " says when that is."
         ),
-        *("team", "Team: set when findings show", "group", {"view": "policy", "field": "machine"}),
+        *(
+            *("team", "Team: set when audit results are shown", "group"),
+            {"view": "policy", "field": "machine"},
+        ),
     ),
     "gold": (
-        "Labels count that audited cases were imported with.",
+        "Only labels that were imported with audited cases count.",
         *("imports", "Import cases with labels", "upload_file", {}),
     ),
 }
-"""What it is compared with, by source: what counts, and the page that brings some, with link, icon
-and address.
-"""
+"""Hints if there is nothing to compare with, by source, each with a link to another page."""
 
 
 def show_trust(workbench: Workbench) -> None:
-    """Draw the page: the short answers first, then the view that the address names."""
+    """Draw the page: the short answers first, then the view in the address."""
     st.title("Trust")
     st.markdown(
-        "How far the automatic audit may be relied on, by what people decided. Rows lead to their"
-        " cases."
+        "How far you can rely on the automatic audit, measured by people's decisions. Rows open"
+        " their cases."
     )
     filters, key = trust_filter(), _cache_key(workbench)
     report, missed = _machine_report(*key, filters.model_dump_json()), _miss_report(*key)
@@ -138,12 +137,13 @@ def show_trust(workbench: Workbench) -> None:
         _show_reviewers(key)
     prints = "masis planted recall" if shown == "planted" else "masis trust"
     st.caption(
-        f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed."
+        f"On the command line, `{prints}` prints the same. docs/trust.md explains how each figure"
+        " is computed."
     )
 
 
 def trust_filter() -> TrustFilter:
-    """Return which answers the address asks for."""
+    """Return the filter of answers in the address."""
     plain = {
         name: address.value(name)[: address.LONGEST_WORD]
         for name in ("auditor", "dataset", "field", "since", "until")
@@ -154,8 +154,7 @@ def trust_filter() -> TrustFilter:
     return TrustFilter(source=source, blind_only=address.value("seen") != "too", **plain)
 
 
-# --- computed once for each state of the log
-# ------------------------------------------------------------------------
+# --- Reports, cached by the position of the log, so that each is computed once per change.
 
 
 class _CacheKey(NamedTuple):
@@ -219,8 +218,7 @@ def _part_report(
     return served_workbench().trust.compare_parts(actor(), level, source)
 
 
-# --- the sections
-# -----------------------------------------------------------------------------------------------------
+# --- The sections.
 
 
 def _draw_short_answers(
@@ -232,7 +230,7 @@ def _draw_short_answers(
         )
     if watch is not None and watch.lapsed:
         st.error(
-            "The guarantee in force has lapsed: it waives nothing any more.",
+            "The guarantee has lapsed. It no longer waives any review.",
             icon=":material/gpp_bad:",
         )
     with st.container(border=True, key="trust-short"):
@@ -299,7 +297,7 @@ def _draw_comparison_controls(workbench: Workbench, filters: TrustFilter) -> Non
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     names = {"": "All models", **models}
     shown = filters.auditor if filters.auditor in names else ""
-    # on a narrow window they go on in a second row
+    # A horizontal container wraps on a narrow window.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.segmented_control(
             "Compared with",
@@ -375,8 +373,8 @@ def _draw_comparison(comparison: MachineComparison, level: str, source: str) -> 
     with right:
         st.markdown("**Each flag and verdict**")
         st.caption(f"{BRACKETS} {leads}")
-        # a flag of the original answer is often a reason of the run too, with another name and the
-        # same figures
+        # A flag of the original answer is often a reason of the run too, under another name with
+        # the same figures, so duplicates are removed.
         same = {
             (_flag_text(flag.name), flag.flagged, flag.precision): flag
             for flag in reversed(comparison.flags)
@@ -407,16 +405,14 @@ def _draw_comparison(comparison: MachineComparison, level: str, source: str) -> 
 def _draw_choice_table(
     name: str, columns: list[TableColumn], rows: list[LinkedRow], description: str, key: str
 ) -> None:
-    """Draw a table whose rows choose what is listed below it: the address keeps it as ``name``."""
+    """Draw a table whose rows choose the list below; the address stores the choice as ``name``."""
     if opened := linked_table(columns, rows, description=description, key=key):
         address.set_param(name, opened)
         st.rerun()
 
 
 def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
-    """Draw how far audit and people agree, each figure with how to read it; those of the accused
-    list their cases.
-    """
+    """Draw how far audit and people agree, each figure with an explanation."""
     constant = (
         ""
         if comparison.constant is None
@@ -430,15 +426,15 @@ def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
         ),
         "Flags that were right": (
             comparison.precision,
-            "Of what the audit accuses, the share that people found faulty.",
+            "Of what the audit flags, the share that people found faulty.",
         ),
         flagged: (
             comparison.recall,
-            "Of what people found faulty, the share that the audit accuses.",
+            "Of what people found faulty, the share that the audit flags.",
         ),
         "Agrees with people": (
             comparison.accuracy,
-            f"Accused and faulty, or not accused and right.{constant}",
+            f"Flagged and faulty, or not flagged and right.{constant}",
         ),
     }
     figures = [
@@ -454,7 +450,7 @@ def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
 
 
 def _agreement_figure(title: str, estimate: AgreementEstimate, more: str = "") -> LinkedFigure:
-    """Return a coefficient of agreement with its reading in words."""
+    """Return a coefficient of agreement with its interpretation."""
     return LinkedFigure(
         title,
         figure_text(estimate, share=False),
@@ -468,7 +464,7 @@ AUDIT_RESULTS = {
     "nothing found": "Nothing found: may pass",
     "faulty": "Found faulty by people",
 }
-"""What the audit says of an answer, and what becomes of it; and what people say of it."""
+"""Labels for the results of audits and people."""
 
 BRACKETS = "In brackets: of how many, and the range that holds the true share 95 times in 100."
 
@@ -485,10 +481,9 @@ def _flag_text(name: str) -> str:
 
 
 def _draw_chosen_cases(rows: pd.DataFrame) -> None:
-    """List the cases behind the row that was chosen: answers, or the claims or references of one
-    verdict.
+    """List the cases behind the chosen row: answers, or claims or references with one verdict.
 
-    ``faulty`` are all that people found faulty, each with what the audit found.
+    The row ``faulty`` lists everything that people found faulty, with the audit's result.
     """
     chosen = address.value("list")
     if not chosen or not len(rows):
@@ -568,9 +563,9 @@ def _draw_calibration(comparison: MachineComparison) -> None:
     )
     st.caption(
         "On the line, of the answers given 70% people find 70% faulty. Average distance from it"
-        f" (expected calibration error): {comparison.calibration or 0:.3f} over {comparison.n:,} answers; a"
-        f" perfect score reaches up to {comparison.error_floor or 0:.3f} by chance. Bars are 95%"
-        " intervals."
+        f" (expected calibration error): {comparison.calibration or 0:.3f} over"
+        f" {comparison.n:,} answers; a perfect score reaches up to"
+        f" {comparison.error_floor or 0:.3f} by chance. Bars are 95% intervals."
     )
     _draw_data_download(pd.DataFrame(rows), "reliability")
 
@@ -615,15 +610,16 @@ def _show_people(key: _CacheKey) -> None:
     names = served_workbench().trust.shows_names()
     if not names:
         st.caption(
-            "Reviewer A, B and so on stand for others: while the queue's policy hides what audits"
-            " found, their names are hidden too until they are asked for."
+            "Other reviewers are shown as Reviewer A, B and so on. While the queue's policy hides"
+            " audit results, their names are hidden too until you ask for them."
         )
         names = st.toggle("Show the names of others", key="trust-names", **button_state("oversee"))
     report = _people_report(*key, names)
     overall = report.agreement
     if not overall.units:
         st.markdown(
-            "**No case was decided by two reviewers yet.** The policy says how many decide a case."
+            "**No case has been decided by two reviewers yet.** The policy sets how many reviewers"
+            " decide a case."
         )
         st.page_link(
             "pages/team.py",
@@ -639,13 +635,13 @@ def _show_people(key: _CacheKey) -> None:
         f"**The same verdict: {figure_text(overall.raw)}.** {agreement_text(overall.alpha).capitalize()}."
     )
     st.caption(
-        "Figures compare verdicts. Of the same verdict, corrections or the answers approved may"
+        "The figures compare verdicts. With the same verdict, corrections or approved answers may"
         " still differ."
     )
     for name, verdict, n in report.constant:
         st.text(
-            f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say"
-            " little then, and may contradict each other."
+            f"{name} chose {verdict} in all {n:,}. Chance-corrected figures then say little, and"
+            " may contradict each other."
         )
     figures = [
         LinkedFigure(
@@ -706,15 +702,15 @@ def _show_people(key: _CacheKey) -> None:
 
 def _show_missed(report: MissReport) -> None:
     st.markdown(
-        "A random share of what passes goes to a person all the same. What they find estimates what"
-        " is missed."
+        "A random share of the answers that pass is still checked by a person. Their results"
+        " estimate how many faulty answers the audit misses."
     )
     if report.total.value is None and not report.open:
         passed = count_noun(sum(stratum.passed for stratum in report.strata), "answer")
         st.markdown(
-            f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to"
-            " estimate from. The draw is made as an audit ends, by the share `spot_check_share` of"
-            " the settings; a guarantee's sample draws from what is audited already."
+            f"**No answer has been drawn yet.** {passed} passed without a person, so there is"
+            " nothing to estimate from. The setting `spot_check_share` draws answers when an audit"
+            " ends. A guarantee's sample draws from answers that are already audited."
         )
         with st.container(horizontal=True):
             st.page_link(
@@ -740,8 +736,8 @@ def _show_missed(report: MissReport) -> None:
         )
         more = draws_for_width(report.total, width) or 0
         st.caption(
-            f"{count_noun(more, 'more decided spot check')} would bring the interval to {width:.0%},"
-            " at this rate."
+            f"At this rate, {count_noun(more, 'more decided spot check')} would narrow the interval"
+            f" to {width:.0%}."
         )
     rows = [
         {"month": month, "rate": rate.value, "low": rate.low, "high": rate.high, "n": rate.n}
@@ -765,14 +761,15 @@ def _show_missed(report: MissReport) -> None:
 
 def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
     st.markdown(
-        "Choose the share of faulty answers that you tolerate among the auto-accepted and how"
+        "Choose the share of faulty answers that you tolerate among the auto-accepted ones, and how"
         " certain you want to be. A random sample, decided blind, then shows which answers may"
-        " pass. An answer in which something is wrong is never accepted."
+        " pass. An answer with something wrong in it is never accepted."
     )
     if watch is not None:
         applied = watch.guarantee
         st.markdown(
-            f"**Guarantee {applied.plan}**, applied by {escape_markdown(watch.by)} on {watch.at[:10]}"
+            f"**Guarantee {applied.plan}**, applied by {escape_markdown(watch.by)} on"
+            f" {watch.at[:10]}"
         )
         st.text(
             f"Probability of fault up to {applied.threshold:.3f} (score"
@@ -809,10 +806,11 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
     if plan.left_out > MOST_LEFT_OUT * (plan.left_out + plan.pool):
         st.warning(
             "People decided many of this auditor's answers before the draw. If they picked the"
-            " worst, later answers may be worse than the pool: what is shown is about the pool."
+            " worst ones, later answers may be worse than the pool. The result only applies to the"
+            " pool."
         )
     if state.lapsed:
-        st.warning(f"No guarantee can come of it: {state.lapsed}.")
+        st.warning(f"This sample can't lead to a guarantee: {state.lapsed}.")
     if state.tested is None:
         done = len(outcomes) - len(state.open)
         st.progress(
@@ -853,8 +851,8 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
             **button_state("oversee"),
         )
         st.caption(
-            "An entry of the decision log, with your name. Then reassess (page Health) to accept"
-            " what waits."
+            "This adds an entry with your name to the decision log. Then reassess on the page"
+            " Health to accept waiting answers."
         )
 
 
@@ -863,7 +861,7 @@ def _draw_sample_form(workbench: Workbench) -> None:
         name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()
     }
     if not auditors:
-        st.markdown("**Nothing was audited yet**, so there is no answer to draw.")
+        st.markdown("**Nothing has been audited yet**, so there is no answer to draw.")
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox(
@@ -886,15 +884,15 @@ def _draw_sample_form(workbench: Workbench) -> None:
         )
         if not offer.least:
             st.text(
-                f"Earlier samples of this auditor used up what may go wrong ({offer.spent:.1%}):"
-                " state less certainty."
+                f"Earlier samples of this auditor used up the allowed error ({offer.spent:.1%})."
+                " Choose a lower certainty."
             )
             return
         draws = three.number_input(
             "Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}"
         )
         one_fault = draws_needed(tolerance, 1 - certainty - offer.spent, 1)
-        # what is no longer undecided was decided by somebody
+        # The number of undecided answers reveals how many others have decided.
         hidden = workbench.team.hides_counts_from(actor())
         pool = (
             f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,}"
@@ -921,8 +919,8 @@ def _draw_sample_form(workbench: Workbench) -> None:
             f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
         )
         st.caption(
-            "Answers that the score holds more likely to be faulty are left out: they are not"
-            f" drawn, and never pass. 1.00 leaves none out.{expected if offer.expected else ''}"
+            "Answers with a higher probability of fault are left out: they aren't drawn and never"
+            f" pass. 1.00 leaves none out.{expected if offer.expected else ''}"
         )
         st.button(
             f"Draw {count_noun(int(draws), 'answer')} for blind decisions",
@@ -974,7 +972,7 @@ def _show_next(workbench: Workbench, report: YieldReport) -> None:
             f" {score.baseline or 0:.3f}), AUROC {score.auroc or 0:.2f}."
         )
     else:
-        st.markdown("No score was fitted: the queue follows the built-in order.")
+        st.markdown("No score has been fitted, so the queue uses the built-in order.")
     few = report.n < LEAST_DECISIONS or min(report.faulty, report.n - report.faulty) < LEAST_OF_EACH
     st.button(
         "Fit the score on the decisions so far",
@@ -985,8 +983,8 @@ def _show_next(workbench: Workbench, report: YieldReport) -> None:
     )
     if few:
         st.caption(
-            f"A score takes {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and"
-            f" as many right; there are {report.n:,}, {report.faulty:,} faulty and"
+            f"A score needs {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and"
+            f" as many right. There are {report.n:,}: {report.faulty:,} faulty and"
             f" {report.n - report.faulty:,} right."
         )
     if message := st.session_state.pop("trust-error", ""):
@@ -994,8 +992,9 @@ def _show_next(workbench: Workbench, report: YieldReport) -> None:
     if not report.curves:
         st.markdown(
             "**Too few to tell which order finds faults sooner.** "
-            f"{count_noun(report.n, 'answer is', 'answers are')} decided, {report.faulty:,} faulty and "
-            f"{report.n - report.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
+            f"{count_noun(report.n, 'answer is', 'answers are')} decided, {report.faulty:,} faulty"
+            f" and {report.n - report.faulty:,} right. At least {LEAST_ORDERED} are needed, some of"
+            " each kind."
         )
         return
     rows = [
@@ -1009,15 +1008,15 @@ def _show_next(workbench: Workbench, report: YieldReport) -> None:
         description="Faults found by cases read, for each order of the queue",
     )
     st.caption(
-        f"{count_noun(report.n, 'decided answer')}, {report.faulty} faulty. The fitted order is measured"
-        " on questions that it has not seen. Decided answers were not chosen at random: an order"
-        " that chose them looks better than it is."
+        f"{count_noun(report.n, 'decided answer')}, {report.faulty} faulty. The fitted order is"
+        " measured on questions it hasn't seen. Decided answers weren't chosen at random, so the"
+        " order that selected them looks better than it is."
     )
     _draw_data_download(pd.DataFrame(rows), "yield")
 
 
 def _show_reviewers(key: _CacheKey) -> None:
-    others = st.toggle("Show everybody", key="trust-everybody", **button_state("oversee"))
+    others = st.toggle("Show everyone", key="trust-everybody", **button_state("oversee"))
     titles = [
         column("Reviewer", "main"),
         *map(
@@ -1041,13 +1040,13 @@ def _show_reviewers(key: _CacheKey) -> None:
         for number, stats in enumerate(reviewers, start=1)
     ]
     st.caption(
-        f"Times: the median, of what was recorded on the pages. {UPHELD} "
-        f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
+        f"Times are medians of those recorded on the pages. {UPHELD} "
+        f"{BRACKETS} Choose a row to list the cases that were settled differently."
     )
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
     if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differing:
-        _draw_case_list(chosen.differing, f"Settled otherwise than {chosen.reviewer} decided")
+        _draw_case_list(chosen.differing, f"Settled differently than {chosen.reviewer} decided")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:

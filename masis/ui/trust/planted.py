@@ -1,6 +1,4 @@
-"""Planted faults on the page Trust: a lead plants and withdraws copies; who found how many, by
-kind.
-"""
+"""Planted faults on the trust page: planting and withdrawing copies, and recall by kind."""
 
 from __future__ import annotations
 
@@ -22,21 +20,19 @@ from masis.views.faults import AUDIT_MADE, FAULT, FAULT_MEANS, fault_words
 from masis.views.markdown import escape_markdown
 
 _RESULT_MESSAGE_KEY = "planted-said"
-"""What the last act did, in words, in the session state."""
+"""Session state key of the result of the last action."""
 _FAILURE_MESSAGE_KEY = "planted-failed"
-"""Why it couldn't be done."""
+"""Session state key of the reason why the last action failed."""
 _MOST_LISTED = 100
 
 
 def show_planted(workbench: Workbench) -> None:
-    """Draw the view: what it measures, a lead's act, recall by kind, and the copies that are no
-    secret any more.
-    """
+    """Draw the view: an explanation, the lead's actions, recall by kind, and the decided copies."""
     st.markdown(
-        "Copies of sound answers with **one certain fault** are mixed into the queue. Nothing tells"
-        " them from other cases until they are decided. How many are found is the recall of the"
-        " audit and of each reviewer. They are never exported, and count in no other figure once"
-        " they are decided."
+        "Copies of sound answers with **one certain fault** are mixed into the queue. Until they"
+        " are decided, they look like any other case. The share that is found is the recall of the"
+        " audit and of each reviewer. Copies are never exported, and decided copies count in no"
+        " other figure."
     )
     lead = workbench.access.allows(actor(), "oversee")
     if lead:
@@ -47,7 +43,7 @@ def show_planted(workbench: Workbench) -> None:
 def _draw_planting_form(workbench: Workbench) -> None:
     copies = workbench.planted.count_copies(actor())
     st.caption(
-        f"{count_noun(copies.open, 'copy', 'copies')} waiting that nobody has decided,"
+        f"{count_noun(copies.open, 'undecided copy', 'undecided copies')} waiting,"
         f" {copies.started:,} waiting for another reviewer or verdict, {copies.decided:,} decided,"
         f" {copies.withdrawn:,} withdrawn."
     )
@@ -58,8 +54,8 @@ def _draw_planting_form(workbench: Workbench) -> None:
     ):
         if not copies.sound:
             st.markdown(
-                "**There is no sound answer to copy.** Approve some cases first: a copy is made of"
-                " an answer that a person approved unchanged, and each answer gives one."
+                "**There is no sound answer to copy.** Approve some cases first. A copy is made"
+                " from an answer that a person approved unchanged, one per answer."
             )
         else:
             _draw_plant_fields(workbench, copies.sound)
@@ -72,7 +68,7 @@ def _draw_planting_form(workbench: Workbench) -> None:
             args=(workbench,),
             **button_state(
                 "oversee",
-                help="Takes back every copy that nobody has decided. The log records it.",
+                help="Withdraws every copy that hasn't been decided. The log records it.",
             ),
         )
     if message := st.session_state.pop(_RESULT_MESSAGE_KEY, ""):
@@ -102,7 +98,7 @@ def _draw_plant_fields(workbench: Workbench, sound: int) -> None:
             key="planted-count",
         )
         words = two.text_input(
-            "Only answers whose cases hold these words (optional)", key="planted-words"
+            "Only answers whose cases contain these words (optional)", key="planted-words"
         )
         sent = st.form_submit_button("Plant faults", type="primary", **button_state("oversee"))
     if not sent:
@@ -140,8 +136,8 @@ def _planting_text(planting: Planting) -> str:
     if not planting.total:
         return f"Nothing was planted.{left}"
     return (
-        f"{count_noun(planting.total, 'copy', 'copies')} planted ({kinds}), seed {planting.seed}.{left} They"
-        " wait to be audited, as other new cases do."
+        f"{count_noun(planting.total, 'copy', 'copies')} planted ({kinds}), seed {planting.seed}."
+        f"{left} They wait to be audited, like other new cases."
     )
 
 
@@ -173,7 +169,7 @@ def _show_recall(report: RecallReport, *, lead: bool) -> None:
         st.caption(
             "Nobody has decided a copy yet."
             if lead
-            else "You have decided no copy yet, or others are still to decide it."
+            else "You haven't decided a copy yet, or others still have to decide it."
         )
     else:
         titles = [
@@ -183,8 +179,8 @@ def _show_recall(report: RecallReport, *, lead: bool) -> None:
         ]
         linked_table(titles, rows, description="Planted faults found", key="planted-recall")
         st.caption(
-            "The share of the planted faults that were found, with the exact 95% interval. The"
-            " audit found one where it flagged the planted words; a reviewer where they rejected"
+            "The share of planted faults that were found, with the exact 95% interval. The audit"
+            " found a fault if it flagged the planted words. A reviewer found it if they rejected"
             " the answer, corrected the sentence or reported an issue in the words."
         )
     if report.decided:
