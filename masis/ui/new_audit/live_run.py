@@ -95,17 +95,17 @@ def show_found_so_far(workbench: Workbench, run_id: str) -> None:
     steps = progress.steps if not progress.iterations else None
     if progress.iterations:
         original = progress.iterations[0]
-        found = found_in(original.citation_audit, original.claims, original.issues)
+        issues = found_in(original.citation_audit, original.claims, original.issues)
     else:
         answer = case.answer or (progress.draft.answer if progress.draft else "")
         audit = audit_citations(
             answer, case.evidence, workbench.settings, citations=citations_kept(case, answer)
         )
-        found = found_in(audit, steps.claims if steps else (), steps.issues if steps else ())
-    if not found:
+        issues = found_in(audit, steps.claims if steps else (), steps.issues if steps else ())
+    if not issues:
         return
     st.markdown("**Found so far in the original answer**")
-    for kind, (text, count) in found.items():
+    for kind, (text, count) in issues.items():
         more = f" · {count_noun(count, KINDS[kind].one, KINDS[kind].many)}" if count > 1 else ""
         st.markdown(f"{colour_label(Word(text, KINDS[kind].tone))}{more}")
 

@@ -365,7 +365,7 @@ def _audited_again(context: _PanelContext, posted: object) -> str:
 def _submit_decision(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
     """Record the decision of the form, or show why it can't be recorded.
 
-    The rules of a decision are in ``masis/services/decision_rules.py``.
+    ``masis/services/reviews.py`` records it; the rules of a decision are in ``decision_rules.py``.
     """
     if posted.get("case") != context.case_id:
         return
