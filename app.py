@@ -20,7 +20,7 @@ from masis.ui.shell.keys import page_keys
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
 from masis.ui.shell.streamlit_internals import break_long_marks, let_callbacks_finish
-from masis.ui.team.taking import leave
+from masis.ui.team.leases import release_claim
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
@@ -81,7 +81,7 @@ with database_errors() as workbench:
     reviewer_badge(workbench)
     health_notice(workbench)
     if page.url_path != "review":
-        leave(workbench)
+        release_claim(workbench)
         demo_notice(workbench)
 with crash_page():
     page.run()

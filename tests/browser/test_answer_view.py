@@ -278,12 +278,12 @@ def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_vi
     followed = page.get_by_role("table", name="Issues across iterations")
     expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("fixed")
     expect(page.get_by_text("it has the highest quality")).to_be_visible()
-    page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
-    origin = page.get_by_role("table", name="How the scores came about").locator(
+    page.get_by_text("Calculation of the scores of iteration 1").click(delay=40)
+    origin = page.get_by_role("table", name="Calculation of the scores").locator(
         "tr", has_text="Confidence"
     )
     expect(origin).to_contain_text("× 0.5 for 1 fabricated reference")
-    expect(page.get_by_role("table", name="What the scores were measured by")).to_be_visible()
+    expect(page.get_by_role("table", name="Measurements behind the scores")).to_be_visible()
     page.get_by_role("table", name="Scores by iteration").scroll_into_view_if_needed()
     expect(form.get_by_role("button", name=re.compile("Submit"))).to_be_in_viewport()
     # a mark leads to the label of its claim or reference, by click and by key

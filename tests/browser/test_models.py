@@ -45,7 +45,7 @@ def choose(page: Page, model: str) -> None:
     if not (field := page.get_by_label("Model of the critic")).is_visible():
         pick(page, "Critic", "Another model")
     field.fill(model)
-    page.get_by_role("button", name="Critic's model for all").click(delay=40)
+    page.get_by_role("button", name="Use the critic's model for all").click(delay=40)
     settle(page)
 
 
@@ -71,7 +71,7 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
                 delay=40
             )
             choose(page, "openai:gpt-4o")
-            expect(page.get_by_text("A model that was chosen can't be asked.")).to_be_visible()
+            expect(page.get_by_text("A chosen model can't be used.")).to_be_visible()
             expect(page.get_by_text("OPENAI_API_KEY").first).to_be_visible()
             choose(page, "wrong:m")
             page.get_by_role("button", name="Test these models").click(delay=40)
@@ -79,7 +79,7 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
             assert "sk-wrong" not in page.content()
             assert "sk-wrong" not in (tmp_path / "server.log").read_text()
             choose(page, "here:m")
-            sent = page.get_by_text("Question, evidence and answer are sent to 127.0.0.1")
+            sent = page.get_by_text("The audit sends question, evidence and answer to 127.0.0.1")
             expect(sent).to_be_visible(timeout=20_000)
             page.get_by_role("button", name="Test these models").click(delay=40)
             expect(page.get_by_text("here:m answers, in the form asked for.")).to_be_visible(

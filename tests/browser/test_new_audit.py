@@ -90,7 +90,7 @@ def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(
     page = open_tab(demo).open("/new")
     question, understood = (
         page.get_by_label("Question"),
-        page.get_by_role("region", name="What was understood"),
+        page.get_by_role("region", name="Preview"),
     )
     expect(understood).to_be_visible(timeout=20_000)
     # what is posted first is lost on its way, and posted again
@@ -134,7 +134,7 @@ def test_text_that_rested_or_that_no_server_confirmed_is_there_after_a_reload_an
     question = page.get_by_label("Question")
     question.fill("")
     question.press_sequentially("Half a quest")
-    understood = page.get_by_role("region", name="What was understood")
+    understood = page.get_by_role("region", name="Preview")
     # the server has it, and the field was never left
     expect(understood.get_by_text("Half a quest")).to_be_visible()
     tab.settle()
@@ -147,13 +147,13 @@ def test_text_that_rested_or_that_no_server_confirmed_is_there_after_a_reload_an
     expect(understood.get_by_text("Half a question")).to_be_visible()
     page.reload()
     tab.settle()
-    expect(page.get_by_text("Your draft of")).to_be_visible()
+    expect(page.get_by_text("This is your draft of")).to_be_visible()
     question.evaluate("area => { area.dataset.drawnOnce = 'yes' }")
     page.get_by_label("Answer").fill("An answer")
     page.get_by_label("Answer").blur()
     question.press("End")
     question.press_sequentially(" that goes on", delay=30)
-    expect(page.get_by_text("Your draft of")).to_be_hidden()
+    expect(page.get_by_text("This is your draft of")).to_be_hidden()
     expect(question).to_have_value("Half a question that goes on")
     assert question.get_attribute("data-drawn-once") == "yes", "the field was rebuilt"
 
@@ -170,7 +170,7 @@ def test_a_stored_case_is_searched_and_picked_from_a_list_redrawn_while_the_mous
     choice.hover()
     # leaves the search field, which posts its words: the list that comes back is another one
     page.mouse.down()
-    expect(page.get_by_text("search to find them")).to_be_hidden()
+    expect(page.get_by_text("Search to find them")).to_be_hidden()
     page.mouse.up()
     expect(page).to_have_url(re.compile(f"case={picked}"))
     expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()

@@ -228,7 +228,7 @@ def test_decided_cases_and_the_log_can_be_downloaded(
     (line,) = (tmp_path / "decided.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["answer"].endswith("It was checked.")
     with page.expect_download() as download:
-        page.get_by_role("button", name="The entries listed here, CSV").click(delay=40)
+        page.get_by_role("button", name="Entries listed here, CSV").click(delay=40)
     download.value.save_as(tmp_path / "log.csv")
     with (tmp_path / "log.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -239,7 +239,7 @@ def test_decided_cases_and_the_log_can_be_downloaded(
 def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open(f"/compare?case={FABRICATED}")
-    expect(page.get_by_role("table", name="Settings that differ")).to_contain_text("strictness")
+    expect(page.get_by_role("table", name="Different settings")).to_contain_text("strictness")
     only_right = (
         page.get_by_text(re.compile(r"Only left: \d+")).inner_text().replace("left", "right")
     )

@@ -211,9 +211,7 @@ def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
     expect(found.locator(".history")).to_contain_text("The survey says 12.")
     tab.settle()
     found.locator(".standing").get_by_role("button", name="Undo").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text(
-        "What you had entered is back in the form."
-    )
+    expect(found.get_by_role("status").first).to_contain_text("Your entries are back in the form.")
     expect(mine.get_by_role("listitem")).to_have_count(1)
     tab.assert_clean()
 
@@ -348,7 +346,7 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     tab = open_tab(server.base)
     page = tab.page
     started(tab, "bridge")
-    expect(page.get_by_text("No evidence has text, so nothing can be checked")).to_be_visible()
+    expect(page.get_by_text("Nothing can be checked, because no evidence has text")).to_be_visible()
     links = page.get_by_role("link", name="https://example.org/bridge")
     expect(links).to_have_attribute("href", "https://example.org/bridge")
     assert page.locator("a[href^=javascript]").count() == 0
@@ -363,10 +361,10 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     expect(page.get_by_text("1 of 2 chunks of evidence has no text")).to_be_visible()
     expect(page.get_by_text("Scores", exact=True)).to_be_visible(timeout=60_000)
     tab.settle()
-    page.get_by_role("button", name="Earlier version").click(delay=40)
-    expect(page.get_by_text("A newer version of this case")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Open the earlier version").click(delay=40)
+    expect(page.get_by_text("A newer version with more evidence")).to_be_visible(timeout=20_000)
     expect(page.get_by_text("Superseded", exact=True).first).to_be_visible()
-    expect(page.get_by_text("decide about that one")).to_be_visible()
+    expect(page.get_by_text("Decide about that one")).to_be_visible()
     expect(page.get_by_role("button", name="Audit with this text")).to_have_count(0)
     tab.settle()
     page.get_by_role("button", name="Open the newer version").click(delay=40)
@@ -393,7 +391,7 @@ def test_what_was_pasted_is_there_after_a_reload_and_where_it_is_refused(
         ADA, "bridge of another", {"1": "Somebody else was faster."}
     )
     page.get_by_role("button", name="Audit with this text").click(delay=40)
-    expect(page.get_by_text("The audit with the pasted text was not started.")).to_be_visible(
+    expect(page.get_by_text("The audit with the pasted text wasn't started.")).to_be_visible(
         timeout=20_000
     )
     expect(page.get_by_text("already has a newer version")).to_be_visible()

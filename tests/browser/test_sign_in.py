@@ -228,7 +228,7 @@ def test_a_decision_carries_the_name_that_was_signed_in_under(
     page.goto(f"{served.base}/decisions")
     settle(page)
     page.get_by_role("button", name="Export").click(delay=40)
-    expect(page.get_by_text("Exports take the role lead.")).to_be_visible()
+    expect(page.get_by_text("You need the lead role to export.")).to_be_visible()
     expect(page.get_by_role("button", name="JSON Lines")).to_have_count(0)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Ro", exact=True).click(delay=40)

@@ -334,7 +334,7 @@ def test_a_case_skipped_is_named_on_the_next_one(workbench: Workbench) -> None:
     workbench.audits.audit(ADA, other)
     app = post({"case": CASE, "kind": "skip"}, kind="act")
     assert app.query_params["case"] != CASE
-    assert said(app) == f"Skipped {CASE}; it comes again after the others."
+    assert said(app) == f"Skipped {CASE}. It comes back after the other cases."
 
 
 def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Workbench) -> None:

@@ -122,7 +122,7 @@ def test_a_decided_case_says_calmly_by_whom_and_shows_the_correction_before_the_
 
 def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbench) -> None:
     app = page(run="nonsense")
-    assert any("does not belong to this case" in note.value for note in app.info)
+    assert any("doesn't belong to this case" in note.value for note in app.info)
     assert app.selectbox(key="run").value == runs_of(workbench)[0].id
 
 
@@ -133,7 +133,9 @@ def test_any_iteration_in_the_address_is_one_that_exists(
     app = page(iteration=iteration)
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
-    assert any("no such iteration" in each.value for each in app.info) == (iteration != "2")
+    assert any("an iteration that this audit doesn't have" in each.value for each in app.info) == (
+        iteration != "2"
+    )
 
 
 def test_changes_are_shown_and_hidden_and_have_an_address(workbench: Workbench) -> None:
@@ -191,7 +193,7 @@ def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(
 ) -> None:
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
-    assert any("has not been audited" in each.value for each in app.markdown)
+    assert any("hasn't been audited" in each.value for each in app.markdown)
 
 
 def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: Workbench) -> None:
@@ -300,11 +302,11 @@ def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
         reply="said",
     )
     monkeypatch.setattr(case_page, "served_jobs", Jobs)
-    assert "Ask the models anew" not in labels(page())
+    assert "Ask the models again" not in labels(page())
     monkeypatch.setenv("MASIS_CACHE", "true")
     st.cache_resource.clear()
     cache = workbench.store.replies_of(CASE)
-    for label, left in (("With the cached replies", reply), ("Ask the models anew", None)):
+    for label, left in (("With the cached replies", reply), ("Ask the models again", None)):
         cache.keep([reply])
         app = page()
         assert "Audit again" not in labels(app), "it is what the choice opens under"
@@ -317,15 +319,13 @@ def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
 def test_another_audit_says_first_whose_place_it_takes(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "An audit by **offline**, as the audit shown is." in texts(
+    assert "The new audit is by **offline**, like the one shown." in texts(
         open_page("review", case=CASE)
     )
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
     st.cache_resource.clear()
     said = texts(open_page("review", case=CASE))
-    assert (
-        " in place of the one by **offline**. The one shown stays under More, Audit shown." in said
-    )
+    assert " and replaces the one by **offline**. You can still see the present one under" in said
 
 
 @pytest.fixture

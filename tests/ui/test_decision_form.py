@@ -318,12 +318,12 @@ def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_
     untouched = forms.check(answer, case)
     assert (untouched["references"], untouched["beside"]) == (
         2,
-        "2 of 2 citations beside the original answer are kept.",
+        "2 of 2 citations attached to the original answer are kept.",
     )
     corrected = forms.check("The bridge is long. It opened in 1932.", case)
     assert (corrected["references"], corrected["uncited"]) == (1, ["It opened in 1932."])
     assert corrected["beside"].startswith(
-        "1 of 2 citations beside the original answer is kept: those of unchanged"
+        "1 of 2 citations attached to the original answer is kept: those of unchanged"
     )
     assert forms.check(answer, CASE)["beside"] == ""
 

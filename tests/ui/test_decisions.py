@@ -170,7 +170,7 @@ def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench) -> N
     assert "can't be used" in texts(open_page("decisions"))
     Store.open(audited_workbench.database, unguarded="rearm").close()
     said = texts(open_page("decisions"))
-    assert "The decision log is not intact" in said
+    assert "The decision log isn't intact" in said
     assert "what was decided was altered" in said
 
 

@@ -78,11 +78,11 @@ def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench:
         NOBODY_YET, AuditForm.SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}}
     )
     app = page()
-    assert "Your draft of" in texts(app)
+    assert "This is your draft of" in texts(app)
     assert "1 setting changed" in texts(app)
-    press(app, "Discard it")
+    press(app, "Discard draft")
     assert not draft(workbench)["question"]
-    assert "Your draft of" not in texts(app)
+    assert "This is your draft of" not in texts(app)
 
 
 def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -> None:
@@ -114,7 +114,7 @@ def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
         NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
     )
     app = page()
-    next(each for each in app.selectbox if each.label == "Most iterations").select(1)
+    next(each for each in app.selectbox if each.label == "Maximum iterations").select(1)
     app.run()
     assert draft(workbench)["settings"] == {"max_iterations": 1}
     press(app, "Start the audit")
@@ -129,7 +129,7 @@ def test_a_model_chosen_a_moment_before_is_the_one_for_all(
     app = page()
     next(each for each in app.selectbox if each.label == "Critic").select("openai:gpt-4o")
     # both reach the server at once: the page was drawn with the model before
-    press(app, "Critic's model for all")
+    press(app, "Use the critic's model for all")
     assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {
         "openai:gpt-4o"
     }
@@ -159,7 +159,7 @@ def test_a_stored_case_named_in_the_address_can_be_audited(workbench: Workbench)
 
 
 def test_an_unknown_case_in_the_address_says_so(workbench: Workbench) -> None:
-    assert "That case is not here" in texts(page(case="nowhere"))
+    assert "This database doesn't have that case" in texts(page(case="nowhere"))
 
 
 @pytest.mark.parametrize("job", ["nowhere", "../..", "x" * 5000, "%00"])

@@ -68,13 +68,15 @@ def test_settings_that_make_no_sense_are_left_out() -> None:
 def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: Path) -> None:
     local = settings_of(Settings(), {"critic": "ollama:llama3.3", "verifier": " "})
     assert local.models() == {**Settings().models(), "critic": "ollama:llama3.3"}
-    assert where_it_runs(local) == "Question, evidence and answer are sent to 127.0.0.1:11434."
-    assert "nothing is sent anywhere" in where_it_runs(Settings())
+    assert (
+        where_it_runs(local) == "The audit sends question, evidence and answer to 127.0.0.1:11434."
+    )
+    assert "sends no data" in where_it_runs(Settings())
     replies = tmp_path / "replies.jsonl"
     replies.touch()
     replayed = settings_of(Settings(), {"critic": f"replay:{replies}"})
     assert where_it_runs(replayed).startswith(
-        "It runs on this machine with recorded replies; no model is called"
+        "The audit runs on this machine with recorded replies. It calls no model"
     )
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
         where_it_runs(settings_of(Settings(), {"critic": "openai"}))
@@ -92,9 +94,9 @@ def test_every_choice_is_valid_and_the_default_is_among_them() -> None:
     [
         ("", "drafted from the evidence"),
         ("It is long.", "uncited"),
-        ("It is long [1].", "each names a chunk"),
-        ("It is long [1][9].", "no chunk is named 9"),
-        ("It is long [8][9].", "none names a chunk"),
+        ("It is long [1].", "Each names a chunk"),
+        ("It is long [1][9].", "No chunk has the id 9"),
+        ("It is long [8][9].", "None names a chunk"),
     ],
 )
 def test_the_answer_is_looked_at_before_it_is_audited(answer: str, words: str) -> None:

@@ -45,7 +45,7 @@ from tests.waiting import until
         ),
         ({"needs_adjudication": 1, "new": 2}, {}, "1 case needs an adjudication"),
         ({"new": 3, "interrupted": 1}, {}, "4 cases have not been audited"),
-        ({"approved": 3}, {"decided": 3}, "No case needs review"),
+        ({"approved": 3}, {"decided": 3}, "No cases need review"),
     ],
 )
 def test_the_headline_is_what_there_is_to_do(
@@ -107,7 +107,7 @@ def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: W
     decide(audited_workbench, "docs-02-altered")
     said = texts(open_page("overview"))
     assert "New here?" not in said
-    assert "No person has decided" not in said
+    assert "Nobody has decided" not in said
 
 
 def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
@@ -154,7 +154,7 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
     workbench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
     said = batch_costs(workbench, 60)
-    assert "are sent to api.openai.com." in said
+    assert "question, evidence and answer to api.openai.com." in said
     assert "at most about $" in said
     assert can_be_limited(workbench)
     monkeypatch.delenv("OPENAI_API_KEY")

@@ -106,7 +106,7 @@ def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decisio
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.decision._draw_decision", troubled)
     answer_view = open_page(case="docs-02-altered")
-    assert "What you typed is stored in this browser" in answer_view.error[0].value
+    assert "Your draft is stored in this browser" in answer_view.error[0].value
     assert said in texts(answer_view)
 
 
@@ -136,9 +136,9 @@ def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
     role: Role, signed_in: Workbench
 ) -> None:
     notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]
-    assert any("Deciding takes the role reviewer; you have viewer" in text for text in notices) == (
-        role == "viewer"
-    )
+    assert any(
+        "You need the reviewer role to decide it. Your roles: viewer" in text for text in notices
+    ) == (role == "viewer")
 
 
 @pytest.mark.parametrize(("role", "sees"), [("reviewer", False), ("lead", True), ("admin", True)])

@@ -20,7 +20,7 @@ from masis.services.cases import shown_flags
 from masis.services.drafts import case_subject
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.ui.queue import case_list
-from masis.ui.queue.case_list import FIGURES, ORDER_SAYS, case_columns, case_row, state_cell
+from masis.ui.queue.case_list import FIGURES, ORDER_HELP, case_columns, case_row, state_cell
 from masis.ui.shell import address
 from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
@@ -276,15 +276,15 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     app = open_page("queue", standing="nothing_found")
     pills = {each.key: each for each in app.button_group}
     assert f"Nothing found {passed}, 1 with lesser issues" in pills["standing"].options
-    assert "Those with a lesser issue come first" in texts(app)
+    assert "Cases with a lesser issue are first" in texts(app)
     assert pills["lesser"].options == [
         "Lesser issues only 1",
         f"No issue, at most a remark {passed - 1}",
     ]
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
-    assert "lesser issue come" not in texts(app)
-    assert "Those with the most claims and the least confidence come first" in texts(app)
+    assert "lesser issue are" not in texts(app)
+    assert "Cases with the most claims and the lowest confidence are first" in texts(app)
     next(each for each in app.button_group if each.key == "lesser").set_value(
         address.in_words(SEVERITY)
     ).run()
@@ -330,14 +330,14 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
 def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagree(
     audited_workbench: Workbench,
 ) -> None:
-    assert set(ORDER_SAYS) == set(address.ORDERS)
+    assert set(ORDER_HELP) == set(address.ORDERS)
     said = texts(open_page("queue"))
-    assert "What is wrong comes first" in said
+    assert "Wrong answers are first" in said
     assert "7 cases" in said
     said = texts(open_page("queue", order="disagreement"))
-    assert "citation engine, critic and evaluator" in said
-    assert "the figure is the gap, 0 to 1, between" in said
-    assert "trusts least" in texts(open_page("queue", order="least_confident"))
+    assert "the citation engine, the critic and the evaluator" in said
+    assert "The figure is the gap, from 0 to 1, between" in said
+    assert "lowest confidence of the critic" in texts(open_page("queue", order="least_confident"))
 
 
 def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench) -> None:
@@ -362,7 +362,7 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     assert (sum(standings.values()), standings["decided"], standings["not_audited"]) == (7, 1, 2)
     app = open_page("queue")
     assert "6 cases" in texts(app)
-    assert "decided ones left out" in texts(app)
+    assert "without decided ones" in texts(app)
     (searched,) = [
         each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
     ]

@@ -30,15 +30,15 @@ def press(
 def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workbench) -> None:
     page = texts(open_page("review", case=CASE))
     assert "Removed permanently:** the question, the answer, the evidence" in page
-    assert "What stays:** ids, digests, verdicts, metrics" in page
+    assert "Not removed:** ids, digests, verdicts, metrics" in page
 
 
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"word": "yes"}, "type “redact” first"),
-        ({"word": "redact", "name": ""}, "type your name first"),
-        ({"word": "redact", "reason": " "}, "give a reason first"),
+        ({"word": "yes"}, "Type “redact” first"),
+        ({"word": "redact", "name": ""}, "Type your name first"),
+        ({"word": "redact", "reason": " "}, "Give a reason first"),
     ],
 )
 def test_nothing_is_redacted_without_word_name_and_reason(

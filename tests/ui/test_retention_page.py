@@ -123,10 +123,12 @@ def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workben
             app = open_page("review", **address)
             said = "\n".join(each.value for each in app.info)
             assert "was removed on" in said
-            assert "by retention" in said
+            assert "by the retention policy" in said
             assert "Audit again" in labels(app)
         watched = open_page("new", job=run.id, case=case)
-        assert any("Retention removed it on" in each.value for each in watched.info)
+        assert any(
+            "The retention policy removed this audit on" in each.value for each in watched.info
+        )
 
 
 def test_every_page_copes_with_audits_that_are_gone(purged: Workbench) -> None:

@@ -26,8 +26,8 @@ from masis.ui.queue.case_list import MINE, case_row
 from masis.ui.shell.keys import page_key_map
 from masis.ui.shell.reviewer import TAKEN_CASE_KEY
 from masis.ui.team.adjudication import decisions_on, differences, final_words
+from masis.ui.team.leases import explain_empty_queue
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
-from masis.ui.team.taking import why_nothing
 from masis.views.log_entries import adopted_decision_text
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, press, texts
@@ -147,7 +147,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
     decide(audited_workbench, CASE, "reject", BEN.name)
     team = opened("team", "Cleo")
     assert shown_rows(team).count("median 40") == 1
-    assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
+    assert "1 case has reviewers who disagree. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "how many of these also ended with this person's answer" in texts(team)
     # as Trust says it
@@ -241,7 +241,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     }
     decide(audited_workbench, CASE, "override", ADA.name, **given)
     decide(audited_workbench, CASE, "override", BEN.name, corrected_answer="Nothing.", iteration=1)
-    assert "1 case has reviewers who differ. 1 differs in the correction." in texts(
+    assert "1 case has reviewers who disagree. 1 differs in the correction." in texts(
         opened("team", "Cleo")
     )
     app = opened("team", "Cleo", case=CASE)
@@ -257,7 +257,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
     (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
-    assert question["below"] == [f"{CASE} · begun by you"]
+    assert question["below"] == [f"{CASE} · you have a draft"]
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason, corrected = (
         app.text_area(key=f"final-reason-{CASE}"),
@@ -328,7 +328,7 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert audited_workbench.cases.summary(CASE).state == "approved"
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "overridden"
-    assert "Undone: your verdict stands again (overridden)" in texts(app).replace("\\", "")
+    assert "Undone: your verdict applies again (overridden)" in texts(app).replace("\\", "")
     assert not app.text_area
     press(app, "final-change")
     # but for why it is changed
@@ -435,12 +435,12 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     for part in ("Escalated by", "Cleo", "Ask the author.", "nobody", f"team?case={CASE}"):
         assert part in rows
     press(team, "give-escalated")
-    assert team.query_params["view"] in ("give out cases", ["give out cases"])
+    assert team.query_params["view"] in ("assign cases", ["assign cases"])
     assert team.session_state["give-out-cases"] == [CASE]
     next(each for each in team.multiselect if each.label == "Reviewers").set_value(
         ["Ada Lind"]
     ).run()
-    assert f"{CASE} is not given to Ada Lind, who decided it already." in texts(team).replace(
+    assert f"{CASE} isn't assigned to Ada Lind, who decided it already." in texts(team).replace(
         "\\", ""
     )
     assert team.button(key="give-out").disabled
@@ -477,13 +477,12 @@ def test_the_address_opens_a_view_of_the_team_and_marks_a_field(
     assert app.session_state["team-view"] == "Policy"
     app = opened("team")
     assert app.session_state["team-view"] == "Progress"
-    assert "The default: nobody has set one." in texts(app)
+    assert "The default applies, as nobody has changed it." in texts(app)
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     said = texts(opened("team", view="policy")).replace("\\", "")
     assert "Version 1, set by Ben on" in said
     assert (
-        "Reviewers a case: 1 → 2\nWhen a reviewer sees what the machine found: At once → After"
-        " their own" in said
+        "Reviewers per case: 1 → 2\nWhen reviewers see the audit: At once → After their own" in said
     )
 
 
@@ -606,7 +605,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(
     assert app.query_params["case"] in (second, [second])
     assert audited_workbench.cases.summary(second).state == "needs_adjudication"
     press(app, "undo-adjudication")
-    assert ":material/info: Nothing more of what you recorded here can be undone" in texts(app)
+    assert ":material/info: You have nothing more to undo here" in texts(app)
 
 
 def test_the_name_of_a_reviewer_leads_to_the_cases_given_to_them(
@@ -630,28 +629,27 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert next(each for each in app.button if each.key == "set-policy").disabled
     app.number_input[0].set_value(3).run()
     assert (app.number_input[0].label, app.number_input[0].value) == (
-        "Reviewers a case :orange[(not set yet)]",
+        "Reviewers per case :orange[(not set yet)]",
         3,
     )
     assert "1 choice is not set yet." in texts(app)
     press(app, "Set this policy")
     assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
-    done = "Done: version 1 is in force from now on. Reviewers a case: 1 → 3"
+    done = "Version 1 is now in force. Reviewers per case: 1 → 3"
     assert done in [each.value for each in app.success]
     assert next(each for each in app.number_input if "have to agree" in each.label).disabled
     assert not app.warning
     captions = [text for each in app.radio for text in each.proto.captions]
-    assert any("gives a reason unless they approve as a reviewer did" in text for text in captions)
-    machine = next(each for each in app.radio if each.label.startswith("When a reviewer"))
+    assert any("give a reason unless they approve as a reviewer did" in text for text in captions)
+    machine = next(each for each in app.radio if each.label.startswith("When reviewers"))
     machine.set_value("after").run()
-    warned = "undecided cases are hidden from everybody who has not decided them, from you"
+    warned = "undecided cases from everybody who hasn't decided them. That includes you"
     assert warned in app.warning[0].value
     press(app, "discard-policy")
     assert not app.warning
     assert (
-        next(each for each in app.radio if each.label.startswith("When a reviewer")).value
-        == "first"
+        next(each for each in app.radio if each.label.startswith("When reviewers")).value == "first"
     )
     assert app.button(key="set-policy").disabled
     assert app.button(key="set-rubric").disabled
@@ -664,7 +662,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     typed(app, "Rubric-Scores", "Clarity")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
-    assert "is no score" in "\n".join(str(each.value) for each in app.warning)
+    assert "isn't a score" in "\n".join(str(each.value) for each in app.warning)
     assert "fabricated citation | cites evidence" in shown_rows(app)
     typed(app, "LabelTypes-Types", "too long | over 300 words\nrude")
     press(app, "Set these label types")
@@ -693,14 +691,14 @@ def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(
     team.assign(ADA, ["docs-02-altered"], ["Ben"])
     team.assign(ADA, ["home-01-unsafe"], ["Cleo"])
     decide(audited_workbench, CASE, "escalate", "Ben")
-    app = opened("team", view="give out cases")
+    app = opened("team", view="assign cases")
     cases, names = app.multiselect
     assert cases.options[0].startswith("Escalated, decided by Ben · ")
     for at in range(3):
         cases.select(cases.options[at])
     names.select("Ben").select("Cleo").run()
     shown = texts(app).replace("\\", "")
-    assert f"{CASE} is not given to Ben, who decided it already." in shown
+    assert f"{CASE} isn't assigned to Ben, who decided it already." in shown
     # not of what is escalated, which waits for one more, nor of what nobody has
     assert (
         "Given to as many reviewers already as the policy asks for: docs-02-altered."
@@ -740,16 +738,19 @@ def typed(app: AppTest, field: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("reviewers", "says"),
-    [(2, "The same as the rule above: 2 of 2 reviewers"), (3, "Costs fewer adjudications")],
+    [
+        (2, "This is the same as the rule above, because 2 of 2 reviewers"),
+        (3, "Needs fewer adjudications"),
+    ],
 )
 def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
     audited_workbench: Workbench, reviewers: int, says: str
 ) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=reviewers))
     app = opened("team")
-    rule = next(each for each in app.radio if each.label == "Which verdict stands")
+    rule = next(each for each in app.radio if each.label == "Verdict that counts")
     assert rule.proto.captions[1].startswith(says)
-    assert "anybody who types a name may set the policy and adjudicate" in texts(app)
+    assert "anybody who types a name can set the policy and adjudicate" in texts(app)
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
@@ -764,7 +765,7 @@ def test_label_types_are_read_as_they_are_shown(line: str) -> None:
 
 @pytest.mark.parametrize("lines", ["", " \n", "| guidance only", "n" * 61])
 def test_lines_without_a_label_type_are_refused_with_a_hint(lines: str) -> None:
-    with pytest.raises(ValueError, match="One type a line"):
+    with pytest.raises(ValueError, match="One type per line"):
         read_types(lines)
 
 
@@ -811,7 +812,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
         before[0].click().run()
         if first.query_params["case"] == was:
             break
-    assert "No case waits before this one" in texts(first)
+    assert "This is the first case that waits" in texts(first)
     press(app, "final-approve")
     run = audited_workbench.cases.open(second).run
     assert run is not None
@@ -855,17 +856,19 @@ def test_an_empty_queue_says_why() -> None:
     full = EmptyQueue(
         waiting=9, decided=1, skipped=2, held=(lease,), assigned={"Cleo": 3}, elsewhere=0
     )
-    said = why_nothing(full)
+    said = explain_empty_queue(full)
     for part in (
         "9 cases",
-        "1 case you have decided",
+        "1 case you've decided",
         "c7 by Ben until 10:45 UTC",
         "3 to Cleo",
         "2 cases you skipped",
     ):
         assert part in said
-    assert why_nothing(EmptyQueue(0, 0, 0, (), {}, 4)).startswith("No case in this search waits")
-    assert "Import more cases" in why_nothing(EmptyQueue(0, 0, 0, (), {}, 0))
+    assert explain_empty_queue(EmptyQueue(0, 0, 0, (), {}, 4)).startswith(
+        "No case in this search waits"
+    )
+    assert "Import more cases" in explain_empty_queue(EmptyQueue(0, 0, 0, (), {}, 0))
 
 
 def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbench) -> None:
@@ -914,7 +917,7 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(
         for each in app.button
         if each.key in ("assign-me", "give-back", "redact-case-button")
     ]
-    assert shown[:2] == ["Assign to me", "Give this case back"]
+    assert shown[:2] == ["Assign to me", "Release this case"]
     assert (
         next(each for each in app.expander if each.label == "Redact this case").proto.expanded
         is False
@@ -940,7 +943,7 @@ def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(
     decide(audited_workbench, CASE, "reject", BEN.name)
     app = opened("review", case=CASE)
     assert (
-        "All decisions on this case are made, and they differ: it waits for adjudication."
+        "All reviewers have decided this case, but they disagree. It waits for adjudication."
         in shown_rows(app)
     )
     assert links_to_team(app) == {f"case={CASE}"}
@@ -953,9 +956,7 @@ def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_ref
     decide(audited_workbench, CASE, "reject", "Cy")
     decide(audited_workbench, CASE, "reject", BEN.name)
     for app in (opened("review", case=CASE), open_page("review", case=CASE)):
-        assert "Decided by Cy and Ben: every decision that this case wants is made." in shown_rows(
-            app
-        )
+        assert "Decided by Cy and Ben. This case needs no more decisions." in shown_rows(app)
         assert links_to_team(app) == {f"case={CASE}"}
 
 

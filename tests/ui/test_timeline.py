@@ -63,7 +63,7 @@ def test_the_end_says_why_it_ended_and_what_was_chosen() -> None:
     end = drawn(events_of())["end"]
     assert end["text"] == "Finished"
     assert "Iteration 2 is suggested: quality" in " ".join(end["details"])
-    assert "A person should look at it." in end["details"]
+    assert "A person should review the answer." in end["details"]
 
 
 def test_a_run_under_way_shows_the_step_it_is_in() -> None:
@@ -101,7 +101,7 @@ def test_a_resumed_run_draws_the_interrupted_iteration_again() -> None:
     again = [event.model_copy(update={"seq": event.seq + 4}) for event in whole]
     found = drawn([*whole[:4], *again])
     assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
-    assert "taken up again" in found["groups"][0]["note"]
+    assert "resumed" in found["groups"][0]["note"]
     assert {step["state"] for step in found["groups"][0]["steps"]} == {"done"}
     assert len(found["groups"][0]["steps"]) == 5
 
@@ -145,7 +145,7 @@ def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_faile
 
 
 def test_nothing_has_happened_yet() -> None:
-    assert drawn([], "running")["live"] == "Beginning"
+    assert drawn([], "running")["live"] == "Starting"
     assert waiting("Two first.")["waiting"] == "Two first."
 
 

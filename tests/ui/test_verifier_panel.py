@@ -158,7 +158,7 @@ def test_the_overview_says_what_was_left_open_one_click_from_a_verifier(
     run = audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     assert run.unconfirmed_offline == len(run.iterations[0].claims) > 0
     app = open_page("overview")
-    assert "claims that the offline checks could not confirm" in texts(app)
+    assert "claims that the offline checks couldn't confirm" in texts(app)
     assert "settings" in {link.proto.page for link in app.get("page_link")}
     # the appeal is no issue of a case
     assert "not confirmed by" not in texts(open_page("review", case=case.id))

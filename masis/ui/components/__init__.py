@@ -1,7 +1,8 @@
-"""Elements of the pages that Streamlit has not got, and helpers for those it has.
+"""Components of our own for elements that Streamlit doesn't have.
 
-A component is a pair of files beside this one; what they share is in ``base.js`` and ``base.css``.
-They write with ``textContent``, so that text from outside can't become markup.
+A component is a pair of a JavaScript and a CSS file in this folder. Shared code is in ``base.js``
+and ``base.css``. Components write with ``textContent``, so that text from outside can't become
+markup.
 """
 
 from __future__ import annotations
@@ -16,34 +17,40 @@ from masis.ui.shell.streamlit_internals import script as streamlit_names
 
 HERE = Path(__file__).parent
 ROOT = '<div class="root"></div>'
-"""What a component draws in."""
+"""The element that a component draws into."""
 
 
 def sources(name: str, *parts: str) -> tuple[str, str]:
-    """The styles and the script of a component, joined: what it shares with others, its ``parts``,
-    its own.
+    """Return the joined styles and the joined script of a component.
+
+    The shared files are first, then the ``parts``, then the component's own.
     """
 
-    def source(file: str) -> str:
+    def read(file: str) -> str:
         return (HERE / file).read_text(encoding="utf-8")
 
-    styles = [
-        source(f"{each}.css") for each in ("base", *parts, name) if (HERE / f"{each}.css").exists()
-    ]
-    return "\n".join(styles), "\n".join(
-        (streamlit_names(), *(source(f"{each}.js") for each in ("base", *parts, name)))
-    )
+    names = ("base", *parts, name)
+    styles = [read(f"{file}.css") for file in names if (HERE / f"{file}.css").exists()]
+    scripts = [streamlit_names(), *(read(f"{file}.js") for file in names)]
+    return "\n".join(styles), "\n".join(scripts)
 
 
 def register_component(name: str, *parts: str) -> Callable[..., Any]:
-    """Register the component of ``name.js`` and ``name.css``; to be called once, when a module is
-    imported.
+    """Register the component of ``name.js`` and ``name.css``.
 
-    ``parts`` are further scripts that it needs, each with its styles where it has any.
+    Call it once for each component, when its module is imported.
+
+    Args:
+        name: The name of the files.
+        parts: Further scripts that it needs, with their styles if they have any.
+
     """
     css, js = sources(name, *parts)
     return st.components.v2.component(f"masis_{name}", html=ROOT, css=css, js=js)
 
 
 def noop() -> None:
-    """Do nothing: a component's trigger is delivered only where a callback is named for it."""
+    """Do nothing.
+
+    Streamlit delivers a component's trigger only if a callback is registered for it.
+    """

@@ -1,6 +1,4 @@
-"""The head of a page about one case or screening: its question, its state and what is
-known of it.
-"""
+"""The head of a page about a case or a screening: its question, its status and a few facts."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ _HEAD = register_component("case_head")
 
 
 class HeadLine(TypedDict):
-    """What is worst about the answer, how that feels, and what else was found, counted by kind."""
+    """The worst issue of the answer with its tone, and the numbers of the other issues."""
 
     text: str
     tone: Tone
@@ -21,11 +19,17 @@ class HeadLine(TypedDict):
 
 
 class CaseHead(TypedDict):
-    """The question, the state, facts in a few words, and why a person should look (or should have:
-    ``past``), folded.
+    """The data of the head.
 
-    ``technical`` is what went wrong in the audit, as it was reported: folded once more below the
-    reasons.
+    Attributes:
+        question: The question.
+        state: The label of the status.
+        facts: Facts in a few words.
+        headline: The worst issue.
+        reasons: The reasons for a review, folded.
+        past: Whether the review is done, so that the reasons are titled in the past tense.
+        technical: Errors of the audit as reported, folded again below the reasons.
+
     """
 
     question: str
@@ -38,5 +42,5 @@ class CaseHead(TypedDict):
 
 
 def case_head(head: CaseHead, *, key: str) -> None:
-    """Draw the head of a page; a question of any length stays text, and folds after two lines."""
+    """Draw the head of a page. A long question folds after two lines."""
     _HEAD(data=head, key=key)

@@ -1,7 +1,7 @@
-"""Charts, described with Altair once per process and drawn again and again with other rows.
+"""Charts whose Altair specification is built once per process and drawn with new rows each time.
 
-Building and checking a chart takes Altair some 50 ms, drawing a finished specification 1 ms: a page
-with fifteen charts shows the difference.
+Altair takes about 50 ms to build and check a chart, while a finished specification is drawn in
+1 ms. On a page with fifteen charts, this is noticeable.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def draw_chart(
     """Draw the chart that ``build(*arguments)`` describes.
 
     Args:
-        build: makes the chart on ``ROWS``; called once for the same arguments.
-        arguments: what the chart's description depends on, hashable.
-        rows: its data.
-        description: what the chart shows, for screen readers.
-        key: names the chart's selection in the session state; needed with ``on_select``.
-        on_select: called when a mark is clicked.
-        more: further data sets, by the name the chart gives them.
+        build: Builds the chart on the data set "rows"; called once for the same arguments.
+        arguments: The hashable arguments of ``build``.
+        rows: The data of the chart.
+        description: What the chart shows, for screen readers.
+        key: The key of the chart's selection in the session state; needed with ``on_select``.
+        on_select: Called when a mark is clicked.
+        more: Further data sets, by their names in the chart.
 
     """
     specification = {**_specification(build, *arguments), "datasets": {"rows": list(rows), **more}}

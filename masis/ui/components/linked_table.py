@@ -1,6 +1,4 @@
-"""A table whose rows lead somewhere, for the lists of cases, audits, abstracts, figures and the
-like.
-"""
+"""A table with links in its rows, for lists of cases, audits, abstracts and figures."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ _TABLE = register_component("linked_table")
 
 
 class TableColumn(TypedDict):
-    """A column: its title, how its cells are drawn, and in which windows it gives way to the
-    others.
-    """
+    """A column: its title, the kind of its cells, and the window sizes in which it's hidden."""
 
     title: str
     kind: Literal["", "main", "figure", "pills", "text"]
@@ -28,12 +24,19 @@ class TableColumn(TypedDict):
 
 
 class TableCell(TypedDict, total=False):
-    """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``),
-    labels, a quotation, small lines. A quotation takes as many lines as it needs; a small line of
-    the main column is cut at its end.
+    """The content of a cell. The parts are drawn in the order of the attributes.
 
-    ``open`` is what the table returns when the link is clicked; a link without it leads to the page
-    of its ``href``. ``current`` says that the link leads to what is open.
+    Attributes:
+        score: A score, drawn with a bar.
+        text: The text.
+        href: The address that the text links to.
+        open: The value that the table returns when the link is clicked. Without it, the link opens
+            the page of its ``href``.
+        current: Whether the link leads to the record that is open.
+        pills: Labels.
+        quote: A quotation, on as many lines as it needs.
+        below: Small lines, which are cut at their end in the main column.
+
     """
 
     score: float | None
@@ -47,7 +50,7 @@ class TableCell(TypedDict, total=False):
 
 
 class LinkedRow(TypedDict):
-    """A row; a click beside its links returns ``open``, unless that is None."""
+    """A row. A click outside of its links returns ``open``, unless that's None."""
 
     cells: list[TableCell | str | int | None]
     open: str | None
@@ -60,9 +63,7 @@ def column(
     *,
     hide: Literal["", "hide-medium", "hide-narrow"] = "",
 ) -> TableColumn:
-    """Describe a column; ``main`` is the wide one that a row is known by, ``text``
-    holds sentences.
-    """
+    """Return a column; ``main`` is the wide one that names the row, ``text`` is for sentences."""
     return {"title": title, "kind": kind, "hide": hide}
 
 
@@ -71,20 +72,19 @@ def row(
     open: str | None = None,  # noqa: A002
     marked: bool = False,
 ) -> LinkedRow:
-    """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first
-    such link does.
+    """Return a row; a cell of None is drawn as a dash.
+
+    Without ``open``, a click on the row follows its first link to a page.
     """
     return {
         "cells": list(cells),
-        "open": open or next(filter(None, map(_leads_to, cells)), None),
+        "open": open or next(filter(None, map(_page_address, cells)), None),
         "marked": marked,
     }
 
 
-def _leads_to(cell: TableCell | str | int | None) -> str | None:
-    """Return the address that a link opens by itself; None where the table returns what
-    it opens.
-    """
+def _page_address(cell: TableCell | str | int | None) -> str | None:
+    """Return the address of a link to a page; None for a link that the table returns."""
     return cell.get("href") if isinstance(cell, dict) and "open" not in cell else None
 
 
@@ -99,29 +99,27 @@ def linked_table(
     """Draw a table of links; text from outside stays text.
 
     Args:
-        columns: its columns, in order.
-        rows: its rows, each with a cell for every column.
-        description: what the table lists, for screen readers.
-        key: the name of the element.
-        head_stays: whether the titles stay in view while a long table that is as wide as the page
-            is scrolled.
+        columns: The columns, in order.
+        rows: The rows, each with a cell for every column.
+        description: What the table lists, for screen readers.
+        key: The key of the element.
+        head_stays: Whether the titles stay in view while a long table is scrolled. The table must
+            be as wide as the page.
 
     Returns:
-        What the link or row clicked just now opens, None where none was.
+        The ``open`` value of the link or row that was just clicked, or None.
 
     """
     data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
     opened = _TABLE(data=data, key=key, on_open_change=noop).open
-    if opened and any(_leads_to(cell) == opened for each in rows for cell in each["cells"]):
+    if opened and any(_page_address(cell) == opened for line in rows for cell in line["cells"]):
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
     return opened if isinstance(opened, str) else None
 
 
 class LinkedFigure(NamedTuple):
-    """A figure in words with its base, how to read it, and the page and parameters of the cases
-    behind it.
-    """
+    """A figure with its base in words, an explanation, and a link to the cases behind it."""
 
     title: str
     value: str
@@ -138,15 +136,14 @@ def figure_table(
     here: str = "",
     keeps: Mapping[str, str] | None = None,
 ) -> LinkedFigure | None:
-    """Draw figures; a click on one opens the page behind it.
+    """Draw a table of figures. A click on one opens its page.
 
     Args:
-        figures: What is drawn, in order.
-        key: The name of the element.
-        description: What the figures are of: the heading of their names.
-        here: The page that draws them; a figure that leads to it keeps the parameters ``keeps`` and
-            is returned.
-        keeps: Parameters of this page's address that stay.
+        figures: The figures, in order.
+        key: The key of the element.
+        description: The title of the first column.
+        here: The page that draws the table. A clicked figure that links to this page is returned.
+        keeps: Parameters of this page's address that links to it keep.
 
     """
     columns = [
@@ -155,24 +152,24 @@ def figure_table(
         column("How to read it", "text"),
     ]
     rows = []
-    for each in figures:
-        value: TableCell = {"text": each.value}
-        if each.page:
-            kept = keeps if each.page == here and keeps else {}
+    for figure in figures:
+        value: TableCell = {"text": figure.value}
+        if figure.page:
+            kept = keeps if figure.page == here and keeps else {}
             value |= {
-                "href": address.link(each.page, **{**kept, **each.parameters}),
-                "open": each.title,
+                "href": address.link(figure.page, **{**kept, **figure.parameters}),
+                "open": figure.title,
             }
         rows.append(
             row(
-                {"text": each.title},
+                {"text": figure.title},
                 value,
-                {"quote": each.reads},
-                open=each.title if each.page else None,
+                {"quote": figure.reads},
+                open=figure.title if figure.page else None,
             )
         )
     opened = linked_table(columns, rows, description=description, key=key)
-    chosen = next((each for each in figures if each.page and each.title == opened), None)
+    chosen = next((figure for figure in figures if figure.page and figure.title == opened), None)
     if chosen is not None and chosen.page != here:
         st.switch_page(f"pages/{chosen.page}.py", query_params=dict(chosen.parameters))
     return chosen

@@ -1,1 +1,1 @@
-"""Starting an audit and watching it."""
+"""The pages that start an audit and show it."""

@@ -1,8 +1,7 @@
-"""Read what was typed into a new audit: the case, the settings, and what the page says about both.
-Pure.
+"""The form of a new audit as pure functions: its case, its settings and the texts about both.
 
-The case gets its id from its question and its content, so that the same content is the same case,
-however often it is pasted.
+The id of a case is made from its question and content, so that pasting the same content twice gives
+the same case.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ LONGEST: dict[str, int] = {
     "evidence": 200_000,
     "answer": limits.ANSWER,
 }
-"""Characters a field takes; an upload of evidence may be longer. A text area gets slow past
-200,000.
+"""The longest text of each field, in characters. An upload of evidence can be longer.
+
+A text area gets slow past 200,000 characters.
 """
 
 CHUNKS_SHOWN = 40
@@ -43,17 +43,15 @@ IDS_NAMED = 6
 ERRORS_SHOWN = 8
 LONGEST_CHECKED = 50_000
 CHUNKS_COMPARED = 200
-"""Chunks whose words are compared with the sentences that cite them, while somebody types."""
+"""The most chunks that are compared with the sentences citing them while somebody types."""
 LEAST_WORDS = 4
-"""Words of a citing sentence from which on the share it has in common with a chunk
-means something.
-"""
+"""The fewest words of a sentence for which the share in common with a chunk is meaningful."""
 DATASET = "pasted"
-"""The data set such cases belong to, by which they are found again."""
+"""The data set of pasted cases, for the filter of the queue."""
 
 
 class Choice(NamedTuple):
-    """A setting that is chosen from a few values, with their words."""
+    """A setting with a few values to choose from, each with its text."""
 
     name: str
     text: str
@@ -67,11 +65,11 @@ CHOICES = (
         "Strictness",
         {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
     ),
-    Choice("max_iterations", "Most iterations", {number: str(number) for number in range(1, 6)}),
+    Choice("max_iterations", "Maximum iterations", {number: str(number) for number in range(1, 6)}),
     Choice(
         "improvement_threshold",
-        "Least improvement",
-        {each: f"{each:g}" for each in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)},
+        "Minimum improvement",
+        {value: f"{value:g}" for value in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)},
     ),
     Choice("citation_mode", "Citations", {"standard": "Standard", "literal": "Literal"}),
     Choice("evaluate", "Evaluation", {"every": "Every iteration", "final": "Only the last"}),
@@ -80,7 +78,7 @@ CHOICES = (
 ROLE: dict[str, str] = {role: role.capitalize() for role in ROLES}
 
 Line = tuple[str, str]
-"""One line of what was understood: what counts, then the rest."""
+"""A line of the preview: the important part, then the rest."""
 
 _FORMS: dict[Form, str] = {
     "blocks": "read as blocks between blank lines",
@@ -92,19 +90,20 @@ _FORMS: dict[Form, str] = {
 
 
 def case_of(question: str, pasted: PastedEvidence, answer: str) -> Case:
-    """Return the case that was typed. Raises InputError: what is missing or can't be stored, with
-    the hint.
+    """Return the typed case.
+
+    Raises:
+        InputError: Something is missing or can't be stored.
+
     """
     if not question.strip():
-        raise InputError(
-            "The question is missing", hint="Write what the answer is meant to answer."
-        )
+        raise InputError("The question is missing", hint="Type the question of the answer.")
     if pasted.errors:
         raise pasted.errors[0]
     if not pasted.chunks:
         raise InputError(
             "There is no evidence",
-            hint="Paste what the retrieval found, one chunk after the other.",
+            hint="Paste the results of the retrieval, one chunk after the other.",
         )
     content: dict[str, Any] = {
         "query": question.strip(),
@@ -129,7 +128,7 @@ def case_id(case: Case) -> str:
 
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Return the settings with the changes; a change that makes no sense is left out."""
+    """Return the settings with the changes, without those that aren't valid."""
     allowed: dict[str, Any] = {name: list(values) for name, _, values in CHOICES}
     valid = {name: value for name, value in changes.items() if value in allowed.get(name, ())}
     valid |= {
@@ -141,39 +140,43 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def where_it_runs(settings: Settings) -> str:
-    """Say what an audit with these settings sends, and where. Raises SettingsError for a model that
-    can't be called.
+    """Say which data an audit with these settings sends, and where to.
+
+    Raises:
+        SettingsError: A model can't be called.
+
     """
-    found = addresses(settings)
-    if not found and any(model_words(model) != model for model in settings.models().values()):
+    urls = addresses(settings)
+    if not urls and any(model_words(model) != model for model in settings.models().values()):
         return (
-            "It runs on this machine with recorded replies; no model is called, and nothing is sent"
-            " anywhere."
+            "The audit runs on this machine with recorded replies. It calls no model and sends no"
+            " data."
         )
-    if not found:
-        return "It runs on this machine, without a language model; nothing is sent anywhere."
-    hosts = " and ".join(urlsplit(address).netloc for address in found)
-    return f"Question, evidence and answer are sent to {hosts}."
+    if not urls:
+        return "The audit runs on this machine, without a language model. It sends no data."
+    hosts = " and ".join(urlsplit(url).netloc for url in urls)
+    return f"The audit sends question, evidence and answer to {hosts}."
 
 
 def what_it_takes(settings: Settings, case: Case | None) -> str:
-    """Say what an audit by models takes at most, and what its depth leaves unchecked. Raises
-    SettingsError.
+    """Say how much an audit by models needs at most, and what its depth leaves unchecked.
+
+    Raises:
+        SettingsError: A model can't be called.
+
     """
-    most = ""
+    limits_text = ""
     if case is not None and uses_models(settings):
-        found = estimate(case, settings)
+        most = estimate(case, settings)
         cost = (
-            "cost unknown" if found.cost_usd is None else f"at most about {dollars(found.cost_usd)}"
+            "cost unknown" if most.cost_usd is None else f"at most about {dollars(most.cost_usd)}"
         )
-        most = f"Up to {count_noun(found.calls, 'call')} and {found.tokens:,} tokens, {cost}. "
-    return f"{most}{UNCHECKED[settings.depth]}"
+        limits_text = f"Up to {count_noun(most.calls, 'call')} and {most.tokens:,} tokens, {cost}. "
+    return f"{limits_text}{UNCHECKED[settings.depth]}"
 
 
 def unusable_model(settings: Settings) -> str:
-    """Say why an audit with these settings can't begin, as where a key is missing; ""
-    where it can.
-    """
+    """Say why an audit with these settings can't start, such as a missing key; "" if it can."""
     try:
         check_models(settings)
     except MasisError as error:
@@ -192,10 +195,18 @@ def panel(
     chunks_label: str = "Chunks of evidence",
     editable: bool = False,
 ) -> dict[str, Any]:
-    """Return what the panel beside a form shows, as its component ``understood`` reads it.
+    """Return the data of a preview panel, as the component ``understood`` reads it.
 
-    ``chunks`` are ids with texts; the first of them are shown, by their beginnings. ``editable``
-    offers to join them and to change their ids.
+    Args:
+        title: The title of the panel.
+        question: The question of the case.
+        lines: Lines about evidence and answer.
+        chunks: Ids and texts; only the start of the first ones is shown.
+        notes: Further remarks.
+        errors: The errors, with their hints.
+        chunks_label: What the list of chunks is called, for screen readers.
+        editable: Whether chunks can be joined and renamed in the panel.
+
     """
     more = len(chunks) - CHUNKS_SHOWN
     return {
@@ -203,7 +214,7 @@ def panel(
         "question": question.strip()[:600],
         "lines": [{"head": head, "rest": rest} for head, rest in lines],
         "notes": list(notes),
-        "errors": [_wrong(error) for error in errors],
+        "errors": [_error_data(error) for error in errors],
         "chunks_label": chunks_label,
         "chunks": [{"id": name, "text": text[:EXCERPT]} for name, text in chunks[:CHUNKS_SHOWN]],
         "more": f"and {count_noun(more, 'more chunk', 'more chunks')}" if more > 0 else "",
@@ -219,9 +230,7 @@ def form_panel(
     *,
     editable: bool = False,
 ) -> dict[str, Any]:
-    """Return the panel of the form, with every error; ``refused`` is why the last start was
-    refused.
-    """
+    """Return the preview with all errors; ``refused`` is the error of the last start."""
     errors = list(pasted.errors[:ERRORS_SHOWN])
     if len(pasted.errors) > ERRORS_SHOWN:
         errors.append(
@@ -230,7 +239,7 @@ def form_panel(
     if refused is not None and not errors:
         errors = [refused]
     return panel(
-        "What was understood",
+        "Preview",
         question,
         [_evidence_line(pasted), _answer_line(answer, pasted)],
         [(chunk.id, chunk.text) for chunk in pasted.chunks],
@@ -243,7 +252,7 @@ def form_panel(
 def understood_case(
     case: Case, notes: Sequence[str] = (), title: str = "The case"
 ) -> dict[str, Any]:
-    """Return the same for a stored case."""
+    """Return the preview of a stored case."""
     evidence = count_noun(len(case.evidence), "chunk"), "of evidence"
     answer = _answer_line(
         case.answer or "", PastedEvidence(case.evidence, "blocks"), len(case.given_citations)
@@ -256,9 +265,7 @@ def understood_case(
 
 def _evidence_line(pasted: PastedEvidence) -> Line:
     if not pasted.chunks:
-        return "No evidence yet.", (
-            "" if pasted.errors else "Each chunk is shown here as it was read."
-        )
+        return "No evidence yet.", ("" if pasted.errors else "You'll see each chunk here.")
     ids = [
         chunk.id if len(chunk.id) <= 24 else chunk.id[:23] + "…"
         for chunk in pasted.chunks[:IDS_NAMED]
@@ -268,46 +275,45 @@ def _evidence_line(pasted: PastedEvidence) -> Line:
     return f"{count_noun(len(pasted.chunks), 'chunk')}:", f"{named} ({form})"
 
 
-def _answer_line(answer: str, pasted: PastedEvidence, beside: int = 0) -> Line:
+def _answer_line(answer: str, pasted: PastedEvidence, attached: int = 0) -> Line:
     if not answer.strip():
-        return "No answer:", "one is drafted from the evidence first."
+        return "No answer.", "One is drafted from the evidence first."
     if not pasted.chunks or len(answer) > LONGEST_CHECKED:
         return f"An answer of {count_noun(len(answer.strip()), 'character')}.", ""
-    found = audit_citations(answer, pasted.chunks).citations
-    if beside:
-        more = (
-            f"and {count_noun(len(found), 'citation')} in its text"
-            if found
-            else "and none in its text"
-        )
-        return f"An answer with {count_noun(beside, 'citation')} beside it", f"{more}."
-    if not found:
+    citations = audit_citations(answer, pasted.chunks).citations
+    count = count_noun(len(citations), "citation")
+    if attached:
+        in_text = f"and {count} in its text" if citations else "and none in its text"
+        return f"An answer with {count_noun(attached, 'attached citation')}", f"{in_text}."
+    if not citations:
         return "An answer without citations.", "Its sentences will count as uncited."
-    lost = list(dict.fromkeys(each.reference[:24] for each in found if each.status == "invalid"))
-    if not lost:
-        return f"An answer with {count_noun(len(found), 'citation')};", "each names a chunk."
-    if len(lost) == len({each.reference for each in found}):
-        rest = "none names a chunk. Are the ids the same in answer and evidence?"
-    else:
-        rest = (
-            "no chunk is named"
-            f" {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
+    invalid = list(
+        dict.fromkeys(
+            citation.reference[:24] for citation in citations if citation.status == "invalid"
         )
-    return f"An answer with {count_noun(len(found), 'citation')};", rest
+    )
+    if not invalid:
+        return f"An answer with {count}.", "Each names a chunk."
+    if len(invalid) == len({citation.reference for citation in citations}):
+        rest = "None names a chunk. Are the ids the same in answer and evidence?"
+    else:
+        named = ", ".join(invalid[:IDS_NAMED])
+        rest = f"No chunk has the id {named}{', …' if len(invalid) > IDS_NAMED else ''}."
+    return f"An answer with {count}.", rest
 
 
 SHARED_LITTLE, SHARED_MORE = 0.34, 0.6
-"""Shares of a citing sentence's words: at most the first in the chunk it cites, at least the second
-in another one.
+"""The shares of a sentence's words that make its citation doubtful.
+
+At most the first share is in the chunk it cites, and at least the second in another chunk.
 """
 
 
 def _number_warnings(answer: str, pasted: PastedEvidence) -> list[str]:
-    """Return a warning where blocks were numbered in order and the answer's numbers seem to mean
-    other ones.
+    """Warn if the answer's citations seem to count the blocks of evidence in another way.
 
-    Only numbers that were assigned here are doubted: a wrong citation of an id that was given is
-    for the audit to find.
+    Only numbers that were assigned to blocks here are doubted. Finding wrong citations of given ids
+    is the job of the audit.
     """
     if pasted.form != "blocks" or not answer.strip() or len(answer) > LONGEST_CHECKED:
         return []
@@ -315,29 +321,33 @@ def _number_warnings(answer: str, pasted: PastedEvidence) -> list[str]:
     doubted: dict[str, str] = {}
     for sentence in audit_citations(answer, pasted.chunks).sentences:
         stated = _content_words(answer[sentence.start : sentence.end])
-        cited = [each for each in sentence.citation_ids if each in words]
+        cited = [chunk_id for chunk_id in sentence.citation_ids if chunk_id in words]
         if len(stated) < LEAST_WORDS or not cited:
             continue
-        shared = {chunk: len(stated & found) / len(stated) for chunk, found in words.items()}
+        shared = {
+            chunk_id: len(stated & in_chunk) / len(stated) for chunk_id, in_chunk in words.items()
+        }
         best = max(shared, key=shared.__getitem__)
-        if shared[best] >= SHARED_MORE and max(shared[each] for each in cited) <= SHARED_LITTLE:
+        best_cited = max(shared[chunk_id] for chunk_id in cited)
+        if shared[best] >= SHARED_MORE and best_cited <= SHARED_LITTLE:
             doubted.setdefault(cited[0], best)
     if not doubted:
         return []
     listed = ", ".join(f"[{cited}] → {best}" for cited, best in list(doubted.items())[:IDS_NAMED])
     warning = (
-        "The chunks were numbered in order, and the answer's citations may mean others, by the"
-        f" words they share: {listed}. If one source has several paragraphs, write its number"
-        " before it: [1] or Source 1:"
+        "The chunks were numbered in order, but judging by shared words, the answer's citations may"
+        f" mean other chunks: {listed}. If a source has several paragraphs, write its number before"
+        " it, as in [1] or Source 1:"
     )
     return [warning]
 
 
 def _content_words(text: str) -> set[str]:
+    # words of four letters or more, and numbers of two digits or more such as 50 or 212,000
     return set(re.findall(r"[^\W\d_]{4,}|\d[\d.,]*\d", text.lower()))
 
 
-def _wrong(error: InputError) -> dict[str, str]:
+def _error_data(error: InputError) -> dict[str, str]:
     line = f"line {error.line}" if error.line else ""
     place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
     place = place[:1].upper() + place[1:] if not error.file else place

@@ -1,6 +1,4 @@
-"""The page of one audit: live while it runs, readable afterwards, found again by its
-address alone.
-"""
+"""The page of an audit: live while it runs, and its result afterwards, at the same address."""
 
 from __future__ import annotations
 
@@ -34,8 +32,13 @@ _TIMELINE = register_component("timeline")
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
-    """Show the audit named in the address; ``case_id`` is the case it names, for a run that never
-    began.
+    """Draw the audit named in the address.
+
+    Args:
+        workbench: The services.
+        run_id: The run in the address.
+        case_id: The case in the address, for a run that never started.
+
     """
     jobs = served_jobs()
     job, run = jobs.get(run_id), address.find_by_id(workbench.runs.summary, run_id)
@@ -59,15 +62,17 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     if busy:
         show_live(_draw_live, run_id, case_id)
     elif run is not None:
-        _over(workbench, jobs, run)
+        _draw_finished(workbench, jobs, run)
 
 
 def _draw_live(run_id: str, case_id: str) -> bool:
-    """Draw what has happened so far; returns whether the run is under way."""
+    """Draw the progress of the run, and return whether it's running."""
     workbench, jobs = served_workbench(), served_jobs()
     run = address.find_by_id(workbench.runs.summary, run_id)
-    here = jobs.get(run_id) is not None
-    if not here and (run is None or run.state != "running" or run_id in workbench.runs.mark_lost()):
+    is_ours = jobs.get(run_id) is not None  # another process may run it
+    if not is_ours and (
+        run is None or run.state != "running" or run_id in workbench.runs.mark_lost()
+    ):
         return False
     if waits := waiting_text("audit", run_id, run is not None and run.state == "running"):
         shown = waiting(waits)
@@ -84,31 +89,31 @@ def _draw_live(run_id: str, case_id: str) -> bool:
 
 
 def show_found_so_far(workbench: Workbench, run_id: str) -> None:
-    """Draw the issues of the original answer that a run under way has found, the gravest first."""
+    """Draw the issues that a running audit has found in the original answer, worst first."""
     progress = workbench.runs.progress(run_id)
     case = workbench.store.cases.get(progress.case_id)
     steps = progress.steps if not progress.iterations else None
     if progress.iterations:
         original = progress.iterations[0]
-        found = issue_lines(original.citation_audit, original.claims, original.issues)
+        issues = issue_lines(original.citation_audit, original.claims, original.issues)
     else:
         answer = case.answer or (progress.draft.answer if progress.draft else "")
         audit = audit_citations(
             answer, case.evidence, workbench.settings, citations=citations_kept(case, answer)
         )
-        found = issue_lines(audit, steps.claims if steps else (), steps.issues if steps else ())
-    if not found:
+        issues = issue_lines(audit, steps.claims if steps else (), steps.issues if steps else ())
+    if not issues:
         return
     st.markdown("**Found so far in the original answer**")
-    for kind, (text, count) in found.items():
+    for kind, (text, count) in issues.items():
         more = f" · {count_noun(count, KINDS[kind].one, KINDS[kind].many)}" if count > 1 else ""
         st.markdown(f"{colour_label(Word(text, KINDS[kind].tone))}{more}")
 
 
-def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
+def _draw_finished(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
     with st.container(horizontal=True):
         if run.state == "interrupted" and run.removed_at is None:
-            why = "Goes on after the last finished iteration."
+            why = "Continue after the last finished iteration."
             action(
                 "Resume",
                 "resume-audit",
@@ -130,7 +135,8 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
         return
     if run.removed_at is not None:
         st.info(
-            f"Retention removed it on {day(run.removed_at)}. Its metrics are still stored.",
+            f"The retention policy removed this audit on {day(run.removed_at)}. Its metrics are"
+            " still stored.",
             icon=":material/auto_delete:",
         )
         return
@@ -141,23 +147,21 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
 
 
 def _draw_missing_run(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
-    """Explain an address whose run is not stored: it was removed from the queue, or its server
-    ended too soon.
-    """
+    """Explain why the run in the address isn't stored, and offer to start it again."""
     if address.find_by_id(workbench.cases.summary, case_id) is None:
         st.title("There is no such audit")
         st.text(run_id[:200])
-        st.markdown("It may be in another database, or the address may be cut off.")
+        st.markdown("The audit may be in another database, or the link may be incomplete.")
         _draw_page_button("New audit", "add", "new", "primary")
         return
     st.title("This audit never started")
-    if why := jobs.failure("audit", case_id):
-        st.error("It could not be run.", icon=":material/error:")
-        st.text(why)
+    if failure := jobs.failure("audit", case_id):
+        st.error("The audit couldn't be run.", icon=":material/error:")
+        st.text(failure)
     else:
         st.markdown(
-            "It was removed from the queue, or the server ended before its turn. The case is still"
-            " stored."
+            "The audit was removed from the queue, or the server stopped before its turn. The case"
+            " is still stored."
         )
     with st.container(horizontal=True):
         action("Start it again", "start-again", "play_arrow", _start_audit, case_id, type="primary")
@@ -169,80 +173,80 @@ def _draw_page_button(
     icon: str,
     page: str,
     kind: Literal["primary", "secondary", "tertiary"] = "secondary",
-    **to: str,
+    **parameters: str,
 ) -> None:
     if st.button(label, type=kind, icon=f":material/{icon}:"):
-        st.switch_page(f"pages/{page}.py", query_params=to)
+        st.switch_page(f"pages/{page}.py", query_params=parameters)
 
 
-def _start_audit(case_id: str, resumed: str = "") -> None:
-    """Start an audit of a case, or resume the run ``resumed``; the address then leads to it."""
+def _start_audit(case_id: str, run_id: str = "") -> None:
+    """Audit a case, or resume the run ``run_id``, and put the audit into the address."""
     jobs = served_jobs()
     address.set_param(
-        "job", jobs.resume_audit(actor(), resumed) if resumed else jobs.audit(actor(), case_id)
+        "job", jobs.resume_audit(actor(), run_id) if run_id else jobs.audit(actor(), case_id)
     )
     address.set_param("case", case_id)
 
 
-# what an audit does as it does it: the events of a run, iteration by iteration, step by step
+# --- the timeline: the events of a run by iteration and step ----------------------------
 
 STEP: dict[str, Word] = {
     "drafting": Word(
-        "Drafting", "calm", "Writes an answer from the evidence, for a case that came without one"
+        "Drafting", "calm", "Writes an answer from the evidence for a case without one"
     ),
     "citations": Word(
-        "Citations", "calm", "Looks every reference up, and finds the sentences without one"
+        "Citations", "calm", "Looks up every reference and finds the sentences without one"
     ),
-    "claims": Word("Claims", "calm", "Holds each claim against the evidence"),
-    "critique": Word(
-        "Critique", "calm", "Weighs what was found and says how far the answer can be trusted"
-    ),
+    "claims": Word("Claims", "calm", "Compares each claim with the evidence"),
+    "critique": Word("Critique", "calm", "Weighs the issues and rates the trust in the answer"),
     "evaluation": Word(
         "Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"
     ),
-    "revision": Word(
-        "Revision", "calm", "Mends the answer; the next iteration audits what came of it"
-    ),
+    "revision": Word("Revision", "calm", "Corrects the answer, which the next iteration audits"),
 }
 
 RETRIES_SHOWN = 4
-"""The latest retried calls and repaired replies that an iteration shows; the run has
-all of them.
-"""
+"""The number of the latest retried calls and repaired replies that an iteration shows."""
 
 Shown = dict[str, Any]
-"""The timeline as its component draws it, or a part of it.
+"""Data of the timeline component, or of a part of it.
 
-It has groups (an iteration, or the drafting before it), each with steps, scores and what they
-gained, retried calls and repaired replies, warnings; ``under_way``, the step that it is in;
-``live``, the last thing that happened, for those who listen; and how it ended.
+``groups`` are the iterations and the drafting before them. Each has its steps, its scores with
+their changes, retried calls, repaired replies and warnings. ``under_way`` is the present step,
+``live`` the last event for screen readers, and ``end`` the result.
 """
 
 
-def waiting(words: str) -> Shown:
-    """Return the timeline of an audit that has not begun."""
+def waiting(text: str) -> Shown:
+    """Return the timeline of an audit that hasn't started, with the reason."""
     return {
         "groups": [],
         "elapsed_ms": 0,
         "spent": "",
-        "waiting": words,
+        "waiting": text,
         "under_way": "",
-        "live": words,
+        "live": text,
         "end": None,
     }
 
 
 def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
-    """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured
-    to.
+    """Return the timeline of a run.
+
+    Args:
+        events: The events of the run, in order.
+        state: The state of the run.
+        now: The present time (ISO 8601), to measure a running audit.
+        why: The reason why it was interrupted.
+
     """
     groups: dict[int | None, Shown] = {}
-    begun: dict[tuple[int | None, str | None], tuple[str, Shown]] = {}
-    taken_up = False
+    started: dict[tuple[int | None, str | None], tuple[str, Shown]] = {}
+    is_resumed = False
     for event in events:
         step = event.iteration, event.step
         if event.kind == "run_started":
-            taken_up = bool(begun)
+            is_resumed = bool(started)
             _mark_interrupted(groups)
         elif event.kind == "step_started":
             word = STEP[event.step or ""]
@@ -253,11 +257,11 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
                 "words": "",
                 "ms": None,
             }
-            begun[step] = event.at, drawn
-            _group_of_event(groups, event, taken_up)["steps"].append(drawn)
-            taken_up = False
-        elif event.kind == "step_finished" and step in begun:
-            start, drawn = begun[step]
+            started[step] = event.at, drawn
+            _group_of_event(groups, event, is_resumed)["steps"].append(drawn)
+            is_resumed = False
+        elif event.kind == "step_finished" and step in started:
+            start, drawn = started[step]
             if event.step == "claims":
                 scored = not event.data.get("verdicts", {}).get("unscored")
             else:
@@ -274,7 +278,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             at = event.iteration if event.iteration in groups else next(reversed(groups))
             groups[at]["warnings"].append(event.message)
         elif event.kind == "iteration_finished":
-            _conclude(groups, event)
+            _add_results(groups, event)
     if state != "running":
         _mark_interrupted(groups)
     last = events[-1].at if events and state != "running" else now
@@ -286,9 +290,9 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         and len(groups) > 1
     ):
         groups[best + 1]["chosen"] = True
-    under_way = live = "Beginning"
+    under_way = live = "Starting"
     if groups:
-        group = list(groups.values())[-1]  # which begins with a step
+        group = list(groups.values())[-1]  # a group is created with its first step
         step_now = group["steps"][-1]
         under_way = f"{group['title']}, {step_now['name'].lower()}"
         live = f"{under_way}: {step_now['words']}" if step_now["words"] else under_way
@@ -303,9 +307,10 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     }
 
 
-def _group_of_event(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
+def _group_of_event(groups: dict[int | None, Shown], event: Event, is_resumed: bool) -> Shown:
     number = event.iteration
-    if number not in groups or (again and event.step in ("citations", "drafting")):
+    # a resumed run repeats an unfinished iteration from its first step, so its group starts anew
+    if number not in groups or (is_resumed and event.step in ("citations", "drafting")):
         origin = (
             "the original answer"
             if number == 1 and None not in groups
@@ -320,10 +325,10 @@ def _group_of_event(groups: dict[int | None, Shown], event: Event, again: bool) 
         )
         groups[number] = {
             "title": "Draft" if number is None else f"Iteration {number}",
-            "note": f"{note}, taken up again" if again else note,
+            "note": f"{note}, resumed" if is_resumed else note,
             "chosen": False,
             "issues": "",
-            **{each: [] for each in ("steps", "retries", "warnings", "scores")},
+            **{name: [] for name in ("steps", "retries", "warnings", "scores")},
         }
     return groups[number]
 
@@ -335,18 +340,18 @@ def _mark_interrupted(groups: dict[int | None, Shown]) -> None:
                 step["state"] = "failed" if group["warnings"] else "cut"
 
 
-def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
+def _add_results(groups: dict[int | None, Shown], event: Event) -> None:
     group = groups.get(event.iteration)
     if group is None:
         return
     before = groups.get((event.iteration or 0) - 1)
     evaluated = any(step["name"] == STEP["evaluation"].text for step in group["steps"])
-    gained = {figure["name"]: figure["value"] for figure in before["scores"]} if before else {}
+    scores_before = {score["name"]: score["value"] for score in before["scores"]} if before else {}
     for name in ("quality_score", "confidence", "overall_score"):
         word, value = SCORE[name], event.data.get(name)
         if name == "overall_score" and value is None and not evaluated:
             continue
-        earlier = gained.get(word.text)
+        earlier = scores_before.get(word.text)
         delta = None if value is None or earlier is None else round(value - earlier, 4)
         group["scores"].append(
             {"name": word.text, "meaning": word.meaning, "value": value, "delta": delta}
@@ -367,7 +372,7 @@ def _event_text(event: Event) -> str:
             return f"an answer of {count_noun(data.get('characters', 0), 'character')}"
         case "citations":
             references, invalid, uncited = (
-                data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims")
+                data.get(name, 0) for name in ("references", "invalid_citations", "uncited_claims")
             )
             factor = data.get("penalty_factor", 1.0)
             words = [
@@ -438,20 +443,20 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     outcome = _run_outcome(events)
     reason = outcome.get("termination_reason", "error")
     chosen = outcome["best"] + 1 if outcome.get("best") else None
-    details = [f"It ended because {STOPPED[reason]}."]
+    details = [f"The audit ended because {STOPPED[reason]}."]
     if chosen is not None:
-        ends = {
+        results = {
             event.iteration: event.data for event in events if event.kind == "iteration_finished"
         }
-        first, best = (ends.get(iteration, {}).get("quality_score") for iteration in (1, chosen))
-        moved = (
+        first, best = (results.get(number, {}).get("quality_score") for number in (1, chosen))
+        change = (
             f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
         )
-        details.append(f"Iteration {chosen} is suggested{moved}.")
+        details.append(f"Iteration {chosen} is suggested{change}.")
     details.append(
-        "A person should look at it."
+        "A person should review the answer."
         if outcome.get("needs_review")
-        else "Nothing in it asks for a person."
+        else "The answer needs no review."
     )
     if reason == "cancelled":
         return {"text": "Stopped", "tone": "warn", "details": details}
@@ -469,9 +474,7 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
 
 
 def _elapsed_ms(events: Sequence[Event], last: str) -> float:
-    """Milliseconds at work: from each start (a run taken up has several) to the last event before
-    the next.
-    """
+    """Return the milliseconds that a run has worked, without the pauses before it was resumed."""
     spent, start, previous = 0.0, "", ""
     for event in events:
         if event.kind == "run_started":

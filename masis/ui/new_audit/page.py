@@ -1,6 +1,4 @@
-"""A new audit: what to audit is pasted, uploaded or picked from the store; then the address leads
-to watching it.
-"""
+"""The page of a new audit: a case is pasted, uploaded or picked, then its audit is shown live."""
 
 from __future__ import annotations
 
@@ -59,7 +57,8 @@ _UNDERSTOOD = register_component("understood")
 _PICKER = register_component("picker")
 
 
-# The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
+# An example to fill the form with. Its answer has a wrong number, an unknown citation and an
+# unsupported claim, as a demonstration of the audit.
 
 QUESTION = (
     "What did the longer opening hours of the Ostergaard reading rooms change, and what did they"
@@ -98,7 +97,7 @@ class LargeFile(BaseModel):
 
 
 class AuditForm(SettingsForm):
-    """The form of one session; ``large`` is what was uploaded in place of typed evidence."""
+    """The form of a session; ``large`` is an upload that replaces typed evidence."""
 
     SUBJECT = "new-audit"
     question: str = ""
@@ -107,12 +106,12 @@ class AuditForm(SettingsForm):
     large: LargeFile | None = None
 
     def applied_to(self, base: Settings) -> Settings:
-        """Return the settings with what was changed in the form."""
+        """Return the settings with the changes made in the form."""
         return settings_of(base, self.settings)
 
     @property
     def pasted_evidence(self) -> PastedEvidence:
-        """The chunks of evidence, typed or in the uploaded file."""
+        """The chunks of evidence that were typed or uploaded."""
         return _read_pasted_text(self.large.text if self.large else self.evidence)
 
 
@@ -122,7 +121,7 @@ def _read_pasted_text(text: str) -> PastedEvidence:
 
 
 def show_new_audit(workbench: Workbench) -> None:
-    """The page: the form, or the audit that the address names."""
+    """Draw the form of a new audit, or the audit named in the address."""
     if run_id := address.value("job"):
         show_run(workbench, run_id, address.value("case"))
         return
@@ -131,64 +130,68 @@ def show_new_audit(workbench: Workbench) -> None:
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
     title.title("New audit")
-    # With a case in the address the choice has another key, and a default under each: a value
-    # assigned to the session state reaches the browser with one run only. Where that run was cut
-    # short nothing was chosen, and the form left the page while a person typed.
+    # The choice has another key, with its own default, if a case is in the address. Assigning a
+    # value to the session state instead would reach the browser with a single run. When a newer run
+    # ended that one, nothing was chosen, and the form disappeared while a person typed.
     key = f"new-audit-way-{'stored' if stored else 'typed'}"
 
-    def change_way() -> None:
+    def on_source_change() -> None:
         if st.session_state[key] == PASTE:
             address.set_param("case", "")
 
     with st.container():
-        way = st.segmented_control(
-            "What to audit",
+        source = st.segmented_control(
+            "Source of the case",
             [PASTE, STORED],
             default=STORED if stored else PASTE,
             key=key,
             label_visibility="collapsed",
             required=True,
-            on_change=change_way,
+            on_change=on_source_change,
         )
-    if way == STORED:
+    if source == STORED:
         _draw_case_picker(workbench, form, stored)
     else:
         fill.button(
             "Fill in an example",
             icon=":material/auto_awesome:",
-            on_click=_fill,
+            on_click=_fill_form,
             args=EXAMPLE,
             width="stretch",
         )
         _draw_typed_form(workbench, form)
 
 
-# pasted or uploaded
+# --- a pasted or uploaded case ----------------------------------------------------------
 
 
 _STYLE = """<style>
 @st-column:has(> div .st-key-new-audit-rail) { position: sticky; top: 4rem; align-self: flex-start; }
 </style>"""
-"""The start button and what was understood stay in sight beside the long form."""
+"""Keeps the start button and the preview in view next to the long form."""
 
 
 def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
-        # always there: the fields below stay put
+        # a container even without content, so that the fields below don't move
         with st.container(horizontal=True, vertical_alignment="center"):
             if form.saved_at and (form.question or form.evidence or form.answer or form.large):
-                st.caption(f"Your draft of {moment(form.saved_at)} UTC is back.")
-                st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_fill)
-        _draw_text_field(form, "question", "Question", rows=2, placeholder="What was asked")
+                st.caption(f"This is your draft of {moment(form.saved_at)} UTC.")
+                st.button(
+                    "Discard draft", type="tertiary", icon=":material/delete:", on_click=_fill_form
+                )
+        _draw_text_field(
+            form, "question", "Question", rows=2, placeholder="The question that was asked"
+        )
         _draw_text_field(
             form,
             "evidence",
             "Evidence",
             rows=11,
             hint=(
-                "What the retrieval found. Blank lines separate chunks, or [id] or Source 1: at the"
-                " start of a line; CSV and JSON Lines are understood too."
+                "Paste the results of the retrieval. Separate chunks with blank lines, or start"
+                " each with [id] or Source 1:. You can also paste CSV or JSON Lines."
             ),
             placeholder="[1] The first chunk.\n\n[2] The second one.",
         )
@@ -198,8 +201,8 @@ def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
             "Answer",
             rows=8,
             hint=(
-                "The draft to audit, with its citations. Without one, an answer is drafted from the"
-                " evidence."
+                "Paste the answer to audit, with its citations. Without one, MASIS drafts an"
+                " answer from the evidence."
             ),
             placeholder="The answer as the model wrote it [1].",
             optional=True,
@@ -207,11 +210,11 @@ def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
         _draw_audit_settings(workbench, form)
     st.html(with_selectors(_STYLE))
     with right, st.container(key="new-audit-rail"):
-        _start_button("Start the audit")
+        _draw_start_button("Start the audit")
         typed = None
-        with suppress(InputError):  # what is wrong with it is shown below
+        with suppress(InputError):  # the preview below shows the errors
             typed = case_of(form.question, form.pasted_evidence, form.answer)
-        _draw_what_leaves(form.effective, typed)
+        _draw_requirements(form.effective, typed)
         _UNDERSTOOD(
             data=form_panel(
                 form.question,
@@ -225,33 +228,32 @@ def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
         )
 
 
-def _start_button(label: str, case_id: str = "") -> None:
-    shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
-    action(label, "start-audit", "play_arrow", _start_audit_of, case_id, **shown)
+def _draw_start_button(label: str, case_id: str = "") -> None:
+    options: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+    action(label, "start-audit", "play_arrow", _start_audit_of, case_id, **options)
 
 
 def _edit_chunks() -> None:
-    """Join a chunk to the one before it, or change its id, as the preview asked; the text of the
-    field follows.
+    """Join or rename a chunk as requested in the preview, and update the text of the field.
 
-    It is done in a callback, since a page that is being drawn can be cut short.
+    This is a callback, because a newer run can end the drawing of a page halfway.
     """
     store_typed()
-    form, asked = AuditForm.current(), st.session_state["understood"].get("edit")
-    if form.large or not isinstance(asked, dict):
+    form, edit = AuditForm.current(), st.session_state["understood"].get("edit")
+    if form.large or not isinstance(edit, dict):
         return
-    chunks, index = form.pasted_evidence.chunks, asked.get("index")
+    chunks, index = form.pasted_evidence.chunks, edit.get("index")
     if (
         not isinstance(index, int)
         or not 0 <= index < len(chunks)
-        or asked.get("id") != chunks[index].id
+        or edit.get("id") != chunks[index].id
     ):
-        return  # the preview of a text that was changed meanwhile
+        return  # the text has changed since the preview was drawn
     try:
-        if asked.get("kind") == "merge" and index:
+        if edit.get("kind") == "merge" and index:
             chunks = merge_chunk(chunks, index)
-        elif asked.get("kind") == "rename":
-            chunks = rename_chunk(chunks, index, str(asked.get("name") or ""))
+        elif edit.get("kind") == "rename":
+            chunks = rename_chunk(chunks, index, str(edit.get("name") or ""))
     except InputError as error:
         form.refused = error
         return
@@ -265,18 +267,19 @@ def _draw_text_field(form: AuditForm, name: str, label: str, **shown: Any) -> No
             return
         form.text_field(name, label, most=LONGEST[name], **shown)
         with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
-            what, kinds = (
-                f"A file with the {label.lower()}",
-                (UPLOADS if name == "evidence" else UPLOADS[:2]),
-            )
+            types = UPLOADS if name == "evidence" else UPLOADS[:2]
             key = f"new-audit-upload-{name}-{form.uploads}"
-            st.file_uploader(what, kinds, key=key, on_change=_store_upload, args=(name, key))
+            st.file_uploader(
+                f"A file with the {label.lower()}",
+                types,
+                key=key,
+                on_change=_store_upload,
+                args=(name, key),
+            )
 
 
 def _store_upload(name: str, key: str) -> None:
-    """Store an uploaded file: its text goes into the field, or beside it where it is too long for a
-    field.
-    """
+    """Put the text of an uploaded file into its field. Evidence too long for it is kept apart."""
     store_typed()
     form, file = AuditForm.current(), st.session_state.get(key)
     if file is None:
@@ -295,13 +298,13 @@ def _store_upload(name: str, key: str) -> None:
         form.save(large=LargeFile(name=shown, text=text))
     else:
         form.refused = InputError(
-            f"The file {shown} holds {count_noun(len(text), 'character')}",
-            hint=f"This field takes {LONGEST[name]:,}.",
+            f"The file {shown} has {count_noun(len(text), 'character')}",
+            hint=f"This field can have {LONGEST[name]:,} at most.",
         )
 
 
-def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
-    """Show these texts in place of what was typed or uploaded; the settings stay."""
+def _fill_form(question: str = "", evidence: str = "", answer: str = "") -> None:
+    """Replace the typed and uploaded texts by these, and keep the settings."""
     store_typed()
     form = AuditForm.current()
     form.uploads += 1
@@ -309,8 +312,9 @@ def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
 
 
 def _start_audit_of(case_id: str) -> None:
-    """Start the audit of a stored case, or of what was typed, which is stored first; the address
-    then leads to it.
+    """Start the audit of a stored or a typed case, and put it into the address.
+
+    A typed case (``case_id`` is "") is stored first.
     """
     store_typed()
     workbench, form = served_workbench(), AuditForm.current()
@@ -333,16 +337,16 @@ def _start_audit_of(case_id: str) -> None:
         form.refused = error
     except MasisError as error:
         form.refused = InputError(
-            str(error), hint="Nothing was started." if case_id else "What you typed is stored."
+            str(error), hint="No audit was started." if case_id else "Your texts are stored."
         )
     else:
         address.set_param("job", run_id)
         address.set_param("case", case.id)
         if not case_id:
-            _fill()
+            _fill_form()
 
 
-# a stored case
+# --- a stored case ----------------------------------------------------------------------
 
 
 def _draw_case_picker(workbench: Workbench, form: AuditForm, case_id: str) -> None:
@@ -351,7 +355,7 @@ def _draw_case_picker(workbench: Workbench, form: AuditForm, case_id: str) -> No
         text = st.text_input(
             "Search",
             key="new-audit-search",
-            placeholder="Words in question, answer or evidence; or the id",
+            placeholder="Words in question, answer, evidence or id",
             max_chars=address.LONGEST_QUERY,
         )
         case_filter = CaseFilter(text=text, order="risk" if text else "newest", size=HITS)
@@ -383,29 +387,29 @@ def _draw_found_cases(page: CasePage, text: str, case_id: str) -> None:
         address.set_param("case", picked)
         st.rerun()
     if (more := page.total - len(rows)) > 0:
-        st.caption(f"{count_noun(more, 'more case', 'more cases')}: search to find them.")
+        st.caption(f"There are {count_noun(more, 'more case', 'more cases')}. Search to find them.")
 
 
 def _draw_chosen_case(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     case = address.find_by_id(workbench.store.cases.get, case_id)
     if case is None:
         st.markdown(
-            "**That case is not here.** Pick one from the list."
+            "**This database doesn't have that case.** Pick one from the list."
             if case_id
             else "Pick a case from the list."
         )
         return
-    done = not workbench.audits.is_needed(case, form.effective)
-    _start_button("Audit it again" if done else "Start the audit", case_id)
-    _draw_what_leaves(form.effective, case)
+    is_audited = not workbench.audits.is_needed(case, form.effective)
+    _draw_start_button("Audit it again" if is_audited else "Start the audit", case_id)
+    _draw_requirements(form.effective, case)
     if form.refused:
-        st.error("The audit could not be started.", icon=":material/error:")
+        st.error("The audit couldn't be started.", icon=":material/error:")
         st.text(str(form.refused))
-    notes = ["It has been audited with exactly these settings."] if done else []
+    notes = ["This case has been audited with the same settings."] if is_audited else []
     _UNDERSTOOD(data=understood_case(case, notes), key="understood")
 
 
-# settings
+# --- settings ---------------------------------------------------------------------------
 
 
 def _draw_audit_settings(workbench: Workbench, form: AuditForm) -> None:
@@ -417,25 +421,25 @@ def _draw_audit_settings(workbench: Workbench, form: AuditForm) -> None:
                 columns, CHOICES[start : start + 2], strict=False
             ):
                 chosen = getattr(settings, name)
-                if chosen not in values:  # set by hand in the file or the environment
+                if chosen not in values:  # set in the settings file or the environment
                     values = {chosen: f"{chosen} (as set)", **values}
                 options = list(values)
                 with column:
                     index, words = options.index(chosen), values.__getitem__
                     form.draw_setting(name, st.selectbox, text, options, index, format_func=words)
-        _models(workbench, form, settings)
+        _draw_models(workbench, form, settings)
 
 
-def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
+def _draw_models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
     with st.container(gap="xxsmall"):
-        st.markdown("**Who judges**")
+        st.markdown("**Models**")
         st.caption(
-            "Offline means rules and measurements on this machine, for English texts, no language"
-            f" model. “{OTHER_MODEL}” is named as PROVIDER:MODEL, such as openai:gpt-4o,"
+            "Offline means rules and measurements on this machine, for English texts, without a"
+            f" language model. Name “{OTHER_MODEL}” as PROVIDER:MODEL, such as openai:gpt-4o,"
             " anthropic:claude-sonnet-5-5 or ollama:llama3.3. The verifier can also be a model on"
-            " this machine, local:FOLDER or local:ORG/NAME, which Settings downloads. replay:FILE"
-            " answers from recorded replies, without a model. Keys come from the environment or a"
-            " secrets file, never from this page."
+            " this machine, local:FOLDER or local:ORG/NAME, which you can download under Settings."
+            " replay:FILE uses recorded replies instead of a model. Set keys in the environment or"
+            " in a secrets file. This page doesn't accept them."
         )
     for start in range(0, len(ROLES), 2):
         for column, role in zip(
@@ -446,43 +450,47 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
     if line := served_workbench().exams.line_for(settings):
         st.caption(escape_markdown(f"Verifier, critic and evaluator together: {line}."))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
-        wanted = st.button(
+        st.button(
+            "Use the critic's model for all",
+            key="one-model",
+            type="tertiary",
+            on_click=_use_critics_model,
+        )
+        pressed = st.button(
             "Test these models", icon=":material/bolt:", key="test-these", **button_state("audit")
         )
-    if wanted:  # here and not in a callback: what was chosen a moment before counts
+    if pressed:  # not in a callback, which could run before that of a model chosen just now
         workbench.access.require(actor(), "audit")
         with st.spinner("Asking each model for a word"):
             st.session_state["these-models-tested"] = (
                 settings.models(),
                 workbench.check_models(settings),
             )
-    if (tested := st.session_state.get("these-models-tested")) is not None and tested[
-        0
-    ] == settings.models():
-        for item in tested[1]:
-            st.text(f"{'✓' if item.ok else '✗'} {item.message}")
+    tested_models, results = st.session_state.get("these-models-tested", (None, ()))
+    if tested_models == settings.models():
+        for result in results:
+            st.text(f"{'✓' if result.ok else '✗'} {result.message}")
 
 
 def _choose_model(form: AuditForm, role: str) -> None:
-    """Choose the model of a role from those known, or name another one in a field of its own.
+    """Draw the choice of a role's model, with a separate field for the name of another model.
 
-    A select box that accepts new options is not used: it drops text that was typed and not
-    confirmed with Enter, and ignores Enter while its list is closed.
+    A select box that accepts new options would drop text that isn't confirmed with Enter, and
+    would ignore Enter while its list is closed.
     """
-    model, other = _model_of(form, role), _is_other(form, role)
+    model, is_other = _model_of(form, role), _is_other(form, role)
     options = [*_known_models(role), OTHER_MODEL]
-    index = options.index(OTHER_MODEL if other else model)
+    index = options.index(OTHER_MODEL if is_other else model)
     st.selectbox(
         ROLE[role],
         options,
         index,
         key=form.widget_key(f"model-{role}"),
-        on_change=_take_model,
+        on_change=_store_model,
         args=(role,),
     )
     with st.container():
-        if other:
+        if is_other:
             typing_area(
                 f"Model of the {ROLE[role].lower()}",
                 key=f"new-audit-model-{role}-name",
@@ -491,7 +499,7 @@ def _choose_model(form: AuditForm, role: str) -> None:
                 most=LONGEST_MODEL,
                 rows=1,
                 placeholder="PROVIDER:MODEL",
-                on_text=lambda text: _take_model_name(role, text),
+                on_text=lambda text: _store_model_name(role, text),
             )
 
 
@@ -501,14 +509,15 @@ def _model_of(form: AuditForm, role: str) -> str:
 
 
 def _known_models(role: str) -> tuple[str, ...]:
-    """Return the models offered for a role, the one that the settings name among them."""
+    """Return the models offered for a role, including the one in the settings."""
     settings = served_workbench().settings
     return tuple(dict.fromkeys((*offered_models(settings, role), getattr(settings, role))))
 
 
 def _is_other(form: AuditForm, role: str) -> bool:
-    """Whether the model of a role is named in a field; it stays one while the name typed there
-    equals a known one.
+    """Return whether the model of a role is typed rather than chosen from the list.
+
+    It stays a typed one even if its name equals a known one while it's being typed.
     """
     return bool(form.settings.get(f"{role}_named")) or form.settings.get(role) not in (
         None,
@@ -516,12 +525,12 @@ def _is_other(form: AuditForm, role: str) -> bool:
     )
 
 
-def _take_model(role: str) -> None:
-    """Store the model chosen from the list; another one has an empty name until it is named."""
+def _store_model(role: str) -> None:
+    """Store the model chosen from the list. "Another model" has an empty name at first."""
     form = AuditForm.current()
     chosen = st.session_state[form.widget_key(f"model-{role}")]
     if chosen == (OTHER_MODEL if _is_other(form, role) else _model_of(form, role)):
-        return  # a page that comes back posts its defaults as if they were chosen
+        return  # a page that reconnects posts its defaults as if they had just been chosen
     others = {
         name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")
     }
@@ -529,36 +538,35 @@ def _take_model(role: str) -> None:
     form.save(settings=others | named)
 
 
-def _take_model_name(role: str, text: str) -> None:
-    """Store the name of another model, unless one has been chosen from the list since."""
+def _store_model_name(role: str, text: str) -> None:
+    """Store the typed name of a model, unless one was chosen from the list since."""
     form = AuditForm.current()
     if _is_other(form, role) and text.strip() != form.settings.get(role):
         form.save(settings={**form.settings, role: text.strip(), f"{role}_named": True})
 
 
-def _one_model() -> None:
-    """Use the critic's model for all roles; of a compiled critic, which fills no other role, the
-    model that it asks.
+def _use_critics_model() -> None:
+    """Use the critic's model for all roles.
+
+    A compiled critic can't fill other roles, so they use the model that it calls.
     """
     store_typed()
     form = AuditForm.current()
-    # chosen a moment before: its own callback may come later
+    # the callback of a critic chosen just now may run after this one
     if form.widget_key("model-critic") in st.session_state:
-        _take_model("critic")
+        _store_model("critic")
     model = form.effective.critic
-    with suppress(MasisError):  # what is wrong with the model is shown beside the settings
+    with suppress(MasisError):  # the page shows the model's error next to the settings
         model = asked_model(model, "critic", served_workbench().settings)
     settings = {name: value for name, value in form.settings.items() if not name.endswith("_named")}
     form.save(replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
 
 
-def _draw_what_leaves(settings: Settings, case: Case | None) -> None:
-    """Show what leaves the machine, what an audit takes and leaves out, or why a model can't be
-    asked.
-    """
+def _draw_requirements(settings: Settings, case: Case | None) -> None:
+    """Draw which data an audit sends and what it needs, or why a model can't be used."""
     try:
         st.caption(where_it_runs(settings))
         st.caption(what_it_takes(settings, case))
     except MasisError as error:
-        st.warning("A model that was chosen can't be asked.", icon=":material/key_off:")
+        st.warning("A chosen model can't be used.", icon=":material/key_off:")
         st.text(str(error))

@@ -1,6 +1,4 @@
-"""The queue: search, filters, orders, saved views, pages, export, and what to do when there is
-nothing to show.
-"""
+"""The queue page: search, filters, orders, saved views, pages and export."""
 
 from __future__ import annotations
 
@@ -56,47 +54,53 @@ from masis.views.words import (
 )
 
 PRODUCT = (
-    "MASIS checks the citations and claims of AI answers against their evidence, and a person"
-    " decides: a fluent answer can cite what does not exist, and automatic checks miss faults and"
-    " report wrong ones."
+    "MASIS checks the citations and claims of AI answers against their evidence. A person decides,"
+    " because a fluent answer can cite sources that don't exist, and automatic checks miss errors"
+    " and report false ones."
 )
-"""What the product is, and why these answers need a person."""
+"""What the product does, and why these answers need a person."""
 FIGURES: dict[QueueOrder, str] = {
     "risk": "Severity",
     "disagreement": "Disagreement",
     "least_confident": "Confidence",
 }
-"""The orders that go by what audits found, each with its figure; the others show the
-quality alone.
+"""The orders by results of the audit, each with the title of its figure.
+
+The other orders show the quality.
 """
-ORDER_SAYS: dict[QueueOrder, str] = {
+ORDER_HELP: dict[QueueOrder, str] = {
     "risk": (
-        "What is wrong comes first, then what could not be confirmed, then what passed; in each the"
-        " most severe issue, then the most claims in doubt."
+        "Wrong answers are first, then unconfirmed ones, then those that passed. Within each group,"
+        " the most severe issue and the most doubtful claims are first."
     ),
     "disagreement": (
-        "Where citation engine, critic and evaluator differ most comes first: the figure is the"
-        " gap, 0 to 1, between the highest and the lowest of citation score, critic's confidence"
-        " and faithfulness."
+        "Cases on which the citation engine, the critic and the evaluator disagree most are first."
+        " The figure is the gap, from 0 to 1, between the highest and the lowest of citation score,"
+        " critic's confidence and faithfulness."
     ),
-    "least_confident": "Unscored answers come first, then those the critic trusts least.",
-    "newest": "The case imported last comes first.",
-    "oldest": "In the order they were imported.",
-    "random": "Shuffled. The address stores the draw, so that pages and the next case follow it.",
+    "least_confident": (
+        "Unscored answers are first, then those with the lowest confidence of the critic."
+    ),
+    "newest": "The last imported case is first.",
+    "oldest": "The cases are in the order of their import.",
+    "random": "The cases are shuffled. The address keeps the order for all pages of the list.",
 }
-"""What each order says; ``masis/store/audits/queue.py`` sorts. In the first three, cases without an
-audit come last, and behind them those that wait for others after one's own decision.
+"""The explanation of each order; ``masis/store/audits/queue.py`` sorts.
+
+In the first three, cases without an audit are last, followed only by those that wait for other
+reviewers after the user's own decision.
 """
 MOST_EXPORTED = 20_000
-"""More are exported on the command line, which writes as it reads; a page holds the file until it
-is downloaded.
+"""The most cases that a page exports, as it has the file in memory until it's downloaded.
+
+The command line writes larger exports case by case.
 """
 MOST_CHIPS = 12
 _NARROWS = (*address.FILTERS, "page")
 
 
 def show_cases(workbench: Workbench) -> None:
-    """Draw the page of all cases."""
+    """Draw the queue page."""
     facets = workbench.cases.facets_for(actor())
     if not sum(facets.standings.values()):
         show_nothing_yet(workbench)
@@ -104,34 +108,37 @@ def show_cases(workbench: Workbench) -> None:
     blind = workbench.cases.hides_machine_from(actor())
     case_filter = address.case_filter()
     page = workbench.cases.find_for(actor(), case_filter)
-    # neither order nor counts say what is hidden
+    # for blind reviewers, order and counts must not reveal the results of the audit
     shown = workbench.cases.blind_filter(actor(), case_filter)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="queue-head"):
         st.title("Queue", width="content")
-        _search_and_order(blind=blind)
-        _drawer(workbench, case_filter, blind=blind)
-        _views(workbench)
+        _draw_search_and_order(blind=blind)
+        _draw_filters(workbench, case_filter, blind=blind)
+        _draw_views(workbench)
         if not blind or only_decided(case_filter):
-            _export(workbench, case_filter, page)
-    _standings(workbench, facets, case_filter)
+            _draw_case_export(workbench, case_filter, page)
+    _draw_standings(workbench, facets, case_filter)
     adjudications = workbench.team.adjudications(actor())
     _draw_filter_summary(page, case_filter, shown, adjudications, blind=blind)
     if not page.total:
-        _no_match(workbench, case_filter)
+        _draw_no_match(workbench, case_filter)
         return
-    # once: reading the address for each row took a quarter of the page's time
-    way = address.list_parameters()
+    # read once: reading the address for each row took a quarter of the page's time
+    parameters = address.list_parameters()
     marks = own_marks(workbench, page.rows)
     for_me = {summary.id for summary in adjudications.rows}
-    # what is most serious first stands together by state already, and what was found says it
-    alike = len(shown.standings) == 1
-    brief = (alike or shown.order == "risk") and "decided" not in (shown.standings or ("decided",))
-    # of those that wait, each may wait for something else
-    stated = _MARKED[:1] if alike else _MARKED
+    # The column of states is left out if all rows have one status, or if they're sorted by status
+    # and the column of issues tells it. Decided cases always have it, for verdict and reviewer.
+    has_one_status = len(shown.standings) == 1
+    brief = (has_one_status or shown.order == "risk") and "decided" not in (
+        shown.standings or ("decided",)
+    )
+    # waiting cases are marked even then, since each may wait for something else
+    stated = _MARKED[:1] if has_one_status else _MARKED
     rows = [
         case_row(
             summary,
-            way,
+            parameters,
             order=shown.order,
             state=(
                 state_cell(workbench, summary, adjudicate=summary.id in for_me)
@@ -149,14 +156,13 @@ def show_cases(workbench: Workbench) -> None:
         if opened in for_me:
             st.switch_page("pages/team.py", query_params={"case": opened})
         address.open_case(opened)
-    _paging(case_filter, page.total)
+    _draw_paging(case_filter, page.total)
 
 
-# --- what narrows the list
-# ----------------------------------------------------------------------------------------
+# --- search, order and filters ----------------------------------------------------------
 
 
-def _search_and_order(*, blind: bool) -> None:
+def _draw_search_and_order(*, blind: bool) -> None:
     show_value("search", address.value("q")[: address.LONGEST_QUERY])
     st.text_input(
         "Search",
@@ -180,36 +186,36 @@ def _search_and_order(*, blind: bool) -> None:
     )
 
 
-def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) -> None:
-    """Draw the main filter: where cases stand, each with its count; without a choice all that are
-    not decided.
+def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) -> None:
+    """Draw the filter by status with the number of cases of each.
 
-    What else narrows the list narrows the counts. A press shows what stands there in place of what
-    was shown. An address may name several, which stay chosen together.
+    Without a choice, all undecided cases are listed. The other filters narrow the numbers. A click
+    replaces the choice; only an address can choose several statuses.
     """
     chosen = address.several("standing", STANDING)
-    # into those with a lesser issue and those without, beside it
-    split = chosen == ["nothing_found"]
-    shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if split else [])}
-    found, lesser = facets.standings, facets.lesser
+    # "nothing found" alone can be split further, by lesser issues
+    can_split = chosen == ["nothing_found"]
+    shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if can_split else [])}
+    standings, lesser = facets.standings, facets.lesser
     if any(address.value(name) for name in address.FILTERS if name not in shown):
-        case_filter = case_filter.model_copy(update={"severities": ()}) if split else case_filter
-        found, lesser = workbench.cases.standings_for(actor(), case_filter)
-    counts = {name: found.get(name, 0) for name in STANDING if found.get(name) or name in chosen}
+        if can_split:
+            case_filter = case_filter.model_copy(update={"severities": ()})
+        standings, lesser = workbench.cases.standings_for(actor(), case_filter)
+    counts = {
+        name: standings.get(name, 0) for name in STANDING if standings.get(name) or name in chosen
+    }
     several = len(chosen) > 1
     with_lesser = {"nothing_found": f", {lesser:,} with lesser issues"} if lesser else {}
-    stands_as = dict(STANDING)
-    # what all of them wait for is said as their rows say it
+    words = dict(STANDING)
+    # if all waiting cases wait for the same thing, the filter names it as the rows do
     for state in ("escalated", "needs_adjudication"):
         if facets.states.get(state) == facets.standings.get("waits", 0):
-            stands_as["waits"] = WAITS_FOR[state]
+            words["waits"] = WAITS_FOR[state]
     st.pills(
-        "Where cases stand",
+        "Status",
         list(counts),
         selection_mode="multi" if several else "single",
-        format_func=lambda name: (
-            f"{stands_as[name].text} {counts[name]:,}{with_lesser.get(name, '')}"
-        ),
+        format_func=lambda name: f"{words[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
         label_visibility="collapsed",
         **address.bind_query_param(
             "standing",
@@ -218,52 +224,51 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
             drops=("page", "severity"),
         ),
     )
-    if split and lesser:
+    if can_split and lesser:
         parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
         parts["none"] = f"No issue, at most a remark {counts['nothing_found'] - lesser:,}"
-        asked = address.value("severity")
+        severity = address.value("severity")
         st.pills(
             "With and without lesser issues",
             list(parts),
             format_func=parts.__getitem__,
             label_visibility="collapsed",
             **address.bind_query_param(
-                "severity", shows=asked if asked in parts else None, key="lesser"
+                "severity", shows=severity if severity in parts else None, key="lesser"
             ),
         )
 
 
-def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> None:
-    """Draw the other filters, each as it is declared, in a popover; with another label it would
-    close at each choice.
+def _draw_filters(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> None:
+    """Draw the other filters in a popover, each as it's declared in ``address.DRAWER``.
 
-    A value has the number of cases that choosing it lists. They are counted only where the popover
-    is open: that reads all cases once for each filter.
+    The label of the popover never changes, because Streamlit would close it with a new one. The
+    number of cases for each value is counted only while the popover is open, as this reads all
+    cases once for each filter.
     """
-    drawn = [each for each in address.DRAWER if not (blind and each.machine)]
-    drawer = st.popover(
+    filters = [filter_ for filter_ in address.DRAWER if not (blind and filter_.machine)]
+    popover = st.popover(
         "Filters", icon=":material/filter_list:", key="queue-filters", on_change="rerun"
     )
-    if not drawer.open:
+    if not popover.open:
         return
-    with drawer:
-        for each in drawn:
-            if each.kind == "range":
-                low, high = address.bounds(each.name)
+    with popover:
+        for filter_ in filters:
+            if filter_.kind == "range":
+                low, high = address.bounds(filter_.name)
                 shown = (low or 0.0, 1.0 if high is None else high)
-                keeps = address.bind_query_param(each.name, (0.0, 1.0), shows=shown, drawer=True)
-                st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
+                bound = address.bind_query_param(filter_.name, (0.0, 1.0), shows=shown, drawer=True)
+                st.slider(filter_.title, 0.0, 1.0, step=0.05, format="%.2f", **bound)
                 continue
             listed = case_filter.model_copy(
-                update={"standings": address.standings(with_state=each.field == "states")}
+                update={"standings": address.standings(with_state=filter_.field == "states")}
             )
-            found = workbench.cases.values_for(actor(), listed, each.field)
-            counts = (
-                {name: found[name] for name in each.options if name in found}
-                if each.options
-                else found
+            counts = workbench.cases.values_for(actor(), listed, filter_.field)
+            if filter_.options:
+                counts = {name: counts[name] for name in filter_.options if name in counts}
+            address.choose_several(
+                filter_.title, filter_.name, counts, partial(_filter_text, filter_)
             )
-            address.choose_several(each.title, each.name, counts, partial(_filter_text, each))
 
 
 def _filter_text(filter_: address.Filter, name: str) -> str:
@@ -271,9 +276,7 @@ def _filter_text(filter_: address.Filter, name: str) -> str:
 
 
 def adjudications_link(waiting: CasePage) -> None:
-    """Draw how many cases wait for the adjudication of whoever looks, with the way to the first;
-    nothing of none.
-    """
+    """Draw a link to the first of the cases that wait for the user's adjudication, if any."""
     if waiting.total:
         st.page_link(
             "pages/team.py",
@@ -292,51 +295,48 @@ def _draw_filter_summary(
     *,
     blind: bool,
 ) -> None:
-    """Say how many cases are listed and in which order; what narrows the list stands beside,
-    removed with a click.
-    """
+    """Draw the number of cases, their order, and a button to remove each filter."""
     chips: list[tuple[address.Filter, str | None, str]] = []
-    for each in address.DRAWER:  # the ranges are its last ones
-        if each.kind == "range":
-            low, high = address.bounds(each.name)
+    for filter_ in address.DRAWER:  # the ranges are its last ones
+        if filter_.kind == "range":
+            low, high = address.bounds(filter_.name)
             if (low, high) != (None, None):
-                chips.append(
-                    (
-                        each,
-                        None,
-                        f"{each.title} {low or 0:.2f} to {1 if high is None else high:.2f}",
-                    )
-                )
+                bounds = f"{low or 0:.2f} to {1 if high is None else high:.2f}"
+                chips.append((filter_, None, f"{filter_.title} {bounds}"))
         else:
-            found = (
-                address.several(each.name, each.options)
-                if each.options
-                else address.words(each.name)
+            words = (
+                address.several(filter_.name, filter_.options)
+                if filter_.options
+                else address.words(filter_.name)
             )
-            if each is address.SEVERITIES and case_filter.standings == ("nothing_found",):
-                continue  # the pills beside where cases stand show it
-            chips += [(each, word, f"{each.title}: {_filter_text(each, word)}") for word in found]
+            if filter_ is address.SEVERITIES and case_filter.standings == ("nothing_found",):
+                continue  # the pills next to the statuses show it
+            chips += [
+                (filter_, word, f"{filter_.title}: {_filter_text(filter_, word)}") for word in words
+            ]
     first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
-    left_out = ", decided ones left out" if case_filter.standings == NOT_DECIDED else ""
-    order = f" {order_says(shown)}" if page.total > 1 else ""
-    says = f"**{part}{count_noun(page.total, 'case')}**{left_out}.{order} **?** shows the keys."
+    left_out = ", without decided ones" if case_filter.standings == NOT_DECIDED else ""
+    order = f" {order_text(shown)}" if page.total > 1 else ""
+    summary = (
+        f"**{part}{count_noun(page.total, 'case')}**{left_out}.{order} Press **?** for the keys."
+    )
+    if blind:
+        summary = f"{summary} :material/visibility_off: {MACHINE_HIDDEN}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
-        st.caption(
-            f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content"
-        )
+        st.caption(summary, width="content")
         adjudications_link(adjudications)
-        for place, (filter_, word, text) in enumerate(chips[:MOST_CHIPS]):
+        for index, (filter_, word, text) in enumerate(chips[:MOST_CHIPS]):
             st.button(
                 escape_markdown(shorten(text, 60)),
-                key=f"chip-{place}-{filter_.name}-{word}",
+                key=f"chip-{index}-{filter_.name}-{word}",
                 icon=":material/close:",
                 help="Remove this filter",
-                on_click=_put_on_first_page,
+                on_click=_set_and_reset_page,
                 args=(
                     filter_.name,
                     address.in_words(
-                        each for each in address.words(filter_.name) if word and each != word
+                        other for other in address.words(filter_.name) if word and other != word
                     ),
                 ),
             )
@@ -350,25 +350,25 @@ def _draw_filter_summary(
             )
 
 
-def order_says(shown: CaseFilter) -> str:
-    """Say how a list is ordered."""
+def order_text(shown: CaseFilter) -> str:
+    """Explain the order of a list."""
     if shown.order != "risk" or len(shown.standings) != 1:
-        return ORDER_SAYS[shown.order]
+        return ORDER_HELP[shown.order]
     if shown.severities == ("none",):
-        return "Those with the most claims and the least confidence come first."
+        return "Cases with the most claims and the lowest confidence are first."
     if shown.standings == ("nothing_found",) and not shown.severities:
-        return "Those with a lesser issue come first, the most severe of them before the others."
-    return "The most severe issue comes first, then the most claims in doubt."
+        return "Cases with a lesser issue are first, the most severe before the others."
+    return "The most severe issue is first, then the most doubtful claims."
 
 
-def _put_on_first_page(name: str, text: str) -> None:
-    address.set_param(name, text)
+def _set_and_reset_page(name: str, value: str) -> None:
+    address.set_param(name, value)
     address.set_param("page", "")
 
 
-def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
+def _draw_no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
     searched = (
-        " Questions, answers and evidence are searched, not what audits found."
+        " The search covers questions, answers and evidence, but not the results of audits."
         if case_filter.text
         else ""
     )
@@ -389,7 +389,7 @@ def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
             )
 
 
-def _paging(case_filter: CaseFilter, total: int) -> None:
+def _draw_paging(case_filter: CaseFilter, total: int) -> None:
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
     ):
@@ -399,15 +399,15 @@ def _paging(case_filter: CaseFilter, total: int) -> None:
             st.button(
                 "Shuffle again",
                 icon=":material/shuffle:",
-                on_click=_put_on_first_page,
+                on_click=_set_and_reset_page,
                 args=("seed", seed),
             )
         if total > min(address.PAGE_SIZES):
             st.segmented_control(
-                "Cases on a page",
+                "Cases per page",
                 address.PAGE_SIZES,
                 label_visibility="collapsed",
-                format_func=lambda size: f"{size} a page",
+                format_func=lambda size: f"{size} per page",
                 required=True,
                 **address.bind_query_param(
                     "size", address.PAGE_SIZE, shows=case_filter.size, key="page-size"
@@ -415,26 +415,30 @@ def _paging(case_filter: CaseFilter, total: int) -> None:
             )
 
 
-# --- saved views and the export
-# -----------------------------------------------------------------------------------
+# --- saved views and the export ---------------------------------------------------------
 
-_KEPT = tuple(name for name in address.LIST_PARAMETERS if name != "page")
-"""What of a list's address a saved view keeps."""
+_VIEW_PARAMETERS = tuple(name for name in address.LIST_PARAMETERS if name != "page")
+"""The parameters of a list's address that a saved view stores."""
 
 
-def _views(workbench: Workbench) -> None:
-    """Draw the saved views: what is assigned to this reviewer, filters under a name, and the form
-    that saves one.
-    """
+def _draw_views(workbench: Workbench) -> None:
+    """Draw the saved views, a view of the user's assigned cases, and the form that saves one."""
     name = actor().name
     with st.popover("Views", icon=":material/bookmark:"):
-        if mine := workbench.store.team.count_cases("assigned").get(name, 0) if reviewer() else 0:
-            way = {"assignee": address.in_words([name])}
-            st.page_link("pages/queue.py", label=f"Assigned to me ({mine:,})", query_params=way)
+        assigned = workbench.store.team.count_cases("assigned").get(name, 0) if reviewer() else 0
+        if assigned:
+            st.page_link(
+                "pages/queue.py",
+                label=f"Assigned to me ({assigned:,})",
+                query_params={"assignee": address.in_words([name])},
+            )
         views = workbench.store.team.views(name)
         for number, view in enumerate(views):
             link, remove = st.columns([5, 1], vertical_alignment="center")
-            known = {name: text for name, text in view.parameters.items() if name in _KEPT}
+            # a view stored by another version may have other parameters
+            known = {
+                name: text for name, text in view.parameters.items() if name in _VIEW_PARAMETERS
+            }
             link.page_link("pages/queue.py", label=escape_markdown(view.name), query_params=known)
             if remove.button(
                 f"Remove {escape_markdown(view.name)}",
@@ -456,7 +460,9 @@ def _views(workbench: Workbench) -> None:
             saved = st.form_submit_button("Save this view", **button_state("decide"))
         if saved:
             parameters = {
-                key: text for key, text in address.list_parameters().items() if key in _KEPT
+                key: text
+                for key, text in address.list_parameters().items()
+                if key in _VIEW_PARAMETERS
             }
             if run_action(
                 lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)
@@ -465,31 +471,30 @@ def _views(workbench: Workbench) -> None:
 
 
 def only_decided(case_filter: CaseFilter) -> bool:
-    """Return whether a filter leaves out all that no person has decided: of those an export shows
-    what audits found.
+    """Return whether a filter lists decided cases only.
+
+    Blind reviewers can export no others, as an export contains the results of audits.
     """
     return case_filter.standings == ("decided",) or bool(
         case_filter.states and set(case_filter.states) <= set(DECIDED)
     )
 
 
-def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> None:
-    """Draw the export of the cases that the list shows, on all its pages, as a data set with its
-    manifest.
-    """
-    who = actor()
+def _draw_case_export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> None:
+    """Draw the export of all listed cases as a data set with its manifest."""
+    user = actor()
     with st.popover("Export", icon=":material/download:"):
-        if not workbench.access.allows(who, "export"):
-            st.caption("Exports take the role lead.")
+        if not workbench.access.allows(user, "export"):
+            st.caption("You need the lead role to export.")
             return
         if page.total > MOST_EXPORTED:
             st.caption(
-                "Too many cases for a page:"
+                "There are too many cases to export them here. Run"
                 f" {command_markdown('masis export --format FORMAT --out FILE')}"
             )
             return
-        form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
-        chosen, encoding = FORMATS[form], "jsonl"
+        name = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
+        chosen, encoding = FORMATS[name], "jsonl"
         if chosen.tabular:
             encoding = st.selectbox(
                 "File", ENCODINGS, key="export-encoding", persist_state="session"
@@ -499,11 +504,11 @@ def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> No
             " manifest."
         )
         prepared_download(
-            f"{count_noun(workbench.exports.count(case_filter), 'case')}: {form}",
-            lambda: zip_export(workbench, who, form, case_filter, encoding),
-            file_name=f"masis-{form}.zip",
+            f"{count_noun(workbench.exports.count(case_filter), 'case')}: {name}",
+            lambda: zip_export(workbench, user, name, case_filter, encoding),
+            file_name=f"masis-{name}.zip",
             key="export-prepare",
-            help_="The cases that match search and filters, on all pages of the list.",
+            help_="Export all cases that match the search and the filters.",
         )
         st.page_link(
             "pages/datasets.py",
@@ -511,23 +516,27 @@ def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> No
             icon=":material/ac_unit:",
             query_params=address.list_parameters(),
             help=(
-                "As a dataset version: under a name, to be compared with others and written again"
-                " byte for byte."
+                "Store these cases as a named dataset version, which you can compare with others"
+                " and write again byte for byte."
             ),
         )
 
 
 def zip_export(
-    workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter, encoding: str
+    workbench: Workbench, user: Actor, name: str, case_filter: CaseFilter, encoding: str
 ) -> io.BytesIO:
-    """Return an export and its manifest as a zip file. Raises NotAllowed, and RecordDamaged naming
-    case and run.
+    """Return an export in the format ``name`` with its manifest, as a zip file.
+
+    Raises:
+        NotAllowed: The user can't export.
+        RecordDamaged: A record can't be read. The message names its case and run.
+
     """
-    chosen, out = FORMATS[form], io.BytesIO()
+    chosen, out = FORMATS[name], io.BytesIO()
     suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
     with tempfile.TemporaryDirectory() as folder:
         workbench.exports.write_file(
-            who, Path(folder) / f"{form}{suffix}", form, Selection(case_filter), encoding=encoding
+            user, Path(folder) / f"{name}{suffix}", name, Selection(case_filter), encoding=encoding
         )
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(Path(folder).rglob("*")):
@@ -536,46 +545,47 @@ def zip_export(
     return out
 
 
-# --- the rows
-# -----------------------------------------------------------------------------------------------------
+# --- the rows ---------------------------------------------------------------------------
 
 _MARKED: tuple[Standing, ...] = ("waits", "not_audited", "failed")
-"""Where cases stand of which no audit says so: they are marked in a list without a column of
-states.
+"""The statuses that are marked in a list without a column of states.
+
+The column of issues doesn't tell them, since they aren't results of an audit.
 """
 
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[TableColumn]:
-    """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
+    """Return the columns of ``case_row``; the last one has the figure of the order."""
     figure = column(
         FIGURES.get(order, "Quality"), "figure", hide="" if order in FIGURES else "hide-narrow"
     )
     state = [] if brief else [column("State", "pills")]
-    return [column("Question", "main"), *state, column("What the audit found", "main"), figure]
+    return [column("Question", "main"), *state, column("Issues", "main"), figure]
 
 
 MINE: LabelData = {
     "text": "assigned to you",
     "tone": "busy",
-    "meaning": "Somebody gave this case to you to decide",
+    "meaning": "Somebody assigned this case to you",
 }
-BEGUN: LabelData = {
+DRAFTED: LabelData = {
     "text": "draft",
     "tone": "warn",
-    "meaning": "You have begun a decision on it and not submitted it",
+    "meaning": "You have a draft of a decision on this case that you haven't submitted",
 }
 
 
 def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, list[LabelData]]:
-    """Return by case what only whoever looks sees: that it is assigned to them, that they have a
-    draft on it.
-    """
+    """Return the user's own labels by case: whether it's assigned or has a draft."""
     ids = [summary.id for summary in listed]
-    mine = workbench.store.team.assigned_among(actor().name, ids)
-    begun = workbench.drafts.with_drafts(actor(), ids)
+    assigned = workbench.store.team.assigned_among(actor().name, ids)
+    drafted = workbench.drafts.with_drafts(actor(), ids)
     return {
-        each: [*([MINE] if each in mine else []), *([BEGUN] if each in begun else [])]
-        for each in ids
+        case_id: [
+            *([MINE] if case_id in assigned else []),
+            *([DRAFTED] if case_id in drafted else []),
+        ]
+        for case_id in ids
     }
 
 
@@ -593,14 +603,14 @@ def case_row(
     """Return a case as a row of ``case_columns``.
 
     Args:
-        summary: the case.
-        parameters: describe the list the case is in (``address.list_parameters``).
-        order: that of the list: its figure is shown.
-        page: where the row leads.
-        state: where it stands; left out where what was found says it.
-        brief: whether the list has no column of states: one given stands under the question.
-        marks: what only whoever looks at the list sees of it.
-        adjudicate: whether it waits for their adjudication, where the row leads.
+        summary: The case.
+        parameters: The parameters of the list (``address.list_parameters``).
+        order: The order of the list, whose figure is shown.
+        page: The page that the row links to.
+        state: The cell with its status, or None to leave it out.
+        brief: Whether the list has no column of states. A status is then put below the question.
+        marks: The user's own labels on the case.
+        adjudicate: Whether it waits for the user's adjudication, to which the row then links.
 
     """
     href = (
@@ -608,26 +618,25 @@ def case_row(
         if adjudicate
         else address.link(page, **parameters, case=summary.id)
     )
-    below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
-    aside: TableCell = state if brief and state else {}
+    below = "  ·  ".join(fact for fact in (summary.field, summary.id) if fact)
+    own_state: TableCell = state if brief and state else {}
     question: TableCell = {"text": summary.query, "href": href, "open": summary.id}
-    question["pills"] = [*marks, *aside.get("pills", ())]
-    question["below"] = [*aside.get("below", ()), below]
+    question["pills"] = [*marks, *own_state.get("pills", ())]
+    question["below"] = [*own_state.get("below", ()), below]
+    # the stored headline has the worst issue in its first line and the other issues in the second
     worst, _, others = (summary.headline or "").partition("\n")
-    found: TableCell | None = {"text": worst, "quote": others} if worst else None
+    issues: TableCell | None = {"text": worst, "quote": others} if worst else None
     return row(
         question,
         *([] if brief or state is None else [state]),
-        found,
+        issues,
         _order_cell(summary, order),
         open=summary.id,
     )
 
 
 def _order_cell(summary: CaseSummary, order: QueueOrder) -> TableCell | None:
-    """Return what the list is ordered by, with the quality below under its name where that is
-    another figure.
-    """
+    """Return the figure of the order, with the quality below it if that's another figure."""
     if order == "risk":
         return severity_cell(summary)
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
@@ -639,59 +648,56 @@ def _order_cell(summary: CaseSummary, order: QueueOrder) -> TableCell | None:
 
 
 def severity_cell(summary: CaseSummary) -> TableCell | None:
-    """Return how severe the worst issue of a case is; None where none was looked for, or what was
-    found is hidden.
-    """
+    """Return the severity of the worst issue; None without an audit or if it's hidden."""
     if not summary.iterations or summary.standing == "no_answer":
         return None
     if summary.severity is None:
         return {"text": "none"}
     word = SEVERITY[summary.severity]
-    # what the acceptance rule lets pass has a neutral colour
+    # issues that the acceptance rule lets pass have a neutral color
     passed = summary.standing == "nothing_found"
     return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
 def who_decided(workbench: Workbench, case_id: str) -> list[str]:
-    """Say what each reviewer of a case decided, with their names where the policy shows them."""
-    named = workbench.trust.shows_names()
+    """Return each reviewer's verdict in words, with names if the policy shows them."""
+    shows_names = workbench.trust.shows_names()
     decisions = [
         entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision
     ]
     return [
-        f"{f'{each.reviewer}: ' if named else ''}{DECIDED_AS[each.verdict].text}"
-        for each in decisions
-        if each.verdict
+        f"{f'{decision.reviewer}: ' if shows_names else ''}{DECIDED_AS[decision.verdict].text}"
+        for decision in decisions
+        if decision.verdict
     ]
 
 
 def state_cell(
     workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False
 ) -> TableCell:
-    """Return where a case stands, with what of it the standing leaves open: its verdict, by whom,
-    what is awaited.
-    """
+    """Return the status of a case, with details such as its verdict and reviewers."""
     if adjudicate:
         return {"pills": [label(WAITS_FOR_YOU)], "below": who_decided(workbench, summary.id)}
     word, more = status_label(summary.standing, summary.state, summary.severity)
-    who = f"by {' and '.join(workbench.reviews.settled_by(summary.id))}" if summary.reviewer else ""
-    return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
+    by = f"by {' and '.join(workbench.reviews.settled_by(summary.id))}" if summary.reviewer else ""
+    return {"pills": [label(word)], "below": [f"{more} {by}".strip()]}
 
 
 def show_nothing_yet(workbench: Workbench) -> None:
-    """Draw what a person without any case reads: what a case is, and the ways to get some."""
+    """Draw the page for an empty database: what a case is, and three ways to add some."""
     st.title("No cases yet")
     st.markdown(PRODUCT)
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model"
         " wrote from that evidence. An audit checks every citation and every claim of the answer"
-        " against the evidence; you decide what happens with it. There are three ways to begin:"
+        " against the evidence. Then you decide what happens to the answer. There are three ways to"
+        " start:"
     )
-    look, paste, bring = st.columns(3, gap="medium")
-    with look.container(border=True, height="stretch"):
+    demo, paste, bulk = st.columns(3, gap="medium")
+    with demo.container(border=True, height="stretch"):
         st.markdown("**Look around**")
         st.markdown(
-            "Adds prepared cases from ten fields to this database, some with fabricated citations."
+            "Add prepared cases from ten fields to this database, some with fabricated citations."
         )
         if st.button("Load the demo cases", type="primary", **button_state("audit")):
             workbench.cases.add(actor(), demo_cases())
@@ -700,10 +706,10 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.markdown("**Audit one answer**")
         st.markdown("Paste or upload a question, the evidence and, if you have one, the answer.")
         st.page_link("pages/new.py", label="New audit", icon=":material/add_circle:")
-    with bring.container(border=True, height="stretch"):
+    with bulk.container(border=True, height="stretch"):
         st.markdown("**Import many cases**")
         st.markdown(
-            "Upload a file: your own columns, or what another tool exported. On the command line:"
+            "Upload a file with your own columns or an export of another tool. On the command line:"
         )
         st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
         st.page_link("pages/imports.py", label="Import", icon=":material/upload_file:")

@@ -1,4 +1,4 @@
-"""The overview: what is in the store, what waits for a person, where to begin."""
+"""The overview page: counts by status, the cases to review first, and recent decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import (
-    ORDER_SAYS,
+    ORDER_HELP,
     PRODUCT,
     adjudications_link,
     case_columns,
@@ -49,15 +49,16 @@ from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN, DECISIONS_READ = 5, 50
-"""Cases whose newest decision is listed, and entries that these are looked for in: a case may have
-several.
+"""The number of cases whose newest decision is listed, and of log entries read to find them.
+
+More entries are read than listed, because a case can have several.
 """
 SAMPLED = 50
-"""Cases that an estimate of cost reads; the rest is taken to be like them."""
+"""The number of cases read for a cost estimate, which is scaled up to all cases."""
 
 
 def show_overview(workbench: Workbench) -> None:
-    """Draw the first page: what needs review, what was not audited, recent decisions."""
+    """Draw the overview page."""
     facets = workbench.cases.facets_for(actor())
     if not sum(facets.standings.values()):
         show_nothing_yet(workbench)
@@ -67,61 +68,60 @@ def show_overview(workbench: Workbench) -> None:
     standing_counts(
         facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser
     )
-    if says := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
-        st.caption(says)
+    if text := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
+        st.caption(text)
     left, right = st.columns([65, 35], gap="large")
     with left:
-        _waiting(workbench, facets)
+        _draw_waiting(workbench, facets)
     with right:
         if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
-            _first_steps(workbench)
+            _draw_first_steps(workbench)
         show_unaudited(workbench, facets)
-        if not workbench.cases.hides_machine_from(actor()) and (words := left_open(workbench)):
+        if not workbench.cases.hides_machine_from(actor()) and (text := left_open(workbench)):
             with st.container(border=True, key="not-confirmed"):
-                st.caption(words)
+                st.caption(text)
                 st.page_link(
                     "pages/settings.py",
                     label="Choose a verifier model",
                     icon=":material/arrow_forward:",
                 )
-        _recent(workbench)
+        _draw_recent(workbench)
 
 
 def headline(facets: Facets) -> str:
-    """Return the sentence that says what there is to do; what waits for others is
-    counted under it.
-    """
+    """Return a sentence about the work to do. Cases that wait for others are counted below it."""
     if waiting := facets.states.get("needs_review", 0):
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
-        flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
+        flagged = f"; the audit flags {wrong:,} of them" if 0 < wrong < waiting else ""
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
         return f"{count_noun(waiting, 'case needs', 'cases need')} review{flagged}{unseen}"
     if differ := facets.states.get("needs_adjudication", 0):
         return f"{count_noun(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{count_noun(unaudited, 'case has', 'cases have')} not been audited"
-    return "No case needs review"
+    return "No cases need review"
 
 
 def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:
-    """Say how many cases a person decided today, in what time, and how long what waits takes; ""
-    before the first.
+    """Say how many cases the user decided today, how fast, and how long the others will take.
+
+    Returns "" before the first decision of the day.
     """
     if not decided:
         return ""
-    still = (
+    still_waiting = (
         f" ({escalated:,} escalated: {'it waits' if escalated == 1 else 'they wait'})"
         if escalated
         else ""
     )
-    took = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
+    median = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
     minutes = max(1, round((seconds or 0) * waiting / 60))
-    left = (
+    rest = (
         f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
     )
     return (
         f"You decided {count_noun(decided, 'case')}"
-        f" today{still}{took}.{left if took and waiting > 1 else ''}"
+        f" today{still_waiting}{median}.{rest if median and waiting > 1 else ''}"
     )
 
 
@@ -132,11 +132,15 @@ def standing_counts(
     adjudications: CasePage | None = None,
     lesser: int = 0,
 ) -> None:
-    """Draw how many cases stand where, each count a link to them; they add up to all cases.
+    """Draw the number of cases by status, each a link. The numbers add up to all cases.
 
-    ``lesser`` is how many of those in which nothing was found have lesser issues. With ``states``,
-    how many cases are in each, those that wait are counted by what they wait for; ``adjudications``
-    are those of them that wait for whoever looks.
+    Args:
+        standings: The number of cases by status.
+        states: The number of cases by state; splits the waiting cases by what they wait for.
+        order: The order of the linked lists.
+        adjudications: The cases that wait for the user's adjudication.
+        lesser: The number of cases with nothing but lesser issues.
+
     """
     mine = adjudications or CasePage(rows=(), total=0)
     counts: list[tuple[str, str, int, Word]] = []
@@ -154,7 +158,7 @@ def standing_counts(
     with st.container(horizontal=True, gap="small"):
         for standing, state, count, word in counts:
             if count > 0:
-                way = {"standing": standing, "state": state, "order": order}
+                parameters = {"standing": standing, "state": state, "order": order}
                 with_issues = (
                     f", {lesser:,} with lesser issues"
                     if standing == "nothing_found" and lesser
@@ -163,19 +167,19 @@ def standing_counts(
                 st.page_link(
                     "pages/queue.py",
                     label=f"**{count:,}** {colour_label(word)}{with_issues}",
-                    query_params={parameter: value for parameter, value in way.items() if value},
+                    query_params={name: value for name, value in parameters.items() if value},
                     help=word.meaning,
                 )
         adjudications_link(mine)
 
 
-def _waiting(workbench: Workbench, facets: Facets) -> None:
+def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
     if not facets.states.get("needs_review"):
         st.markdown(
-            "No case needs review: all that did have been decided."
+            "All cases that needed review have been decided."
             if any(
-                facets.standings.get(each)
-                for each in ("decided", "waits", "nothing_found", "to_review")
+                facets.standings.get(standing)
+                for standing in ("decided", "waits", "nothing_found", "to_review")
             )
             else "No case has been audited yet. Cases that need review will be listed here."
         )
@@ -185,8 +189,8 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     blind = workbench.cases.hides_machine_from(actor())
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header("Look at these first", anchor=False, width="content")
-        random = f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order."
-        st.caption(random if blind else ORDER_SAYS["risk"], width="content")
+        random = f":material/visibility_off: {MACHINE_HIDDEN} The cases are in random order."
+        st.caption(random if blind else ORDER_HELP["risk"], width="content")
     page = workbench.cases.find_for(
         actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN)
     )
@@ -199,16 +203,14 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.switch_page("pages/review.py", query_params={"case": opened})
     st.page_link(
         "pages/queue.py",
-        label="All in the queue",
+        label="Open the queue",
         icon=":material/arrow_forward:",
         icon_position="right",
     )
 
 
 def left_open(workbench: Workbench) -> str:
-    """Say how many answers the offline checks left open and what would decide them; "" where a
-    model verifies.
-    """
+    """Say how many answers the offline checks couldn't confirm; "" with a verifier model."""
     if workbench.settings.verifier != OFFLINE:
         return ""
     count = workbench.cases.count(
@@ -217,15 +219,13 @@ def left_open(workbench: Workbench) -> str:
     if not count:
         return ""
     return (
-        f"{count_noun(count, 'answer has', 'answers have')} claims that the offline checks "
-        "could not confirm. A verifier model, on this machine or by an API, would decide these."
+        f"{count_noun(count, 'answer has', 'answers have')} claims that the offline checks"
+        " couldn't confirm. A verifier model, on this machine or by an API, can check them."
     )
 
 
 def _draw_assigned(workbench: Workbench) -> None:
-    """Draw how many cases that wait, escalated ones too, are assigned to whoever looks, with the
-    way to them.
-    """
+    """Draw a link to the waiting and escalated cases that are assigned to the user."""
     name = actor().name
     if name not in workbench.store.team.count_cases("assigned"):
         return
@@ -241,19 +241,19 @@ def _draw_assigned(workbench: Workbench) -> None:
         )
 
 
-def _first_steps(workbench: Workbench) -> None:
-    """Draw a short path into one case, for a person who has not decided anything yet."""
+def _draw_first_steps(workbench: Workbench) -> None:
+    """Draw a short tour of one case for a person who hasn't decided anything yet."""
     if (case := _first_case(workbench)) is None:
         return
     with st.container(border=True):
-        st.markdown("**New here? One case shows how it works**")
+        st.markdown("**New here? Start with one case**")
         st.caption(PRODUCT)
         st.text(case.query)
         st.markdown(
-            "1. The answer is shown beside its evidence. A citation struck through names evidence"
-            " that does not exist.\n2. Click a mark: the sentence of the evidence that supports or"
-            " contradicts it is highlighted.\n3. See what the revision changed, then decide:"
-            " approve, override, reject or escalate."
+            "1. The answer is shown next to its evidence. A citation that is struck through names"
+            " evidence that doesn't exist.\n2. Click a mark to highlight the sentence of the"
+            " evidence that supports or contradicts it.\n3. See the changes of the revision, then"
+            " decide: approve, override, reject or escalate."
         )
         if st.button(
             "Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"
@@ -262,9 +262,7 @@ def _first_steps(workbench: Workbench) -> None:
 
 
 def _first_case(workbench: Workbench) -> CaseSummary | None:
-    """Return a demo case worth seeing if it is here, else one with a fabricated citation that needs
-    review.
-    """
+    """Return a telling demo case that needs review, or else one with a fabricated citation."""
     for case_id in _first_case_ids():
         with contextlib.suppress(UnknownRecord):
             case = workbench.cases.summary(case_id)
@@ -278,15 +276,13 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
 
 @st.cache_data(show_spinner=False)
 def _first_case_ids() -> tuple[str, ...]:
-    """Return the demo cases that show most, those with a fabricated citation first."""
+    """Return the ids of the telling demo cases, those with a fabricated citation first."""
     ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
 
 def show_unaudited(workbench: Workbench, facets: Facets) -> None:
-    """Draw how many cases have not been audited, what that would cost, and the button that audits
-    them all.
-    """
+    """Draw the number of unaudited cases, the cost of auditing them, and the button for it."""
     batch = served_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.under_way:
@@ -314,8 +310,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
                 key=LIMIT,
                 width=260,
                 help=(
-                    "No audit begins that could cost more than this in all; the cases left stay as"
-                    " they are."
+                    "An audit doesn't start if the total could pass this limit. The remaining cases"
+                    " stay unaudited."
                 ),
             )
         st.button(
@@ -328,11 +324,11 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
 
 
 LIMIT = "audit-all-limit"
-FAILURES = "{} could not be audited; the page of each says why."
+FAILURES = "{} couldn't be audited. Open a case to see why."
 
 
 def can_be_limited(workbench: Workbench) -> bool:
-    """Return whether audits cost something and the price of every model is known."""
+    """Return whether audits cost money and the price of every model is known."""
     try:
         return uses_models(workbench.settings) and not unpriced_models(workbench.settings)
     except MasisError:
@@ -340,46 +336,42 @@ def can_be_limited(workbench: Workbench) -> bool:
 
 
 def batch_costs(workbench: Workbench, unaudited: int) -> str:
-    """Say where the unaudited cases would be sent and what that costs at most, estimated from the
-    first of them.
-    """
+    """Say where the unaudited cases would be sent and the highest cost, estimated from a sample."""
     if not uses_models(workbench.settings):
         return ""
     try:
-        where = where_it_runs(workbench.settings)
-        ids = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
-        whole = CostEstimate()
-        for row in ids:
-            whole = whole.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
+        place = where_it_runs(workbench.settings)
+        rows = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
+        total = CostEstimate()
+        for row in rows:
+            total = total.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
     except MasisError as error:
         return f"A model in the settings can't be used. {error}"
-    scale = unaudited / max(1, len(ids))
+    scale = unaudited / max(1, len(rows))
     cost = (
         "cost unknown"
-        if whole.cost_usd is None
-        else f"at most about {dollars(whole.cost_usd * scale)}"
+        if total.cost_usd is None
+        else f"at most about {dollars(total.cost_usd * scale)}"
     )
-    return f"{where} Up to {round(whole.calls * scale):,} calls, {cost}."
+    return f"{place} Up to {round(total.calls * scale):,} calls, {cost}."
 
 
 def batch_time(workbench: Workbench, unaudited: int) -> str:
-    """Say how long the unaudited cases take at the pace of earlier audits; "" where
-    there was none.
-    """
-    if (found := workbench.metrics.pace(workbench.settings.models())) is None:
+    """Say how long the audits will take at the pace of earlier ones; "" without any."""
+    if (measured := workbench.metrics.pace(workbench.settings.models())) is None:
         return ""
-    mean_ms, audits = found
+    mean_ms, audits = measured
     about = duration(unaudited * mean_ms)
     return f"About {about} at the pace of the last {count_noun(audits, 'audit')} with these models."
 
 
 def _draw_batch() -> bool:
-    """Draw how far "audit everything" has come; returns whether it is under way."""
+    """Draw the progress of the batch of audits, and return whether it's running."""
     batch = served_jobs().batch()
     if batch is None or not batch.under_way:
         return False
     with st.container(border=True):
-        st.markdown("**Stopping after the audits under way**" if batch.stopping else "**Auditing**")
+        st.markdown("**Stopping after the running audits**" if batch.stopping else "**Auditing**")
         st.progress(
             min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}"
         )
@@ -395,7 +387,7 @@ def _draw_batch() -> bool:
 
 
 def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
-    """Draw what came of the last batch, each count a link to such cases, the newest first."""
+    """Draw the results of the last batch, each number a link to its cases, newest first."""
     price = (
         "an unknown price"
         if batch.cost_usd is None
@@ -406,7 +398,7 @@ def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
     cases = count_noun(batch.done, "case was", "cases were")
     words = [f"**In the last batch, {cases} audited{f' for {price}' if price else ''}.**"]
     if batch.limit_reached:
-        words.append("It ended there since one more audit could pass the limit on cost.")
+        words.append("It stopped because one more audit could have passed the cost limit.")
     if batch.failed:
         words.append(FAILURES.format(count_noun(batch.failed, "case")))
     with st.container(border=True, key="batch-summary"):
@@ -415,8 +407,9 @@ def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
             standing_counts(batch.standings, order="newest", lesser=batch.lesser)
 
 
-def _recent(workbench: Workbench) -> None:
-    with st.container(horizontal=True):  # without the space above, as its neighbour
+def _draw_recent(workbench: Workbench) -> None:
+    # a horizontal container removes the space above the header, as in the column next to it
+    with st.container(horizontal=True):
         st.header("Recent decisions", anchor=False)
     page = workbench.reviews.entries(
         DecisionFilter(
@@ -430,8 +423,8 @@ def _recent(workbench: Workbench) -> None:
     )
     if not page.rows:
         st.caption(
-            "No person has decided anything yet. Decisions are listed here, and in the log with"
-            " their reasons."
+            "Nobody has decided a case yet. Decisions will be listed here, and with reasons in"
+            " the decision log."
         )
         return
     newest: dict[str, LogEntry] = {}
@@ -446,7 +439,7 @@ def _recent(workbench: Workbench) -> None:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
     st.page_link(
         "pages/decisions.py",
-        label="The decision log",
+        label="Open the decision log",
         icon=":material/arrow_forward:",
         icon_position="right",
     )

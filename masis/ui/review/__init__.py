@@ -1,3 +1,1 @@
-"""The page of one case: the marked answer, evidence, issues, scores, decisions,
-comparison, report.
-"""
+"""The pages about a case: review, comparison of audits and decision log."""

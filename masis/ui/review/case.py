@@ -1,6 +1,4 @@
-"""The page of one case: its state, the answer with its marks beside the evidence, iterations,
-scores.
-"""
+"""The page of one case: its status, the marked answer, the evidence, iterations and scores."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from masis.ui.shell.reviewer import acting, actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.case_work import show_case_work, show_own_assignment
-from masis.ui.team.taking import give_back_button
+from masis.ui.team.leases import release_button
 from masis.views import scores
 from masis.views.answer import (
     EVIDENCE_SHOWN,
@@ -70,18 +68,19 @@ _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf
 
 TURNS_SHOWN = 50
 TURN_SHOWN = 5_000
-"""Turns of a conversation that a page shows, and characters of each."""
+"""The number of turns of a conversation that the page shows, and the characters of each."""
 
 LIVE_HEIGHT = 175
-"""Pixels of an audit under way: two kinds of issues; more are scrolled to."""
+"""The height of a running audit, in pixels: it fits two kinds of issues and scrolls for more."""
 
-ITERATIONS_BESIDE = 3
-"""Iterations that are chosen from beside each other; of more, one is chosen from a list."""
+MOST_ITERATION_BUTTONS = 3
+"""Up to this number, iterations are buttons in a row; more of them are a select box."""
 
 
 class _Page(NamedTuple):
-    """What one run of the page is about: the case, the audit and the iteration shown, what it is
-    compared with.
+    """The subject of one run of the page.
+
+    ``at`` is the iteration shown, ``against`` the one that it's compared with, both from 0.
     """
 
     workbench: Workbench
@@ -94,20 +93,18 @@ class _Page(NamedTuple):
 
     @property
     def audited(self) -> bool:
-        """Whether there is an audited answer to show."""
+        """Whether there's an audited answer to show."""
         return self.run is not None and bool(self.run.iterations)
 
     @property
     def decided(self) -> Decision | None:
-        """The verdict of a person that settles the case."""
+        """The person's decision that settles the case."""
         entry = self.view.decision if self.view.summary.standing == "decided" else None
         return entry.decision if entry and entry.decision and entry.decision.verdict else None
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
-    """Draw the page of one case: its head, notices, then answer, evidence and decision side by
-    side.
-    """
+    """Draw the page of one case: head, notices, then answer, evidence and decision."""
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
@@ -117,43 +114,40 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     st.html(_LAYOUT)
     run = _chosen_run(workbench, view)
     index = _shown_iteration(run)
-    busy = served_jobs().is_auditing(case_id) or any(each.state == "running" for each in view.runs)
-    against = _against(len(run.iterations), index) if run else None
+    busy = served_jobs().is_auditing(case_id) or any(run.state == "running" for run in view.runs)
+    against = _compared_iteration(len(run.iterations), index) if run else None
     page = _Page(workbench, view, run, index, against, busy, claim_case(workbench, view))
-    for section in (_draw_case_bar, _draw_case_head, _notices, _draw_review):
-        # always there, so that the decision stays where it is while somebody types
+    for section in (_draw_case_bar, _draw_case_head, _draw_notices, _draw_review):
+        # A container for each section, even an empty one, keeps the decision form at the same
+        # position in the page. Streamlit would rebuild it otherwise, while somebody types in it.
         with st.container(gap="xsmall"):
             section(page)
 
 
-def _notices(page: _Page) -> None:
-    """Say what somebody must know before they read: what was redacted, other versions, addresses
-    that lead nowhere.
-    """
+def _draw_notices(page: _Page) -> None:
+    """Draw notices above the answer, such as redactions, other versions and invalid addresses."""
     show_redacted()
     if page.view.planted is not None:
         st.warning(escape_markdown(revealed_words(page.view.planted)), icon=":material/science:")
     versions = page.workbench.versions.neighbours(page.view.case)
     show_versions(page.view, versions)
-    _conversation(page.view)
+    _draw_conversation(page.view)
     _draw_no_answer(page.view.case, page.run)
     _draw_reasoning(page.view.case)
     missing_evidence(page.workbench, page.view, versions, busy=page.busy)
     run_id = address.value("run")
     if run_id and (page.run is None or page.run.id != run_id):
-        _other_run(page.view, run_id)
-    _unknown_iteration(page.run)
-    if why := served_jobs().failure("audit", page.view.case.id):
+        _draw_unavailable_run(page.view, run_id)
+    _draw_unknown_iteration(page.run)
+    if failure := served_jobs().failure("audit", page.view.case.id):
         st.error("The last audit failed.", icon=":material/error:")
-        st.text(why)
+        st.text(failure)
     if page.busy:
         show_live(_draw_audit_progress, page.view.case.id, page.view.machine_hidden)
 
 
 def _draw_review(page: _Page) -> None:
-    """Draw the answer with its evidence, the decision beside it, and below the answer how the audit
-    went.
-    """
+    """Draw the answer with its evidence, the decision, and the course of the audit."""
     view = page.view
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
@@ -171,7 +165,7 @@ def _draw_review(page: _Page) -> None:
         with deciding:
             shown: tuple[str, ...] = () if view.machine_hidden else MACHINE_SHOWN
             if page.against is not None:
-                shown = tuple(each for each in shown if each != "marks")
+                shown = tuple(part for part in shown if part != "marks")
             decision_panel(
                 page.workbench, view, page.run, page.at, machine_shown=shown, notice=page.notice
             )
@@ -187,87 +181,88 @@ def _draw_unknown_case(case_id: str) -> None:
     st.title("There is no such case")
     st.text(case_id[:500])
     st.markdown(
-        "It may be in another database, or its id may be cut off in the address you followed."
+        "The case may be in another database, or the link you followed may have lost a part of its"
+        " id."
     )
 
 
 def show_no_case(workbench: Workbench) -> None:
-    """Draw the page without a case: what it is for, and the shortest way to one."""
+    """Draw the page without a case, with a button for the first case that waits."""
     st.title("No case is open")
     st.markdown(
-        "Here you review one answer: every citation and claim is marked, the evidence is beside it,"
-        " and your decision is recorded with its reasons."
+        "On this page you review one answer. Its citations and claims are marked, the evidence is"
+        " next to it, and your decision is recorded with its reasons."
     )
-    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
-    first = next(iter(found.rows), None)
+    waiting_cases = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
+    first = next(iter(waiting_cases.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
             (
-                f"Open the first of {count_noun(found.total, 'case')} that wait"
-                if found.total > 1
-                else "Open the one that waits"
+                f"Open the first of {waiting_cases.total:,} waiting cases"
+                if waiting_cases.total > 1
+                else "Open the waiting case"
             ),
-            # a case that comes meanwhile changes the label, and must not take the press with it
+            # Without a key, a case that arrives meanwhile would change the label and so the
+            # identity of the button, and the click would be lost.
             key="open-first",
             type="primary",
             icon=":material/rate_review:",
         ):
             address.open_case(first.id)
-        if st.button("Choose one in the queue", icon=":material/checklist:"):
+        if st.button("Choose a case in the queue", icon=":material/checklist:"):
             address.leave_case()
 
 
-# --- which run, which iteration
-# -----------------------------------------------------------------------------------
+# --- the run and the iteration shown ----------------------------------------------------
 
 
 def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
-    """Return the run the address names if it is a finished one of this case, else the newest."""
+    """Return the run named in the address if it's a readable run of this case, else the newest."""
     run_id = address.value("run")
     if not run_id or (view.run and view.run.id == run_id):
         return view.run
-    known = any(run.id == run_id and run.readable for run in view.runs)
-    return workbench.runs.get(run_id) if known else view.run
+    is_readable = any(run.id == run_id and run.readable for run in view.runs)
+    return workbench.runs.get(run_id) if is_readable else view.run
 
 
 def _shown_iteration(run: Run | None) -> int:
-    """Return the iteration (from 0) the address names, else the original: a revision is a
-    suggestion.
-    """
+    """Return the iteration (from 0) named in the address, or else the original answer's."""
     return (_named_iteration(run) or 0) if run else 0
 
 
 def _named_iteration(run: Run) -> int | None:
     text = address.value("iteration")
-    known = (
+    # the length is limited because int() refuses very long numbers
+    is_valid = (
         text.isascii()
         and text.isdigit()
         and len(text) < 8
         and 1 <= int(text) <= len(run.iterations)
     )
-    return int(text) - 1 if known else None
+    return int(text) - 1 if is_valid else None
 
 
-def _unknown_iteration(run: Run | None) -> None:
+def _draw_unknown_iteration(run: Run | None) -> None:
     if run and run.iterations and address.value("iteration") and _named_iteration(run) is None:
         st.info(
-            "This audit has no such iteration as the address names. The original answer is shown."
+            "The address names an iteration that this audit doesn't have. You see the original"
+            " answer instead."
         )
 
 
-def _other_run(view: CaseView, run_id: str) -> None:
-    """Say why the run the address names can't be shown, and what is shown in its place."""
+def _draw_unavailable_run(view: CaseView, run_id: str) -> None:
+    """Say why the run named in the address can't be shown, and what is shown instead."""
     named = next((run for run in view.runs if run.id == run_id), None)
-    instead = "The newest finished audit is shown." if view.run else ""
+    instead = "You see the newest finished audit instead." if view.run else ""
     if named is None:
         st.info(
-            f"The audit in the address does not belong to this case. {instead}",
+            f"The audit in the address doesn't belong to this case. {instead}",
             icon=":material/info:",
         )
     elif named.removed_at is not None:
         st.info(f"{removed_words(named)} {instead}", icon=":material/auto_delete:")
     elif named.state == "running":
-        st.info(f"The audit in the address is under way. {instead}", icon=":material/info:")
+        st.info(f"The audit in the address is still running. {instead}", icon=":material/info:")
     else:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(
@@ -282,14 +277,12 @@ def _other_run(view: CaseView, run_id: str) -> None:
             )
 
 
-def _report_button(view: CaseView, run: Run | None) -> None:
-    """Draw a download of the report of a case; of its newest finished run unless another one is
-    given.
-    """
-    workbench, who = served_workbench(), actor()
+def _draw_report_button(view: CaseView, run: Run | None) -> None:
+    """Draw the download of a case's report, for ``run`` or else the newest finished run."""
+    workbench, user = served_workbench(), actor()
 
     def report() -> bytes:
-        hidden = workbench.team.hides_counts_from(who)
+        hidden = workbench.team.hides_counts_from(user)
         return case_report(view, None if hidden else workbench.store.decisions.head(), run).encode()
 
     st.download_button(
@@ -301,33 +294,32 @@ def _report_button(view: CaseView, run: Run | None) -> None:
         on_click="ignore",
         key="report",
         width="stretch",
-        help=(
-            "The audit of this case as one self-contained page of HTML, to print, archive or share."
-        ),
+        help=("Download the audit of this case as one HTML file to print, archive or share."),
     )
 
 
 def removed_words(run: RunSummary) -> str:
-    """That retention has removed an audit, and when."""
-    on = f" on {day(run.removed_at)}" if run.removed_at else ""
-    return f"The audit of {moment(run.started_at)} was removed{on} by retention."
+    """Say that retention has removed an audit, and when."""
+    date = f" on {day(run.removed_at)}" if run.removed_at else ""
+    return f"The audit of {moment(run.started_at)} was removed{date} by the retention policy."
 
 
 def _draw_case_bar(page: _Page) -> None:
-    """Draw the way back, the choice of the iteration, a new audit, and the menu for the rest."""
+    """Draw the bar above a case: back, the iteration, a new audit, and a menu for the rest."""
     case_id, view = page.view.case.id, page.view
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
             address.leave_case()
         if page.run and page.audited:
-            _iteration_choice(page.run, page.at, page.against)
+            _draw_iteration_choice(page.run, page.at, page.against)
         st.space("stretch")
         allowed = button_state("audit", disabled=page.busy or view.machine_hidden)
-        # one click must not replace what a model found by what the offline checks find; a popover
-        # would stay open
+        # One click must not replace the results of a model by those of the offline checks, so an
+        # existing audit is repeated from a popover. Without one, a plain button: a popover would
+        # stay open after the click.
         if page.run and not page.busy:
             with st.popover("Audit again", icon=":material/fact_check:", key="audit-again"):
-                st.caption(_replaces(page.run, page.workbench.settings))
+                st.caption(_replacement_text(page.run, page.workbench.settings))
                 if page.workbench.settings.cache:
                     st.button(
                         "With the cached replies",
@@ -336,10 +328,10 @@ def _draw_case_bar(page: _Page) -> None:
                         **allowed,
                     )
                     st.button(
-                        "Ask the models anew",
+                        "Ask the models again",
                         on_click=_start_audit_again,
                         args=(case_id,),
-                        kwargs={"anew": True},
+                        kwargs={"uncached": True},
                         **allowed,
                     )
                 else:
@@ -356,32 +348,29 @@ def _draw_case_bar(page: _Page) -> None:
                 **allowed,
             )
         with st.popover("More", icon=":material/more_horiz:", key="case-more"):
-            _more(page)
+            _draw_more_menu(page)
 
 
-def _replaces(run: Run, settings: Settings) -> str:
-    """Say whose audit would take the place of whose; the earlier one can still be shown."""
+def _replacement_text(run: Run, settings: Settings) -> str:
+    """Say which models would audit the case again, and where the present audit can be found."""
     before, after = (
         ", ".join(dict.fromkeys(models.values())) for models in (run.models, settings.models())
     )
-    by = (
-        f"by **{escape_markdown(after)}**, as the audit shown is"
-        if before == after
-        else f"by **{escape_markdown(after)}**"
-    )
-    instead = "" if before == after else f" in place of the one by **{escape_markdown(before)}**"
-    return f"An audit {by}{instead}. The one shown stays under More, Audit shown."
+    by = f"**{escape_markdown(after)}**"
+    if before == after:
+        audit = f"The new audit is by {by}, like the one shown."
+    else:
+        audit = f"The new audit is by {by} and replaces the one by **{escape_markdown(before)}**."
+    return f"{audit} You can still see the present one under More, Audit shown."
 
 
-def _more(page: _Page) -> None:
-    """Draw what else can be done with a case: what is harmless first, what can't be undone last and
-    folded.
-    """
+def _draw_more_menu(page: _Page) -> None:
+    """Draw the other actions on a case, harmless ones first and irreversible ones folded."""
     case_id = page.view.case.id
-    finished = [each for each in page.view.runs if each.readable]
+    finished = [run for run in page.view.runs if run.readable]
     if page.run and len(finished) > 1:
-        _run_choice(finished, page.run, case_id)
-    _report_button(page.view, page.run)
+        _draw_run_choice(finished, page.run, case_id)
+    _draw_report_button(page.view, page.run)
     st.page_link(
         "pages/decisions.py",
         label="Decisions on this case",
@@ -390,7 +379,7 @@ def _more(page: _Page) -> None:
     )
     if reviewer() is not None and page.view.state not in ("redacted", "planted"):
         show_own_assignment(page.workbench, case_id)
-        give_back_button(page.workbench, case_id)
+        release_button(page.workbench, case_id)
     st.divider()
     if page.view.state == "redacted":
         st.caption("This case is redacted.")
@@ -399,20 +388,20 @@ def _more(page: _Page) -> None:
         redact_case_form(page.workbench, case_id)
 
 
-def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
-    names = {each.id: run_name(each) for each in finished}
+def _draw_run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
+    names = {summary.id: run_name(summary) for summary in finished}
     st.session_state["run"] = run.id
     st.selectbox(
         "Audit shown",
         list(names),
         key="run",
-        format_func=lambda each: names.get(each, each),
+        format_func=lambda run_id: names.get(run_id, run_id),
         on_change=_choose_run,
         args=(finished[0].id,),
         width=320,
     )
     if st.button("Compare audits", icon=":material/compare:", width="stretch"):
-        other = next(each.id for each in finished if each.id != run.id)
+        other = next(summary.id for summary in finished if summary.id != run.id)
         st.switch_page(
             "pages/compare.py", query_params={"case": case_id, "left": other, "right": run.id}
         )
@@ -425,10 +414,10 @@ def _choose_run(newest: str) -> None:
     address.set_param("against", "")
 
 
-def _start_audit_again(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
+def _start_audit_again(case_id: str, *, revise: bool = False, uncached: bool = False) -> None:
     workbench = served_workbench()
     settings = workbench.settings
-    if anew:
+    if uncached:
         workbench.audits.forget_replies(actor(), case_id)
     if revise:
         settings = settings.model_copy(
@@ -439,25 +428,24 @@ def _start_audit_again(case_id: str, *, revise: bool = False, anew: bool = False
         address.set_param(name, "")
 
 
-def _iteration_choice(run: Run, index: int, against: int | None) -> None:
-    """Choose the iteration, and whether its marks are shown or its changes."""
+def _draw_iteration_choice(run: Run, index: int, against: int | None) -> None:
+    """Draw the choice of the iteration, and of its marks or its changes."""
     count = len(run.iterations)
-    names = [_iteration_name(run, each) for each in range(count)]
+    names = [_iteration_name(run, number) for number in range(count)]
     if count == 1:
         st.caption(names[0])
         return
     st.session_state["iteration"] = index
-    several: dict[str, Any] = {"label_visibility": "collapsed", "on_change": _choose_iteration}
-    if count > ITERATIONS_BESIDE:
-        several |= {"width": 210}
-        st.selectbox(
-            "Iteration", range(count), key="iteration", format_func=names.__getitem__, **several
-        )
+    options: dict[str, Any] = {
+        "key": "iteration",
+        "format_func": names.__getitem__,
+        "label_visibility": "collapsed",
+        "on_change": _choose_iteration,
+    }
+    if count > MOST_ITERATION_BUTTONS:
+        st.selectbox("Iteration", range(count), width=210, **options)
     else:
-        several |= {"required": True, "width": "content"}
-        st.segmented_control(
-            "Iteration", range(count), key="iteration", format_func=names.__getitem__, **several
-        )
+        st.segmented_control("Iteration", range(count), required=True, width="content", **options)
     st.button(
         "Show marks" if against is not None else "Show changes",
         icon=":material/ink_highlighter:" if against is not None else ":material/difference:",
@@ -469,17 +457,17 @@ def _iteration_choice(run: Run, index: int, against: int | None) -> None:
         st.session_state["against"] = against
         st.selectbox(
             "Compared with",
-            [each for each in range(count) if each != index],
+            [number for number in range(count) if number != index],
             key="against",
-            format_func=lambda each: f"against iteration {each + 1}",
+            format_func=lambda number: f"against iteration {number + 1}",
             label_visibility="collapsed",
             on_change=lambda: address.set_param("against", str(st.session_state["against"] + 1)),
             width=180,
         )
 
 
-def _against(count: int, index: int) -> int | None:
-    """Return the iteration (from 0) the address compares with, None where it compares with none."""
+def _compared_iteration(count: int, index: int) -> int | None:
+    """Return the iteration (from 0) that the address compares with, or None."""
     if not address.value("against") or count < 2:
         return None
     other = min(address.number("against"), count) - 1
@@ -487,7 +475,7 @@ def _against(count: int, index: int) -> int | None:
 
 
 def _toggle_changes(index: int, against: int | None) -> None:
-    other = 0 if index else 1  # a revision is read against the original first
+    other = 0 if index else 1  # a revision is compared with the original first
     address.set_param("against", "" if against is not None else str(other + 1))
 
 
@@ -501,14 +489,11 @@ def _iteration_name(run: Run, index: int) -> str:
     return f"{index + 1} · {origin}{', suggested' if index and index == run.best else ''}"
 
 
-# --- what is on the page
-# ------------------------------------------------------------------------------------------
+# --- the parts of the page --------------------------------------------------------------
 
 
 def _draw_case_head(page: _Page) -> None:
-    """Draw the question and what is worst about the original answer; the reasons are a
-    press away.
-    """
+    """Draw the question and the worst issue of the original answer, with folded reasons."""
     case, view, run = page.view.case, page.view, page.run
     worst = headline(run, LONGEST_IN_HEAD) if run and not view.machine_hidden else None
     word, more = status_label(view.summary.standing, view.state, view.summary.severity)
@@ -522,30 +507,30 @@ def _draw_case_head(page: _Page) -> None:
         "past": page.decided is not None,
     }
     if view.machine_hidden:
-        hidden = "What the audit found is hidden until your decision, as the team's policy says."
+        hidden = "Your team's policy hides the results of the audit until you've decided."
         data["headline"] = {"text": hidden, "tone": "calm", "others": ""}
     elif (decided := page.decided) and decided.verdict:
         reason = f": {decided.reason.rstrip('.')}" if decided.reason else ""
-        found = (
+        finding = (
             ""
             if worst is None
             else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.text}"
         )
-        text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {found}".rstrip()
+        text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {finding}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
-        data["facts"] = data["facts"][1 if more else 0 :]  # the line says what was decided
+        data["facts"] = data["facts"][1 if more else 0 :]  # the headline has the decision already
     elif worst:
-        whose = "Original answer: " if page.at else ""
+        prefix = "Original answer: " if page.at else ""
         data["headline"] = {
-            "text": f"{whose}{worst.text}",
+            "text": f"{prefix}{worst.text}",
             "tone": worst.tone,
             "others": worst.others,
         }
     case_head(data, key="head")
 
 
-def _conversation(view: CaseView) -> None:
-    """Show the turns before the question, folded: the last answer is what is decided about."""
+def _draw_conversation(view: CaseView) -> None:
+    """Draw the turns before the question, folded, as the decision is about the last answer."""
     turns = view.case.earlier_turns
     if not turns:
         return
@@ -560,7 +545,7 @@ def _conversation(view: CaseView) -> None:
 
 
 def _draw_reasoning(case: Case) -> None:
-    """Show what the model thought before it answered, folded: it is no part of the answer."""
+    """Draw the model's reasoning, folded, as it isn't a part of the answer."""
     if case.model_reasoning:
         with st.expander(REASONING.text, icon=":material/psychology:"):
             st.caption(f"{REASONING.meaning}. No claim or citation in it was checked.")
@@ -568,37 +553,37 @@ def _draw_reasoning(case: Case) -> None:
 
 
 def _draw_no_answer(case: Case, run: Run | None) -> None:
-    """Say why there is no answer, where the system gave none."""
+    """Say why the system gave no answer, if it gave none."""
     if case.unanswered is None:
         return
     drafted = run is not None and run.draft is not None
-    how = (
+    explanation = (
         "MASIS drafted the answer below."
         if drafted
         else "There is nothing to audit, unless an answer is drafted."
     )
-    st.warning(f"**{UNANSWERED[case.unanswered.code].text}.** {how}", icon=":material/block:")
+    title = UNANSWERED[case.unanswered.code].text
+    st.warning(f"**{title}.** {explanation}", icon=":material/block:")
     if case.unanswered.message:
         st.text(case.unanswered.message)
 
 
 def _draw_not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
-    if run is None and (gone := next((each for each in runs if each.removed_at), None)) is not None:
+    removed = next((summary for summary in runs if summary.removed_at), None)
+    if run is None and removed is not None:
         st.info(
-            f"{removed_words(gone)} **Audit again** repeats it; the case and every decision on it"
-            " are stored.",
+            f"{removed_words(removed)} The case and every decision on it are still stored. Press"
+            " **Audit again** to repeat the audit.",
             icon=":material/auto_delete:",
         )
         return
     if run is None:
         st.markdown(
-            "This case has not been audited. **Audit now** checks its citations and claims with the"
-            " evidence."
+            "This case hasn't been audited. Press **Audit now** to check its citations and claims"
+            " against the evidence."
         )
         return
-    st.warning(
-        "The last audit ended before it had finished one iteration.", icon=":material/warning:"
-    )
+    st.warning("The last audit ended before it finished an iteration.", icon=":material/warning:")
     for warning in run.warnings:
         st.text(warning.message)
 
@@ -610,9 +595,10 @@ def show_answer(
     against: int | None,
     decided: Decision | None = None,
 ) -> None:
-    """Draw an answer with its marks and issues beside its evidence; an unaudited one without them.
+    """Draw an answer with its marks, issues and evidence.
 
-    Where a decision has corrected it, the correction is seen first.
+    An unaudited answer has no marks. If a decision has corrected the answer, the correction is
+    shown first.
     """
     place = f"evidence/{view.case.id}"
     shown: int = st.session_state.get(place, EVIDENCE_SHOWN)
@@ -621,8 +607,10 @@ def show_answer(
         if run
         else unaudited_answer_view(view.case, f"{view.case.id}/plain", shown=shown)
     )
-    about = (0, (decided.iteration or 1) - 1) if decided and against is None else ()
-    if decided and index in about and (corrected := correction(decided, run, view.case)):
+    # the correction is shown with the original answer and with the iteration that was decided
+    corrected_iterations = (0, (decided.iteration or 1) - 1) if decided and against is None else ()
+    corrected = correction(decided, run, view.case) if decided else []
+    if decided and index in corrected_iterations and corrected:
         digest = answer_digest(decided.corrected_answer or "")
         data = {**data, "version": f"{data['version']}/{digest}", "corrected": corrected}
     more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=noop).more
@@ -632,34 +620,32 @@ def show_answer(
 
 
 def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
-    """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where
-    they come from.
-    """
+    """Draw the course of an audit: why it stopped, its issues by iteration, and its scores."""
     with st.container(key="story", gap="xsmall"):
         for title, lines, tone in story(run, index, served_workbench().exams.line_for_run(run)):
             name, text = st.columns([1, 6])
             name.caption(title)
-            if tone == "warning":  # technical, with paths and codes
+            if tone == "warning":  # warnings are technical, with paths and codes, so they're folded
                 with text.expander(count_noun(len(lines), "warning"), icon=":material/warning:"):
                     st.text("\n".join(lines))
             else:
                 text.text("\n".join(lines))
     if may_revise_anyway(run):
         missing = unusable_model(served_workbench().settings)
-        why = missing or "Audits again and asks for one revision, whatever the checks found."
+        explanation = missing or "Audit again and ask for a revision, whatever the checks find."
         st.button(
             "Revise once anyway",
             icon=":material/edit_note:",
             on_click=_start_audit_again,
             args=(case_id,),
             kwargs={"revise": True},
-            **button_state("audit", disabled=busy or bool(missing), help=why),
+            **button_state("audit", disabled=busy or bool(missing), help=explanation),
         )
         if missing:
             st.text(missing)
     if len(run.iterations) > 1:
         st.header("Issues across iterations")
-        _issues_followed(issue_history(run, index))
+        _draw_issue_history(issue_history(run, index))
     st.header("Scores")
     if len(run.iterations) > 1:
         draw_chart(
@@ -669,30 +655,31 @@ def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> No
             description="Scores by iteration, as in the table below",
         )
     st.table(scores.score_frame(run), border="horizontal", alt="Scores by iteration")
-    title = f"How the scores of iteration {index + 1} came about"
-    origins = st.expander(title, key="score-origins", on_change="rerun")
-    if origins.open:  # drawn only where it is looked at: most people never open it
-        with origins:
-            found = scores.score_origins(run, index)
+    title = f"Calculation of the scores of iteration {index + 1}"
+    expander = st.expander(title, key="score-origins", on_change="rerun")
+    if expander.open:  # computed on demand, as most people never open it
+        with expander:
+            origins = scores.score_origins(run, index)
             st.table(
-                scores.origin_frame(found), border="horizontal", alt="How the scores came about"
+                scores.origin_frame(origins), border="horizontal", alt="Calculation of the scores"
             )
-            if len(measured := scores.measured_frame(found)):
-                st.table(measured, border="horizontal", alt="What the scores were measured by")
+            if len(measured := scores.measured_frame(origins)):
+                st.table(measured, border="horizontal", alt="Measurements behind the scores")
 
 
-def _issues_followed(found: IssueHistory) -> None:
-    if found.table.empty:
+def _draw_issue_history(history: IssueHistory) -> None:
+    if history.table.empty:
         st.caption("No iteration has an issue.")
         return
-    st.table(found.table, border="horizontal", alt="Issues across iterations")
-    if found.left_out:
-        st.caption(f"and {count_noun(found.left_out, 'more issue')}")
+    st.table(history.table, border="horizontal", alt="Issues across iterations")
+    if history.left_out:
+        st.caption(f"and {count_noun(history.left_out, 'more issue')}")
 
 
 def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
-    """Draw what the running audit has done so far, unless that is hidden; returns whether it is
-    under way.
+    """Draw the progress of the running audit, and return whether one is running.
+
+    With ``hidden`` set, its results are left out.
     """
     workbench, jobs = served_workbench(), served_jobs()
     running: RunSummary | None = next(
@@ -700,22 +687,28 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
     )
     if running is None and not jobs.is_auditing(case_id):
         return False
-    seen = running is not None and not hidden
+    shows_results = running is not None and not hidden
     shown = (
         timeline(workbench.runs.events(running.id), "running", utc_now())
-        if running and seen
+        if running and shows_results
         else waiting("")
     )
-    # as high at first as with what it will find: the answer below must not move under the reader
-    with st.container(border=True, gap="xsmall", height=LIVE_HEIGHT if seen else "content"):
+    # a fixed height from the start, so that new results don't move the answer below
+    with st.container(
+        border=True, gap="xsmall", height=LIVE_HEIGHT if shows_results else "content"
+    ):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown("**Auditing**", width="content")
             so_far = " · ".join(filter(None, [shown["live"], shown["spent"]]))
             st.text(
-                so_far or "The result appears on this page; you can leave it meanwhile.",
+                so_far or "The result will appear on this page. You can leave it meanwhile.",
                 width="stretch",
             )
-            if running and seen and st.button("Watch the audit", icon=":material/timeline:"):
+            if (
+                running
+                and shows_results
+                and st.button("Watch the audit", icon=":material/timeline:")
+            ):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
             stopping = bool(running and jobs.is_cancelling("audit", running.id))
             st.button(
@@ -725,9 +718,9 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
                 **button_state(
                     "audit",
                     disabled=stopping,
-                    help="What is finished by then is stored and shown here.",
+                    help="Stop the audit. The finished part is stored and shown here.",
                 ),
             )
-        if running and seen:
+        if running and shows_results:
             show_found_so_far(workbench, running.id)
     return True

@@ -1,6 +1,4 @@
-"""Taking the case that is open, and saying why it can't be decided here: held, settled by others,
-redacted.
-"""
+"""Claiming the open case for a reviewer, and the reasons why it can't be decided here."""
 
 from __future__ import annotations
 
@@ -14,15 +12,15 @@ from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
 from masis.ui.shell.reviewer import TAKEN_CASE_KEY, actor, reviewer
-from masis.ui.team.taking import extend, leave
+from masis.ui.team.leases import claim_or_renew, release_claim
 from masis.views.words import DECIDED, Tone
 
 
 class ClaimNotice(NamedTuple):
-    """What the panel says about the work of others on a case; ``closed`` where there is nothing
-    left to decide here.
+    """A notice about other people's work on a case.
 
-    ``adjudicate`` where the page Team is the place to go on.
+    ``closed`` means that the case can't be decided here, ``adjudicate`` that it can be adjudicated
+    on the Team page.
     """
 
     text: str
@@ -32,26 +30,29 @@ class ClaimNotice(NamedTuple):
 
 
 def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
-    """Take the case that is open for decision; return who else has it, or why it is not to be
-    decided here.
+    """Claim the case for the reviewer.
+
+    Returns:
+        A notice if other people work on the case or it can't be decided here, else None.
+
     """
     case_id, me = view.case.id, actor().name
     if st.session_state.get(TAKEN_CASE_KEY) != case_id:
-        leave(workbench)
+        release_claim(workbench)
     if view.state == "redacted":
-        return ClaimNotice("This case is redacted: there is nothing left to decide.", closed=True)
+        return ClaimNotice("This case is redacted. There is nothing left to decide.", closed=True)
     if view.state == "planted":
         return ClaimNotice(
-            "A planted fault: what was decided is measured, and nothing is left to decide.",
+            "This case is a planted fault. Decisions on it are only measured.",
             closed=True,
         )
     if view.state == "superseded":
         return ClaimNotice(
-            "A newer version took the place of this case: decide about that one.", closed=True
+            "A newer version has replaced this case. Decide about that one.", closed=True
         )
     if view.state == "needs_adjudication":
         return ClaimNotice(
-            "All decisions on this case are made, and they differ: it waits for adjudication.",
+            "All reviewers have decided this case, but they disagree. It waits for adjudication.",
             closed=True,
             adjudicate=True,
         )
@@ -59,21 +60,21 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     policy = work.policy or workbench.store.team.in_force(QueuePolicy).for_case(case_id)
     shared = ClaimNotice(f"{policy.reviewers} reviewers decide this case.") if policy else None
     if work.policy is not None and work.decided_by and not work.pending:
-        who = (
+        reviewers = (
             " and ".join(work.decided_by)
             if len(work.decided_by) < 3
             else f"{len(work.decided_by)} reviewers"
         )
-        says = (
-            f"Decided by {who}: every decision that this case wants is made. An adjudication"
-            " changes its verdict."
+        text = (
+            f"Decided by {reviewers}. This case needs no more decisions. Only an adjudication can"
+            " change its verdict."
         )
         final = view.decision.decision if view.decision else None
         if final is not None and final.kind == "adjudication" and final.verdict is not None:
-            why = final.reason.rstrip(".") or "no reason given"
+            reason = final.reason.rstrip(".") or "no reason given"
             as_final = "" if final.verdict == "escalate" else " as final verdict"
-            says = f"{DECIDED[final.verdict].text} by {final.reviewer}{as_final}: {why}. {says}"
-        return ClaimNotice(says, closed=True, adjudicate=True)
+            text = f"{DECIDED[final.verdict].text} by {final.reviewer}{as_final}: {reason}. {text}"
+        return ClaimNotice(text, closed=True, adjudicate=True)
     if view.state not in WAITING:
         return None
     if reviewer() is None:
@@ -81,11 +82,11 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     if me in work.decided_by:
         others = count_noun(work.pending, "other reviewer")
         return ClaimNotice(
-            f"Your decision is recorded. You can correct yours until {others} decided, too."
+            f"Your decision is recorded. You can correct it until {others} have decided, too."
         )
     try:
-        extend(workbench, case_id)
-    except NotAllowed:  # who may only read takes nothing
+        claim_or_renew(workbench, case_id)
+    except NotAllowed:  # people who can only read don't claim cases
         return shared
     except CaseHeld as held:
         st.session_state.pop(TAKEN_CASE_KEY, None)

@@ -1,4 +1,4 @@
-"""Runs of one case: its history, and two of them side by side."""
+"""The page that compares two audits of a case, with the history of its audits."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer
 
 
 def show_compare(workbench: Workbench) -> None:
-    """Draw the page of runs: of the case in the address, else the way to one."""
+    """Draw the comparison for the case in the address, or else the choice of a case."""
     case_id = address.value("case")
     if not case_id:
-        _show_ways_in(workbench)
+        _draw_case_choice(workbench)
         return
     try:
         summary = workbench.cases.summary(case_id)
@@ -42,9 +42,7 @@ def show_compare(workbench: Workbench) -> None:
         return
     if workbench.team.machine_hidden(actor(), case_id):
         st.title("Hidden until your decision")
-        st.markdown(
-            "The team's policy shows what audits found only after you have decided the case."
-        )
+        st.markdown("Your team's policy hides the results of audits until you've decided the case.")
         return
     runs = workbench.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
@@ -56,7 +54,7 @@ def show_compare(workbench: Workbench) -> None:
     if left is None or right is None:
         st.markdown(
             "**There is nothing to compare yet.** Audit the case again with other settings or other"
-            " models: every audit is stored, and two of them can be compared here."
+            " models. Every audit is stored, and you can compare two of them here."
         )
         st.page_link(
             "pages/new.py",
@@ -69,8 +67,9 @@ def show_compare(workbench: Workbench) -> None:
 
 
 def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSummary | None]:
-    """Return the two runs the address names, else the two newest, the older one left. None where
-    there aren't two.
+    """Return the two runs named in the address, or else the two newest with the older on the left.
+
+    Returns (None, None) if there are fewer than two.
     """
     if len(finished) < 2:
         return (None, None)
@@ -110,11 +109,11 @@ def _draw_side_by_side(
 ) -> None:
     st.header("Side by side")
     names = {run.id: run_name(run) for run in finished}
-    one, other = st.columns(2)
-    with one:
-        _choice("Left", "left", names, left.id)
-    with other:
-        _choice("Right", "right", names, right.id)
+    left_column, right_column = st.columns(2)
+    with left_column:
+        _draw_side_choice("Left", "left", names, left.id)
+    with right_column:
+        _draw_side_choice("Right", "right", names, right.id)
     if left.id == right.id:
         st.markdown("**The same audit is on both sides.** Choose another one.")
         return
@@ -140,14 +139,14 @@ def _draw_side_by_side(
 
 
 def _show_comparison(left: Run, right: Run, of: Of) -> None:
-    """Draw what differs between two runs: settings, scores, issues, answers."""
-    st.header("Settings and models that differ")
+    """Draw the differences between two runs: settings, scores, issues and answers."""
+    st.header("Different settings and models")
     if left.case_digest != right.case_digest:
-        st.markdown("They audited different content: the case was changed between the two audits.")
+        st.markdown("The case changed between the two audits, so their content differs.")
     if (settings := differing(left, right)).empty:
-        st.markdown("None: the same models, settings and versions.")
+        st.markdown("Models, settings and versions are the same.")
     else:
-        st.table(settings, border="horizontal", width="content", alt="Settings that differ")
+        st.table(settings, border="horizontal", width="content", alt="Different settings")
     st.header("Scores by iteration")
     st.table(
         score_frame(left, right), border="horizontal", alt="Scores by iteration, left and right"
@@ -158,27 +157,27 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
     ):
         with place:
             st.markdown(f"**{SIDE[side].text}: {len(issues)}**")
-            for each in issues[:ISSUES_SHOWN]:
+            for issue in issues[:ISSUES_SHOWN]:
                 with st.container(border=True):
-                    st.markdown(f"{badge(rule_word(each.rule))} {each.severity}")
+                    st.markdown(f"{badge(rule_word(issue.rule))} {issue.severity}")
                     for text in (
-                        each.description,
-                        "" if (each.quote or "") in each.description else each.quote,
-                        each.reason,
+                        issue.description,
+                        "" if (issue.quote or "") in issue.description else issue.quote,
+                        issue.reason,
                     ):
                         if text:
                             st.text(shorten(text, LONGEST_TEXT))
             if len(issues) > ISSUES_SHOWN:
                 st.caption(f"and {len(issues) - ISSUES_SHOWN:,} more")
-    st.header("The answer each audit chose")
-    same = left.final_answer == right.final_answer
-    if same:
-        st.markdown("Both chose the same answer.")
+    st.header("Chosen answers")
+    is_same = left.final_answer == right.final_answer
+    if is_same:
+        st.markdown("Both audits chose the same answer.")
     changes = word_changes(left.final_answer, right.final_answer)
     CHANGES(
         data={
             "pieces": [change._asdict() for change in changes],
-            "key": None if same else {"out": "only left", "in": "only right"},
+            "key": None if is_same else {"out": "only left", "in": "only right"},
             "description": "The chosen answers compared",
         },
         key="comparison-answers",
@@ -187,23 +186,22 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
 
 CHANGES = register_component("changes")
 ISSUES_SHOWN = 40
-"""Issues listed for each side."""
+"""The number of issues listed for each side."""
 
 LONGEST_TEXT = 400
-"""Characters of an issue that are shown; the case page has the rest."""
+"""The number of characters shown of an issue; the case page has the rest."""
 
 
-def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
-    kept = address.bind_query_param(side, shows=chosen, key=f"compare-{side}", drops=())
-    st.selectbox(title, list(names), format_func=names.__getitem__, **kept)
+def _draw_side_choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
+    bound = address.bind_query_param(side, shows=chosen, key=f"compare-{side}", drops=())
+    st.selectbox(title, list(names), format_func=names.__getitem__, **bound)
 
 
-def _show_ways_in(workbench: Workbench) -> None:
+def _draw_case_choice(workbench: Workbench) -> None:
     st.title("Compare audits")
     st.markdown(
-        "Every audit of a case is stored. Where a case was audited more than once, with other"
-        " settings or other models, two of its audits can be compared: which settings differ, which"
-        " issues each found, how the scores differ, and which answer each chose."
+        "Every audit of a case is stored. If a case was audited with different settings or models,"
+        " you can compare two of its audits by their settings, issues, scores and chosen answers."
     )
     several = workbench.runs.cases_with_several()
     if not several:
@@ -211,14 +209,14 @@ def _show_ways_in(workbench: Workbench) -> None:
             "**No case has more than one audit yet.** Open a case and audit it again with other"
             " settings, or enter a case id here to see its history."
         )
-    kept = address.bind_query_param("case", key="compare-case", drops=())
-    st.text_input("Case", placeholder="Case id", max_chars=500, **kept)
+    bound = address.bind_query_param("case", key="compare-case", drops=())
+    st.text_input("Case", placeholder="Case id", max_chars=500, **bound)
     if several:
         st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
         rows = [
-            case_row(each, {}, page="compare", state=state_cell(workbench, each))
-            for each in summaries
+            case_row(summary, {}, page="compare", state=state_cell(workbench, summary))
+            for summary in summaries
         ]
         if opened := linked_table(
             case_columns("newest"),

@@ -1,9 +1,9 @@
-"""The decision on one case: the form, the current decision, the log of the case, and the way to the
-next one.
+"""The decision panel of a case: the form, the current decision, the history and the next case.
 
-The form lives in a component of our own, so that keys act at once and what is typed is kept as it
-rests, not only when a field is left. It runs as a fragment: typing redraws nothing else. Rules of
-the form are in ``decision_form.py``.
+The form is a component of our own, because Streamlit's widgets send a text only when the field
+loses the focus. The component acts on keys at once and saves a draft after each pause in typing. It
+runs as a fragment, so that typing doesn't rerun the rest of the page. The rules of the form are in
+``decision_form.py``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from masis.ui.shell import address, keys
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer, suggested_name
 from masis.ui.shell.served_database import served_database
 from masis.ui.team.case_work import forget_scores, rubric_scores
-from masis.ui.team.taking import keep_typing, why_nothing
+from masis.ui.team.leases import explain_empty_queue, renew_lease
 from masis.views.answer import ShownAnswer, shown_answer
 from masis.views.diff import word_changes
 from masis.views.faults import revealed_words
@@ -49,8 +49,9 @@ from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
-"""What of the machine's verdict the page shows by default; stored with every decision, so the words
-never change.
+"""The parts of the machine's verdict that the page shows by default.
+
+They are stored with every decision, so the names must never change.
 """
 
 _FORM = "decision-form"
@@ -61,9 +62,10 @@ _COMPONENT = register_component("decision", "key_sheet", "report_issue", "correc
 
 @dataclass
 class _Message:
-    """Something to say above the form; ``where`` names the field that wants attention.
+    """A message of the form.
 
-    ``narrowed``: cases outside of the search and its filters wait; a button leads to them.
+    ``where`` names the field that needs attention. ``narrowed`` says that cases outside of the
+    search and its filters wait, so that the form offers a button to continue with them.
     """
 
     text: str
@@ -74,7 +76,7 @@ class _Message:
 
 
 class _Recording(NamedTuple):
-    """A submit that is being recorded, and whether the next case opens after it."""
+    """A submitted decision that is being recorded, and whether the next case opens after it."""
 
     token: str
     advance: bool
@@ -82,14 +84,18 @@ class _Recording(NamedTuple):
 
 @dataclass
 class _Form:
-    """What a session knows about the form it has open.
+    """The state of the form that a session has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision. ``acks`` has the
-    last post of each mount that was kept, ``handled`` names the last submit that was answered,
-    ``done`` the tokens of decisions made here. ``asked`` is what was asked about once: the same
-    again is recorded. ``came_from``: the case from which an undo led here. ``recording`` stays
-    until what follows a decision is done: another run of the page can end the one that recorded it
-    at any point where Streamlit is called.
+    Attributes:
+        token: Identifies the decision. A token that is submitted twice is recorded once.
+        acks: The number of the last saved post for each mount of the component.
+        handled: The last submit that was answered.
+        done: The tokens of the decisions made in this session.
+        asked: The doubts that the form has raised. Submitting again records the decision anyway.
+        came_from: The case that the reviewer left to undo a decision on this one.
+        recording: Set until a decision and its follow-up are complete, because Streamlit can end
+            a run for a newer one at any call.
+
     """
 
     case_id: str
@@ -109,8 +115,9 @@ class _Form:
         self.token, self.restored, self.asked = uuid.uuid4().hex, None, set()
 
     def keep(self, posted: dict[str, Any]) -> bool:
-        """Note that a post is kept; returns False for one that is older: the page states its last
-        draft for good.
+        """Note that a post is saved, and return True; return False if a newer one is saved already.
+
+        Posts can arrive twice or late, since the page repeats what wasn't confirmed.
         """
         mount, seq = clean(posted.get("mount"), 64), posted.get("seq")
         if not isinstance(seq, int) or seq <= self.acks.get(mount, -1):
@@ -118,20 +125,18 @@ class _Form:
         self.acks[mount] = seq
         return True
 
-    def ask_once(self, about: str, says: str, where: str) -> bool:
-        """Ask once about something, in place of recording it; returns whether it has not been asked
-        before.
-        """
+    def ask_once(self, about: str, question: str, where: str) -> bool:
+        """Show a question instead of recording, and return True; return False if it was asked."""
         if about in self.asked:
             return False
         self.asked.add(about)
-        self.message = _Message(says, "warn", where)
+        self.message = _Message(question, "warn", where)
         return True
 
 
 @dataclass
 class _Previous:
-    """The decision made here last: U on the next case undoes it."""
+    """The last decision of this session, which U on the next case undoes."""
 
     entry: str
     case_id: str
@@ -146,7 +151,7 @@ class _QueuePlace(NamedTuple):
 
 
 class _PanelContext(NamedTuple):
-    """What the panel is about; fixed for one run of the page."""
+    """The case, the answer and the queue that the panel is about, fixed for one run of the page."""
 
     workbench: Workbench
     view: CaseView
@@ -172,7 +177,7 @@ class _PanelContext(NamedTuple):
 
     @property
     def decided_answer(self) -> DecidedAnswer:
-        """What the rules of a decision ask about the answer shown."""
+        """The answer shown, as the rules of a decision need it."""
         return DecidedAnswer(self.answer, forms.serious_issues(self.run, self.at))
 
     @property
@@ -190,11 +195,19 @@ def decision_panel(
     machine_shown: tuple[str, ...] = MACHINE_SHOWN,
     notice: ClaimNotice | None = None,
 ) -> None:
-    """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case
-    (``run`` is None).
+    """Draw the decision panel for an answer.
+
+    Args:
+        workbench: The services.
+        view: The case.
+        run: The audit shown, or None for an unaudited case.
+        index: The iteration shown, from 0.
+        machine_shown: The parts of the machine's verdict that the page shows.
+        notice: The work of other people on the case.
+
     """
-    who = actor()
-    case_filter = workbench.cases.blind_filter(who, address.case_filter())
+    user = actor()
+    case_filter = workbench.cases.blind_filter(user, address.case_filter())
     place = _QueuePlace(case_filter, workbench.team.count_open(actor(), case_filter))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place, notice))
@@ -205,25 +218,26 @@ def decision_panel(
             icon=":material/balance:",
             query_params={"case": view.case.id},
         )
-    # below the panel: above it, a fragment would have another id than the same page has for a
-    # reviewer
-    if not workbench.access.allows(who, "decide"):
-        roles = ", ".join(who.roles) or "none"
+    # Drawn below the panel: an element above it would change the fragment's id, which depends on
+    # its position, between people with and without the role.
+    if not workbench.access.allows(user, "decide"):
+        roles = ", ".join(user.roles) or "none"
         st.info(
-            f"You can read this case. Deciding takes the role reviewer; you have {roles}.",
+            "You can read this case. You need the reviewer role to decide it."
+            f" Your roles: {roles}.",
             icon=":material/lock:",
         )
 
 
 @st.fragment
 def _panel(context: _PanelContext) -> None:
-    """Draw the panel as a fragment; it reports an unreachable database itself."""
+    """Draw the panel as a fragment, which has to report an unreachable database itself."""
     try:
         with explained_errors(served_database()):
             _draw_decision(context)
     except StoreError as error:
         st.error(
-            "The database can't be used just now. What you typed is stored in this browser.",
+            "The database can't be used right now. Your draft is stored in this browser.",
             icon=":material/error:",
         )
         st.text(str(error))
@@ -241,20 +255,18 @@ def _draw_decision(context: _PanelContext) -> None:
         on_submit_change=noop,
         on_act_change=noop,
     )
-    # a page that outlived its server posts again what this session has not seen yet
-    kept_late = _keep_posted(context, form, posted.draft)
-    for asked, do in ((posted.submit, _submit_decision), (posted.act, _run_form_action)):
-        if isinstance(asked, dict):
-            _say_errors(context, form, asked, do)
+    # After a restart of the server, an open page posts drafts that this session hasn't seen yet.
+    saved_late = _keep_posted(context, form, posted.draft)
+    for request, handle in ((posted.submit, _submit_decision), (posted.act, _run_form_action)):
+        if isinstance(request, dict):
+            _report_errors(context, form, request, handle)
             st.rerun()
-    if kept_late:
+    if saved_late:
         st.rerun()
 
 
 def _open_form(context: _PanelContext) -> _Form:
-    """Return the form of this case and person, opened again where the session had
-    another one open.
-    """
+    """Return the open form of this case and person, or open a new one for them."""
     form: _Form | None = st.session_state.get(_FORM)
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
         _, saved_at = stored_form(context.workbench, context.case_id)
@@ -272,7 +284,7 @@ def _open_form(context: _PanelContext) -> _Form:
 
 
 def _keep_posted(context: _PanelContext, form: _Form, posted: object) -> bool:
-    """Keep what the page posted, once; returns whether it was new."""
+    """Save a draft that the page posted, and return whether it was new."""
     if not isinstance(posted, dict) or posted.get("case") != context.case_id:
         return False
     if posted.get("token") in _recorded_tokens(context, form) or not form.keep(posted):
@@ -280,18 +292,18 @@ def _keep_posted(context: _PanelContext, form: _Form, posted: object) -> bool:
     try:
         store_form(context.workbench, context.case_id, read_form(FormFields, posted.get("fields")))
     except MasisError as error:
-        form.message = _Message(f"The draft could not be saved: {error}", "bad")
+        form.message = _Message(f"The draft couldn't be saved: {error}", "bad")
         return False
     form.message = None
     try:
-        keep_typing(context.workbench, context.case_id)
+        renew_lease(context.workbench, context.case_id)
     except MasisError as error:
         form.message = _Message(str(error), "warn")
     return True
 
 
 def _recorded_tokens(context: _PanelContext, form: _Form) -> list[str]:
-    """Tokens of decisions that are in the log: what is still posted under them is past."""
+    """Return the tokens of recorded decisions, so that late posts of their forms are ignored."""
     return [
         *form.done,
         *(
@@ -303,33 +315,31 @@ def _recorded_tokens(context: _PanelContext, form: _Form) -> list[str]:
 
 
 def stored_form(workbench: Workbench, case_id: str) -> tuple[FormFields, str | None]:
-    """Return the form as the person of this session left it, and when it was stored; None where
-    nothing was.
-    """
+    """Return the user's draft of the form, and the time it was saved (None if there is none)."""
     draft = workbench.drafts.get(actor(), case_subject(case_id))
     return read_form(FormFields, draft.values), draft.saved_at
 
 
 def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
-    """Store the form; an empty one is removed."""
+    """Save the form as a draft, or remove the draft if the form is empty."""
     if fields.empty:
         workbench.drafts.clear(actor(), case_subject(case_id))
     else:
         workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def _say_errors(
-    context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[..., None]
+def _report_errors(
+    context: _PanelContext, form: _Form, posted: dict[str, Any], handle: Callable[..., None]
 ) -> None:
     try:
-        do(context, form, posted)
+        handle(context, form, posted)
     except AnotherAnswer as error:
         form.message = _Message(str(error), "warn")
     except StaleVersion:
         again = _audited_again(context, posted.get("shown"))
         form.message = _Message(
-            f"This case has changed since you opened it; its current state is shown.{again} What"
-            " you entered is still here: check it, then submit again.",
+            f"This case has changed since you opened it. You now see its current state.{again} Your"
+            " entries are still here. Check them, then submit again.",
             "warn",
         )
     except MasisError as error:
@@ -337,9 +347,7 @@ def _say_errors(
 
 
 def _audited_again(context: _PanelContext, posted: object) -> str:
-    """Say who asked for an audit newer than the one whose answer was shown, and when; "" where
-    there is none.
-    """
+    """Say who started a newer audit than the one on the page, and when; "" if there is none."""
     shown = posted.get("place") if isinstance(posted, dict) else None
     runs = () if context.view.machine_hidden else context.workbench.runs.for_case(context.case_id)
     newest = next((run for run in runs if run.readable), None)
@@ -355,8 +363,9 @@ def _audited_again(context: _PanelContext, posted: object) -> str:
 
 
 def _submit_decision(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
-    """Record the decision of the form (``masis/services/reviews.py``), or say what keeps it from
-    being recorded.
+    """Record the decision of the form, or show why it can't be recorded.
+
+    ``masis/services/reviews.py`` records it; the rules of a decision are in ``decision_rules.py``.
     """
     if posted.get("case") != context.case_id:
         return
@@ -370,8 +379,8 @@ def _submit_decision(context: _PanelContext, form: _Form, posted: dict[str, Any]
         form.reviewer = actor().name
     store_form(context.workbench, context.case_id, fields)
     form.keep(posted)
-    if missing := forms.find_problem(fields, reviewer() or ""):
-        form.message = _Message(missing.message, "warn", missing.field)
+    if problem := forms.find_problem(fields, reviewer() or ""):
+        form.message = _Message(problem.message, "warn", problem.field)
         return
     decision = forms.decision_of(
         fields,
@@ -384,27 +393,28 @@ def _submit_decision(context: _PanelContext, form: _Form, posted: dict[str, Any]
         shown=context.shown_answer["digest"],
         acknowledged=posted.get("acknowledged"),
     )
-    found = decision_rules.problems(decision, context.decided_answer)
-    if missing := forms.to_mend(each for each in found if each.code != "serious_issues_open"):
-        form.message = _Message(missing.message, "warn", missing.field)
+    problems = decision_rules.problems(decision, context.decided_answer)
+    if problem := forms.to_mend(each for each in problems if each.code != "serious_issues_open"):
+        form.message = _Message(problem.message, "warn", problem.field)
         return
-    why = (
-        "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
+    question = (
+        "Say what the case waits for: choose a reason or write a note. Submit again to escalate it"
+        " without one."
     )
-    if forms.is_unexplained_escalation(fields) and form.ask_once("why", why, "reason"):
+    if forms.is_unexplained_escalation(fields) and form.ask_once("why", question, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
     if fields.verdict == "override" and (doubts := _doubts(context, fields)):
-        says = (
-            f"Look at the correction again: {'; '.join(doubts)}. Nothing was recorded; Ctrl Enter"
-            " again records it."
+        question = (
+            f"Nothing was recorded. Check the correction: {'; '.join(doubts)}. Press Ctrl Enter"
+            " again to record it as it is."
         )
-        if form.ask_once(f"correction {fields.corrected}", says, "corrected"):
+        if form.ask_once(f"correction {fields.corrected}", question, "corrected"):
             return
-    if found:  # the answer is the one shown, so these issues were open all the time
+    if problems:  # only serious issues are left, and the answer has not changed since it was shown
         form.message = _Message(
-            f"Nothing was recorded: {context.answer_name} has serious issues open that were not"
-            " listed to you. Approve again to see them.",
+            f"Nothing was recorded. You haven't seen all serious issues that are open in"
+            f" {context.answer_name}. Approve again to see them.",
             "warn",
         )
         return
@@ -422,7 +432,7 @@ def _submit_decision(context: _PanelContext, form: _Form, posted: dict[str, Any]
 
 
 def _resume(context: _PanelContext, form: _Form) -> None:
-    """Go on after a decision whose run was ended by another one of the page before it could."""
+    """Finish the follow-up of a decision whose run was ended by a newer run of the page."""
     if (recording := form.recording) is None:
         return
     for entry in context.view.history:
@@ -431,14 +441,14 @@ def _resume(context: _PanelContext, form: _Form) -> None:
 
 
 def _open_next(context: _PanelContext, form: _Form, recording: _Recording, entry: LogEntry) -> None:
-    """Say that a decision is recorded and open the next case."""
+    """Confirm that a decision is recorded, and open the next case."""
     forget_scores(context.workbench, context.case_id)
     words = verdict_text(entry.decision) if entry.decision else "Decided"
     form.done.append(recording.token)
     form.renew()
     planted = context.workbench.cases.open_for(actor(), context.case_id).planted
     if planted is not None:
-        # the page stays: what was planted stands beside the words, and can't be undone
+        # Stay on the page to show what was planted. A decision on a planted fault can't be undone.
         form.message = _Message(f"{words}. {revealed_words(planted)} Next (N)", "calm")
         st.session_state.pop(_PREVIOUS, None)
         form.recording = None
@@ -448,8 +458,8 @@ def _open_next(context: _PanelContext, form: _Form, recording: _Recording, entry
         entry.id, context.case_id, f"{words} of {context.case_id}"
     )
     if recording.advance:
-        _next_waiting(context, form, skip=False, done=words)
-    form.recording = None  # last: a run that another ends before this goes on from here
+        _open_next_waiting(context, form, skip=False, done=words)
+    form.recording = None  # last, so that `_resume` repeats this if a newer run ends it before
 
 
 def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:
@@ -461,23 +471,21 @@ def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:
 
 
 def _assert_shown(context: _PanelContext, posted: object) -> None:
-    """Raise AnotherAnswer unless the answer that stood on the page is the one that this submit
-    would decide about.
-    """
+    """Raise AnotherAnswer unless the page showed the answer that the submit decides about."""
     shown = context.shown_answer
     if not isinstance(posted, dict) or (posted.get("place"), posted.get("digest")) != (
         shown["place"],
         shown["digest"],
     ):
         raise AnotherAnswer(
-            "Nothing was recorded: the answer on the page has"
-            f" changed.{_audited_again(context, posted)} It is {context.answer_name} now: read it,"
+            "Nothing was recorded, because the answer on the page has"
+            f" changed.{_audited_again(context, posted)} It is {context.answer_name} now. Read it,"
             " then decide."
         )
 
 
 def _run_form_action(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
-    """Do what a key or a button asked for, other than to submit."""
+    """Run the action of a key or a button other than Submit."""
     if posted.get("case") != context.case_id:
         return
     if reviewer() is None and posted.get("reviewer"):
@@ -499,43 +507,43 @@ def _run_form_action(context: _PanelContext, form: _Form, posted: dict[str, Any]
             _show_iteration(0 if context.at else run.iterations.index(run.revised))
         case "take_revision":
             _take_revision(context, form)
-        case "next" | "skip" as how:
-            _next_waiting(context, form, skip=how == "skip")
+        case "next" | "skip" as kind:
+            _open_next_waiting(context, form, skip=kind == "skip")
         case "whole_queue":
             address.clear(address.FILTERS)
-            whole = context.place._replace(
+            whole_queue = context.place._replace(
                 case_filter=context.workbench.cases.blind_filter(actor(), address.case_filter())
             )
-            _next_waiting(context._replace(place=whole), form, skip=False)
+            _open_next_waiting(context._replace(place=whole_queue), form, skip=False)
         case "forward":
-            _go_beside(context, form, forward=True)
+            _open_neighbour(context, form, forward=True)
         case "search":
             address.leave_case()
         case "back":
-            _go_beside(context, form, forward=False)
+            _open_neighbour(context, form, forward=False)
 
 
 def _undo_decision(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
         form.message = _Message(
-            "Type your name first: it is recorded with an undo, too.", "warn", "reviewer"
+            "Type your name first. It's recorded with an undo, too.", "warn", "reviewer"
         )
         return
     restored = _take_back(context.workbench, entry_id)
     st.session_state.pop(_PREVIOUS, None)
     form.renew()
-    form.message = _Message(f"Undone; the log records that too.{restored}", "calm")
+    form.message = _Message(f"Undone. The log records that, too.{restored}", "calm")
 
 
 def _undo_previous(context: _PanelContext, form: _Form) -> None:
-    """Undo the decision made here last and open its case again."""
+    """Undo the last decision of this session, and open its case."""
     previous: _Previous | None = st.session_state.pop(_PREVIOUS, None)
     if previous is None:
-        form.message = _Message("There is no decision of this session to undo.", "calm")
+        form.message = _Message("This session has no decision to undo.", "calm")
         return
     restored = _take_back(context.workbench, previous.entry)
     words = (
-        f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that"
+        f"Undone: {previous.words[:1].lower()}{previous.words[1:]}. The log records that,"
         f" too.{restored}"
     )
     st.session_state[_CARRIED] = (previous.case_id, _Message(words, "calm"), context.case_id)
@@ -543,27 +551,23 @@ def _undo_previous(context: _PanelContext, form: _Form) -> None:
 
 
 def _take_back(workbench: Workbench, entry_id: str) -> str:
-    """Undo an entry; where it is a decision of one's own, say whether its form is filled in as it
-    was.
-    """
+    """Undo an entry, and return a sentence if its entries are back in the form."""
     decision = workbench.reviews.get(entry_id).decision
     workbench.reviews.undo(actor(), entry_id)
-    own = decision is not None and decision.reviewer == reviewer()
+    is_own = decision is not None and decision.reviewer == reviewer()
     return (
-        " What you had entered is back in the form."
-        if decision and own and _restore(workbench, decision)
+        " Your entries are back in the form."
+        if decision and is_own and _restore(workbench, decision)
         else ""
     )
 
 
 def _restore(workbench: Workbench, undone: Decision) -> bool:
-    """Put an undone decision of one's own back into the form, unless something new has been begun
-    there.
-    """
+    """Fill the form with an undone decision, unless it has new entries. Return whether it did."""
     if not stored_form(workbench, undone.case_id)[0].empty:
         return False
     code = undone.extra.get(REASON_CODE, "")
-    known = undone.verdict is not None and code in {
+    is_known = undone.verdict is not None and code in {
         reason.code for reason in reasons_for(undone.verdict)
     }
     store_form(
@@ -571,7 +575,7 @@ def _restore(workbench: Workbench, undone: Decision) -> bool:
         undone.case_id,
         FormFields(
             verdict=undone.verdict,
-            reason=code if known else "",
+            reason=code if is_known else "",
             other=undone.reason if code == OTHER else "",
             note=undone.note,
             corrected=undone.corrected_answer,
@@ -582,9 +586,7 @@ def _restore(workbench: Workbench, undone: Decision) -> bool:
 
 
 def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
-    """Return the labels of an undone decision as fields; none where the answer that they are about
-    is gone.
-    """
+    """Return the labels of an undone decision as fields, or none if its answer is gone."""
     if not undone.labels:
         return {}
     try:
@@ -595,8 +597,9 @@ def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
 
 
 def _revision(context: _PanelContext) -> int | None:
-    """Return the index of the revision that can be taken as a correction: the one shown, else the
-    suggested one.
+    """Return the index of the revision that can become the correction, or None.
+
+    It's the revision shown, or else the one that the audit suggests, or else its best one.
     """
     run = context.run
     if run is None or run.revised is None:
@@ -605,21 +608,21 @@ def _revision(context: _PanelContext) -> int | None:
 
 
 def _take_revision(context: _PanelContext, form: _Form) -> None:
-    """Put a revision into the correction of the original answer, which is what is decided about."""
+    """Copy a revision into the correction of the original answer, and show that answer."""
     index = _revision(context)
     if index is None or context.run is None:
         return
-    kept, _ = stored_form(context.workbench, context.case_id)
+    fields, _ = stored_form(context.workbench, context.case_id)
     corrected = context.run.iterations[index].answer
     store_form(
         context.workbench,
         context.case_id,
-        kept.model_copy(update={"verdict": "override", "corrected": corrected, "reason": ""}),
+        fields.model_copy(update={"verdict": "override", "corrected": corrected, "reason": ""}),
     )
     form.renew()
     name = forms.shown_name(context.run, index)
-    words = f"{name.capitalize()} is the correction now: choose a reason, then submit."
-    form.message = _Message(words, "calm", "reason")
+    text = f"{name.capitalize()} is the correction now. Choose a reason, then submit."
+    form.message = _Message(text, "calm", "reason")
     _show_iteration(0)
 
 
@@ -628,50 +631,51 @@ def _show_iteration(index: int) -> None:
     address.set_param("against", "")
 
 
-def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str = "") -> None:
+def _open_next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str = "") -> None:
+    """Open the next case that waits for this person, or say why there is none."""
     team, case_filter = context.workbench.team, context.place.case_filter
-    here = context.case_id
+    case_id = context.case_id
     if skip:
-        team.skip(actor(), [here])
-        done = f"Skipped {here}"
-    # who came back to undo goes on where that was
-    found = form.came_from or team.next_open(actor(), case_filter, here, without=[here])
-    if found is None:
+        team.skip(actor(), [case_id])
+        done = f"Skipped {case_id}"
+    # after an undo, return to the case that the reviewer came from
+    next_id = form.came_from or team.next_open(actor(), case_filter, case_id, without=[case_id])
+    if next_id is None:
         empty = team.explain_empty_queue(actor(), case_filter)
         form.message = _Message(
-            f"{done and f'{done}. '}{why_nothing(empty)}", "calm", narrowed=empty.elsewhere > 0
+            f"{done and f'{done}. '}{explain_empty_queue(empty)}",
+            "calm",
+            narrowed=empty.elsewhere > 0,
         )
         return
     if skip:
         st.session_state[_CARRIED] = (
-            found,
-            _Message(f"{done}; it comes again after the others.", "calm"),
+            next_id,
+            _Message(f"{done}. It comes back after the other cases.", "calm"),
             "",
         )
-    address.open_case(found)
+    address.open_case(next_id)
 
 
-def _go_beside(context: _PanelContext, form: _Form, *, forward: bool) -> None:
-    """Open the case that the list has next or before."""
-    found = context.workbench.cases.beside(
+def _open_neighbour(context: _PanelContext, form: _Form, *, forward: bool) -> None:
+    """Open the next or the previous case of the list."""
+    neighbour = context.workbench.cases.beside(
         context.case_id, context.place.case_filter, forward=forward
     )
-    if found is None:
-        elsewhere = (
-            forward
-            and context.workbench.team.explain_empty_queue(
-                actor(), context.place.case_filter
-            ).elsewhere
-            > 0
-        )
-        words = f"This is the {'last' if forward else 'first'} case of the list."
-        form.message = _Message(words, "calm", narrowed=elsewhere)
-    else:
-        address.open_case(found)
+    if neighbour is not None:
+        address.open_case(neighbour)
+        return
+    others_wait = (
+        forward
+        and context.workbench.team.explain_empty_queue(actor(), context.place.case_filter).elsewhere
+        > 0
+    )
+    text = f"This is the {'last' if forward else 'first'} case of the list."
+    form.message = _Message(text, "calm", narrowed=others_wait)
 
 
 def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
-    """Return everything the component draws."""
+    """Return the data that the component draws (``decision.js``)."""
     workbench, view = context.workbench, context.view
     fields, saved_at = stored_form(workbench, context.case_id)
     iteration = context.run.iterations[context.at] if context.run else None
@@ -731,7 +735,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
 
 
 def _left_text(context: _PanelContext) -> str:
-    """Say how many cases are left in what a search or a filter shows, else in the queue."""
+    """Say how many cases are left in the search or the filtered list, or else in the queue."""
     waiting, view = context.place.waiting, context.view
     narrowed = "in this list" if any(map(address.value, address.FILTERS)) else ""
     if address.value("q"):
@@ -745,9 +749,7 @@ def _left_text(context: _PanelContext) -> str:
 
 
 def _reporting(context: _PanelContext) -> forms.Data:
-    """Return what is needed to report issues in the answer shown, and those of the decision that
-    stands on it.
-    """
+    """Return the data for reporting issues in the answer shown, with those reported already."""
     entry = context.view.decision
     decision = entry.decision if entry else None
     about_shown = (
@@ -761,41 +763,39 @@ def _reporting(context: _PanelContext) -> forms.Data:
 
 
 def _previous(context: _PanelContext) -> str:
-    """Name the decision made here last, where it is about another case."""
+    """Describe the last decision of this session if it's about another case."""
     previous: _Previous | None = st.session_state.get(_PREVIOUS)
     return previous.words if previous and previous.case_id != context.case_id else ""
 
 
 def _about_answer(context: _PanelContext) -> str:
-    """Say what the answer shown is among those of its audit, and how it differs from
-    the original.
-    """
+    """Say whether the audit suggests the answer shown, and how it differs from the original."""
     run = context.run
     if run is None or len(run.iterations) < 2:
         return ""
     if context.at == 0:
         return (
-            f"The audit suggests {forms.shown_name(run, run.best)}: V shows it."
+            f"The audit suggests {forms.shown_name(run, run.best)}. Press V to see it."
             if run.best
-            else "The audit suggests no revision; V shows the best of those it made."
+            else "The audit suggests no revision. Press V to see the best one it made."
         )
     changes = word_changes(run.iterations[0].answer, run.iterations[context.at].answer)
-    gone, new = (
-        sum(len(each.text.split()) for each in changes if each.kind == kind)
+    removed, added = (
+        sum(len(change.text.split()) for change in changes if change.kind == kind)
         for kind in ("out", "in")
     )
-    which = "Suggested by the audit" if context.at == run.best else "Not suggested by the audit"
-    changed = f"Against the original: {count_noun(gone, 'word')} removed, {new:,} added."
-    return f"{which}. {changed} D shows the changes, V the original."
+    origin = "Suggested by the audit" if context.at == run.best else "Not suggested by the audit"
+    changed = f"Against the original: {count_noun(removed, 'word')} removed, {added:,} added."
+    return f"{origin}. {changed} D shows the changes, V the original."
 
 
 def _standing_entry(context: _PanelContext, history: list[forms.Data]) -> forms.Data | None:
-    """Return the entry that decides the case now; a person can undo what a person decided."""
+    """Return the entry with the current decision of the case, if a person made it."""
     entry = context.view.decision
     row = next((row for row in history if entry and row["id"] == entry.id), None)
     if entry is None or row is None or entry.decision is None:
         return None
     if entry.decision.kind != "decision":
         return None
-    # where all reviewers of a case have decided, an adjudication decides: the notice says so
+    # Once all reviewers have decided, only an adjudication changes the case, as the notice says.
     return {**row, "undoable": not (context.notice and context.notice.adjudicate)}

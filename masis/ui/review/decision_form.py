@@ -1,7 +1,7 @@
-"""The decision form as plain data: what the component is shown, and what it posts read back. Pure.
+"""The decision form as plain data: the data of the component, and the parsing of its posts.
 
-What a browser posts is from outside: it is read field by field, and what makes no sense in it is
-dropped.
+The functions here are pure. A browser's post is untrusted input: it's read field by field, and
+values that aren't valid are dropped.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from masis.views.words import DECIDE, REFERENCE, SENTENCE, VERDICT, Word, label,
 LONGEST_NAME = 80
 LONGEST_NOTE = 4_000
 LONGEST_ANSWER = 150_000
-"""Characters; a text area gets slow past 200,000."""
+"""The longest text, in characters. A text area gets slow past 200,000."""
 
 ROWS_LABELLED = 120
 EXCERPT = 220
 OFFENDERS_NAMED = 5
 NEIGHBOURS = 3
-"""Words shown on either side of those that a correction changes."""
+"""The number of unchanged words shown on either side of a change."""
 
 CHOICES = {
     "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
@@ -69,21 +69,23 @@ CHOICES = {
     ),
     "sentence": ("uncited", "exempt"),
 }
-"""The labels that can be given, by what they are given to."""
+"""The labels that a reviewer can choose, by the kind of target."""
 _WORDS = {"claim": VERDICT, "reference": REFERENCE, "sentence": SENTENCE}
 
 MOST_REPORTED = 100
-"""Issues that one decision reports."""
+"""The most issues that one decision reports."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
+# The markers before the text of a heading, list item or quotation, also several of them, such as
+# "> - " or "## 1. ".
 _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
 Place = Annotated[int, Strict(), Field(ge=0, le=100_000_000)]
 
 
 def _checked_text(value: object, longest: int) -> str:
     if not isinstance(value, str):
-        raise ValueError("it is no text")
+        raise ValueError("it isn't text")
     return clean(value, longest)
 
 
@@ -94,8 +96,9 @@ Answer = Annotated[str, BeforeValidator(partial(_checked_text, longest=LONGEST_A
 
 
 class ReportFields(Record):
-    """An issue that a reviewer reports, as far as it is filled in; without a place it is about the
-    whole answer.
+    """An issue that a reviewer reports, as far as it's filled in.
+
+    Without ``start`` and ``end`` it's about the whole answer.
     """
 
     start: Place | None = None
@@ -113,8 +116,10 @@ class ReportFields(Record):
 
 
 class OpenReport(ReportFields):
-    """The issue that is being written: in which answer, and in place of which one that was reported
-    there.
+    """An issue that is being written.
+
+    ``answer`` is the digest of the answer. ``place`` is the index of the reported issue that it
+    changes, or None for a new one.
     """
 
     answer: Name = ""
@@ -123,7 +128,7 @@ class OpenReport(ReportFields):
     @model_validator(mode="after")
     def _of_an_answer(self) -> Self:
         if not self.answer:
-            raise ValueError("it is of no answer")
+            raise ValueError("it names no answer")
         return self
 
 
@@ -142,7 +147,9 @@ def _known_labels(posted: object) -> dict[str, dict[str, str]]:
 def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     read = {
         clean(answer, 64): tuple(
-            found for each in issues[:MOST_REPORTED] if (found := read_if_valid(ReportFields, each))
+            report
+            for issue in issues[:MOST_REPORTED]
+            if (report := read_if_valid(ReportFields, issue))
         )
         for answer, issues in (list(posted.items())[:20] if isinstance(posted, dict) else ())
         if isinstance(issues, list | tuple)
@@ -151,11 +158,15 @@ def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
 
 
 class FormFields(Record):
-    """What the form holds. ``corrected`` is None while the answer is untouched; ``labels`` by
-    iteration.
+    """The entries of the form.
 
-    ``reported`` issues are kept by the digest of the answer that they are about, so that they
-    outlast another audit of the same answer; ``reporting`` is the one being written.
+    Attributes:
+        corrected: The corrected answer; None while the answer is unchanged.
+        labels: The labels by iteration (``label_base``) and target (``target_key``).
+        reported: The reported issues by the digest of their answer, so that they survive another
+            audit of the same answer.
+        reporting: The issue that is being written.
+
     """
 
     verdict: Verdict | None = None
@@ -180,20 +191,18 @@ class FormFields(Record):
 
 
 class FormProblem(NamedTuple):
-    """Why a form can't be submitted yet, and the field that wants attention."""
+    """The reason why a form can't be submitted yet, and the field that needs attention."""
 
     field: str
     message: str
 
 
 Data = dict[str, Any]
-"""What the component draws, as JSON: ``decision.js`` reads it, and nothing else does."""
+"""Data of the component, as JSON. Only ``decision.js`` reads it."""
 
 
 def find_problem(fields: FormFields, reviewer: str) -> FormProblem | None:
-    """Return what the form lacks to make a decision of any kind; None where ``decision_of`` can
-    make one.
-    """
+    """Return the first problem that keeps ``decision_of`` from making a decision, or None."""
     if fields.verdict is None:
         return FormProblem(
             "verdict", "Choose a verdict first: approve, override, reject or escalate."
@@ -204,27 +213,24 @@ def find_problem(fields: FormFields, reviewer: str) -> FormProblem | None:
         for issue in issues
     ):
         return FormProblem(
-            "reported", "A reported issue lacks its type or severity: edit or remove it."
+            "reported", "A reported issue has no type or no severity. Edit or remove it."
         )
     if not reviewer.strip():
-        return FormProblem("reviewer", "Type your name: it is recorded with every decision.")
+        return FormProblem("reviewer", "Type your name. It's recorded with every decision.")
     return None
 
 
 def to_mend(problems: Iterable[decision_rules.DecisionProblem]) -> FormProblem | None:
-    """Return the first problem of a decision as the form says it, with the field that mends it;
-    None without one.
-    """
-    for found in problems:
-        field = "corrected" if found.field == "corrected_answer" else found.field
-        return FormProblem("other" if found.code == "own_words_missing" else field, found.sentence)
-    return None
+    """Return the first problem of a decision with the form's field that solves it, or None."""
+    problem = next(iter(problems), None)
+    if problem is None:
+        return None
+    field = "corrected" if problem.field == "corrected_answer" else problem.field
+    return FormProblem("other" if problem.code == "own_words_missing" else field, problem.sentence)
 
 
 def is_unexplained_escalation(fields: FormFields) -> bool:
-    """Return whether a case is escalated without a word that says what for: the form asks for one
-    once.
-    """
+    """Return whether a case is escalated without a reason or a note. The form asks for one once."""
     return fields.verdict == "escalate" and not _chosen_reason(fields) and not fields.note.strip()
 
 
@@ -245,10 +251,20 @@ def decision_of(
     shown: str = "",
     acknowledged: object = None,
 ) -> Decision:
-    """Return the decision that a form makes of which ``unfinished`` found nothing.
+    """Return the decision of a form for which ``find_problem`` returned None.
 
-    ``shown`` is the digest of its answer, ``acknowledged`` what the browser posted as the ids of
-    the serious issues that were listed to the person.
+    Args:
+        fields: The entries of the form.
+        case_id: The case.
+        run: The audit shown, or None for an unaudited case.
+        index: The iteration shown, from 0.
+        reviewer: The reviewer's name.
+        token: The token of the form, which makes a repeated submit harmless.
+        machine_shown: The parts of the machine's verdict that the page showed.
+        shown: The digest of the answer shown.
+        acknowledged: The ids of the serious issues that were listed to the reviewer, as the browser
+            posted them.
+
     """
     base = label_base(run, index)
     reason = _chosen_reason(fields)
@@ -257,7 +273,7 @@ def decision_of(
         extra[REASON_CODE] = fields.reason
     if fields.verdict == "approve":
         listed = (
-            {each for each in acknowledged if isinstance(each, str)}
+            {issue_id for issue_id in acknowledged if isinstance(issue_id, str)}
             if isinstance(acknowledged, list)
             else set()
         )
@@ -294,98 +310,90 @@ def _reported_label(issue: ReportFields) -> TargetLabel:
 
 
 def labels_of(decision: Decision, answer: str) -> dict[str, Any]:
-    """Return the labels of a decision as fields of the form; ``answer`` is the digest of the answer
-    it is about.
+    """Return the labels of a decision as fields of the form.
+
+    ``answer`` is the digest of the answer that the decision is about.
     """
     base = f"{decision.run_id}/{decision.iteration}"
-    given = {
-        f"{each.target}:{each.start}-{each.end}": each.label
-        for each in decision.labels
-        if not each.reports
+    labels = {
+        f"{target.target}:{target.start}-{target.end}": target.label
+        for target in decision.labels
+        if not target.reports
     }
-    reported = tuple(ReportFields.model_validate(each) for each in _reported_rows(decision))
+    reported = tuple(ReportFields.model_validate(row) for row in _reported_rows(decision))
     return {
-        "labels": {base: given} if given else {},
+        "labels": {base: labels} if labels else {},
         "reported": {answer: reported} if reported else {},
     }
 
 
-@lru_cache(maxsize=16)  # asked for at every rest of typing, about the same answer
+@lru_cache(maxsize=16)  # called after every pause in typing for the same answer
 def sentence_places(answer: str) -> tuple[tuple[int, int], ...]:
-    """Return where the sentences of an answer stand, without the markers of headings and lists
-    before them.
-    """
+    """Return the start and end of each sentence, without the markers of headings and lists."""
     places = []
-    for each in split_sentences(answer):
-        marker = _BLOCK_MARKER.match(answer, each.start, each.end)
-        places.append(
-            (marker.end() if marker and marker.end() < each.end else each.start, each.end)
-        )
+    for sentence in split_sentences(answer):
+        marker = _BLOCK_MARKER.match(answer, sentence.start, sentence.end)
+        start = marker.end() if marker and marker.end() < sentence.end else sentence.start
+        places.append((start, sentence.end))
     return tuple(places)
 
 
 def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data:
-    """Return what the form needs to report issues; ``standing`` is the decision that stands on the
-    answer shown.
-    """
-    fits = [
-        each
-        for each in (_reported_rows(standing) if standing else [])
-        if each["start"] is None or answer[each["start"] : each["end"]] == each["text"]
+    """Return the data for reporting issues; ``standing`` is the current decision on the answer."""
+    reported = [
+        row
+        for row in (_reported_rows(standing) if standing else [])
+        if row["start"] is None or answer[row["start"] : row["end"]] == row["text"]
     ]
     return {
-        "types": [{"name": each.name, "guidance": each.guidance} for each in types.types],
+        "types": [{"name": type_.name, "guidance": type_.guidance} for type_ in types.types],
         "severities": SEVERITIES,
         "sentences": list(sentence_places(answer)),
-        "standing": fits,
+        "standing": reported,
     }
 
 
 def _reported_rows(decision: Decision) -> list[Data]:
     return [
-        {name: getattr(each, name) for name in ("start", "end", "text", "note")}
-        | {"type": each.label, "severity": each.severity or ""}
-        for each in decision.reported
+        {name: getattr(issue, name) for name in ("start", "end", "text", "note")}
+        | {"type": issue.label, "severity": issue.severity or ""}
+        for issue in decision.reported
     ]
 
 
 def shown_name(run: Run | None, index: int) -> str:
-    """Name the answer of iteration ``index`` (from 0) of a run; without one, the case's own."""
+    """Name the answer of iteration ``index`` (from 0) of a run, or of the case without a run."""
     return answer_name(index + 1 if run else None, drafted=bool(run and run.draft))
 
 
 def serious_issues(run: Run | None, index: int) -> tuple[Issue, ...]:
-    """Return the issues of severity critical or high that an answer has open, the most severe
-    first.
-    """
-    found = [issue for issue in run.iterations[index].issues if issue.major] if run else []
-    return tuple(sorted(found, key=lambda issue: issue.severity != "critical"))
+    """Return the open issues of severity critical or high, critical ones first."""
+    issues = [issue for issue in run.iterations[index].issues if issue.major] if run else []
+    return tuple(sorted(issues, key=lambda issue: issue.severity != "critical"))
 
 
 def serious_rows(run: Run | None, index: int) -> list[Data]:
-    """Return these issues as the question before an approval lists them: those about the same words
-    as one.
+    """Return the serious issues as the question before an approval lists them.
 
-    The answer numbers them so, too; ``ids`` are all that a row stands for.
+    Issues about the same words are one row, as they have one number in the answer. ``ids`` are the
+    issues of a row.
     """
     rows: list[Data] = [
         {
-            "ids": [each.id for each in alike],
-            "label": label(rule_word(alike[0].rule)),
+            "ids": [issue.id for issue in group],
+            "label": label(rule_word(group[0].rule)),
             "severity": (
-                "critical" if any(each.severity == "critical" for each in alike) else "high"
+                "critical" if any(issue.severity == "critical" for issue in group) else "high"
             ),
-            "text": shorten(alike[0].description, EXCERPT),
+            "text": shorten(group[0].description, EXCERPT),
         }
-        for alike in about_same_words(serious_issues(run, index))
+        for group in about_same_words(serious_issues(run, index))
     ]
     return sorted(rows, key=lambda row: row["severity"] != "critical")
 
 
 def label_base(run: Run | None, index: int) -> str:
-    """Return the name under which labels of one iteration are drafted: they are about its words
-    only.
-    """
+    """Return the key of an iteration's labels in the draft; labels are about its words only."""
     return f"{run.id}/{index + 1}" if run else ""
 
 
@@ -396,37 +404,32 @@ def _audit_correction(answer: str, case: Case, settings: Settings | None) -> Cit
 def doubts(
     corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None
 ) -> Iterator[str]:
-    """Yield what speaks against recording a correction of the answer shown as it is: a slip, most
-    likely.
-    """
+    """Yield reasons to believe that a correction of the answer shown has a slip in it."""
     before, after = (
         _audit_correction(shown, case, settings),
         _audit_correction(corrected, case, settings),
     )
     if is_unchanged(corrected, original):
         yield "it equals the original answer"
-    wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][
+    invalid = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][
         :OFFENDERS_NAMED
     ]
-    if wrong:
-        yield (
-            f"it cites {', '.join(f'“{shorten(each, 60)}”' for each in wrong)}, which names no"
-            " evidence"
-        )
+    if invalid:
+        cited = ", ".join(f"“{shorten(reference, 60)}”" for reference in invalid)
+        yield f"it cites {cited}, which names no evidence"
     index = evidence_index(case.evidence)
     status = {
         without_markers(sentence.text, index): sentence.status for sentence in before.sentences
     }
     for sentence in after.uncited_claims:
-        if (was := get_close_matches(sentence, status, 1, cutoff=0.5)) and status[
-            was[0]
-        ] == "cited":
+        original_sentence = get_close_matches(sentence, status, 1, cutoff=0.5)
+        if original_sentence and status[original_sentence[0]] == "cited":
             yield f"“{shorten(sentence, 80)}” has lost its citation"
             return
 
 
 def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str]:
-    """Return the evidence ids beside half a pair of brackets, as in ``[c1]c2]``."""
+    """Return the evidence ids next to half a pair of brackets, such as ``c2`` in ``[c1]c2]``."""
     return [
         words
         for at, words in half_bracketed_ids(answer, [chunk.id for chunk in case.evidence])
@@ -437,19 +440,18 @@ def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str
 def check(
     answer: str, case: Case, settings: Settings | None = None, shown: str | None = None
 ) -> Data:
-    """Return what the citation engine says about a corrected answer, and what it changes in the one
-    ``shown``.
-    """
+    """Check the citations of a corrected answer, and list its changes to the answer ``shown``."""
     audit = _audit_correction(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     before = () if shown is None else _audit_correction(shown, case, settings).citations
-    held, kept = (
+    # only citations with a marker in the text, not those attached to the answer
+    cited_before, cited_after = (
         Counter(
-            each.evidence_id
-            for each in cited
-            if each.evidence_id and each.marker_start < each.marker_end
+            citation.evidence_id
+            for citation in citations
+            if citation.evidence_id and citation.marker_start < citation.marker_end
         )
-        for cited in (before, audit.citations)
+        for citations in (before, audit.citations)
     )
     return {
         "references": len(audit.citations),
@@ -457,36 +459,35 @@ def check(
             len(citations_kept(case, answer)), len(case.given_citations)
         ),
         "changed": list(_changed_words(shown, answer)) if shown is not None else [],
-        "dropped": list(held - kept),
-        "fabricated": [shorten(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
+        "dropped": list(cited_before - cited_after),
+        "fabricated": [shorten(reference, 60) for reference in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
-        "uncited": [shorten(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
+        "uncited": [shorten(claim, 160) for claim in audit.uncited_claims[:OFFENDERS_NAMED]],
         "uncited_count": len(audit.uncited_claims),
     }
 
 
 def _changed_words(shown: str, corrected: str) -> Iterator[tuple[str, str]]:
-    """Yield all words that a correction changes among their neighbours, so that a slip of the hand
-    is seen.
-    """
+    """Yield the changes of a correction with a few words around them, so that slips are noticed."""
     changes = word_changes(shown, corrected)
-    if all(each.kind == "same" or not each.text.strip() for each in changes):
+    if all(change.kind == "same" or not change.text.strip() for change in changes):
         return
-    for place, each in enumerate(changes):
-        words = re.findall(r"\s*\S+\s*", each.text)
-        if each.kind == "same" and len(words) > 2 * NEIGHBOURS:
+    for place, change in enumerate(changes):
+        words = re.findall(r"\s*\S+\s*", change.text)  # words with the spaces around them
+        if change.kind == "same" and len(words) > 2 * NEIGHBOURS:
             before = "".join(words[:NEIGHBOURS]) if place else ""
             after = "".join(words[-NEIGHBOURS:]) if place < len(changes) - 1 else ""
-            yield each.kind, f"{before.rstrip()} … {after.lstrip()}" if before else f"…{after}"
+            yield change.kind, f"{before.rstrip()} … {after.lstrip()}" if before else f"…{after}"
         else:
-            yield each.kind, each.text
+            yield change.kind, change.text
 
 
 def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[str, str]]:
-    """Return the corrected answer of a decision in pieces against the answer it is about; nothing
-    where it has none.
+    """Return the differences between the answer of a decision and its correction.
 
-    Each piece is its kind ("same", "out", "in") and its words.
+    Returns:
+        Pairs of kind ("same", "out" or "in") and words. Empty if the decision corrects nothing.
+
     """
     if decision.corrected_answer is None:
         return []
@@ -496,18 +497,20 @@ def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[st
         if run and same_run
         else case.answer or ""
     )
-    return [(each.kind, each.text) for each in word_changes(answer, decision.corrected_answer)]
+    return [
+        (change.kind, change.text) for change in word_changes(answer, decision.corrected_answer)
+    ]
 
 
-def _kept_citations_text(kept: int, all_: int) -> str:
-    """Say how many of the citations that came beside the original answer a corrected one keeps."""
-    if not all_:
+def _kept_citations_text(kept: int, total: int) -> str:
+    """Say how many citations attached to the original answer still apply to its correction."""
+    if not total:
         return ""
-    of = (
-        f"{kept:,} of {count_noun(all_, 'citation')} beside the original answer"
+    share = (
+        f"{kept:,} of {count_noun(total, 'citation')} attached to the original answer"
         f" {'is' if kept == 1 else 'are'} kept"
     )
-    return f"{of}: those of unchanged sentences." if kept < all_ else f"{of}."
+    return f"{share}: those of unchanged sentences." if kept < total else f"{share}."
 
 
 def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
@@ -535,10 +538,8 @@ class _Target(NamedTuple):
 
 
 def _targets(iteration: Iteration) -> list[_Target]:
-    """Claims, references and uncited sentences that have a place in the answer, in its order, each
-    place once.
-    """
-    found: dict[str, _Target] = {}
+    """Return the claims, references and uncited sentences with a place in the answer, in order."""
+    targets: dict[str, _Target] = {}
 
     def add(
         kind: Literal["claim", "reference", "sentence"],
@@ -548,21 +549,21 @@ def _targets(iteration: Iteration) -> list[_Target]:
     ) -> None:
         if start is not None and end is not None and start < end:
             key = target_key(kind, start, end)
-            found.setdefault(key, _Target(key, kind, start, end, verdict))
+            targets.setdefault(key, _Target(key, kind, start, end, verdict))
 
-    for each in iteration.claims:
-        add("claim", each.claim.start, each.claim.end, each.verdict)
+    for judged in iteration.claims:
+        add("claim", judged.claim.start, judged.claim.end, judged.verdict)
     marks = reference_marks(iteration)
     for number, citation in enumerate(iteration.citation_audit.citations):
         add("reference", citation.start, citation.end, marks[number])
     for sentence in iteration.citation_audit.sentences:
         if sentence.status == "uncited":
             add("sentence", sentence.start, sentence.end, sentence.status)
-    return sorted(found.values(), key=lambda target: (target.start, target.end))
+    return sorted(targets.values(), key=lambda target: (target.start, target.end))
 
 
 def label_rows(iteration: Iteration) -> list[Data]:
-    """Return what of an iteration can be labelled, with the machine's verdict on each."""
+    """Return the parts of an iteration that can be labelled, each with the machine's verdict."""
     return [
         {
             "key": target.key,
@@ -579,38 +580,38 @@ def label_rows(iteration: Iteration) -> list[Data]:
 
 
 def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[TargetLabel]:
-    """Return the labels given, each with the words it is about taken from the answer itself."""
+    """Yield the chosen labels. Their words are taken from the answer, not from the browser."""
     for target in _targets(iteration):
-        if (given := chosen.get(target.key)) is not None:
+        if (label_code := chosen.get(target.key)) is not None:
             yield TargetLabel(
                 target=target.kind,
                 start=target.start,
                 end=target.end,
                 text=iteration.answer[target.start : target.end],
-                label=given,
+                label=label_code,
                 note=(
                     "agrees with the audit"
-                    if given == target.verdict
+                    if label_code == target.verdict
                     else f"the audit says {target.verdict}"
                 ),
             )
 
 
 def _words_before_reference(answer: str, start: int) -> str:
-    """Return the last words before a reference, which distinguish one ``[1]`` from another."""
+    """Return the last words before a reference, to tell one ``[1]`` from another."""
     words = answer[max(0, start - 60) : start].rstrip("[( ").replace("\n", " ")
     return words if start <= 60 else "…" + words.partition(" ")[2]
 
 
 def choices() -> dict[str, list[tuple[str, str]]]:
-    """Return the labels that can be given with their words, by what they are given to."""
+    """Return the labels that a reviewer can choose, with their words, by the kind of target."""
     return {
         kind: [(code, _WORDS[kind][code].text) for code in codes] for kind, codes in CHOICES.items()
     }
 
 
 def history(entries: Sequence[LogEntry]) -> list[Data]:
-    """Return the log of a case in words, in the order given."""
+    """Return the log entries of a case as rows of its history, in the same order."""
     undone = {
         entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes
     }
@@ -619,9 +620,7 @@ def history(entries: Sequence[LogEntry]) -> list[Data]:
 
 
 def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
-    """Return the history of a case with its finished audits among the entries of the log, the
-    newest first.
-    """
+    """Return the history of a case with its finished audits added, newest first."""
     finished = [run for run in runs if run.ended_at and run.state == "finished"]
     audits = [
         {
@@ -635,7 +634,7 @@ def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
         }
         for run in finished
     ]
-    return sorted([*rows, *audits], key=lambda each: str(each["at"]), reverse=True)
+    return sorted([*rows, *audits], key=lambda row: str(row["at"]), reverse=True)
 
 
 def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:

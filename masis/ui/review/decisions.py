@@ -1,4 +1,4 @@
-"""The decision log: who decided what, when and why; whether the log is intact; exports."""
+"""The page of the decision log: its entries, its verification and its exports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from masis.datasets.exports.export import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
 from masis.schema.team import MachineShown, QueuePolicy
-from masis.schema.wording import count_noun, count_noun_or_more
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
@@ -30,10 +30,10 @@ from masis.views.log_entries import adopted_decision_text
 from masis.views.words import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
-"""Entries that are checked whenever the page opens; a longer log is checked when asked."""
+"""The longest log, in entries, that is verified whenever the page opens."""
 
 ENTRIES_COUNTED = 10_000
-"""Entries that match a filter that are counted when the page opens."""
+"""The most entries that are counted for a filter when the page opens."""
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
@@ -42,7 +42,7 @@ _CLEARED = (*FILTERS, "page", "entry")
 
 
 def show_decisions(workbench: Workbench) -> None:
-    """Draw the page of the log."""
+    """Draw the page of the decision log."""
     title, export = st.columns([5, 1], vertical_alignment="bottom")
     title.title("Decisions")
     head = workbench.store.decisions.head()
@@ -57,10 +57,7 @@ def show_decisions(workbench: Workbench) -> None:
     people = workbench.store.decisions.reviewers(actor().name)
     if workbench.cases.hides_machine_from(actor()):
         people.pop(POLICY.name, None)
-        st.caption(
-            f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the"
-            " list."
-        )
+        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases aren't listed.")
     _draw_log_filters(people)
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     page = workbench.reviews.entries(entry_filter, upto=ENTRIES_COUNTED)
@@ -84,7 +81,7 @@ def show_decisions(workbench: Workbench) -> None:
 
 
 def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
-    """Return the entries the address asks for; ``machine_shown`` is the policy's."""
+    """Return the filter in the address; ``machine_shown`` is the setting of the team's policy."""
     until = address.day("until")
     return DecisionFilter(
         case_id=address.value("case") or None,
@@ -103,19 +100,19 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
 
 
 def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
-    """Return what belongs to an entry, read from the log and the cases."""
+    """Return the case and the entries that belong to an entry."""
     decision = entry.decision
     if decision is None:
         return EntryContext()
-    named = decision.undoes or decision.extra.get("redacts")
-    undone = workbench.reviews.get(named) if isinstance(named, str) else None
-    # who may not know the number of the one may not know the other's
+    undone_id = decision.undoes or decision.extra.get("redacts")
+    undone = workbench.reviews.get(undone_id) if isinstance(undone_id, str) else None
+    # if the number of this entry is hidden from the user, so is the number of the other one
     if undone is not None and not entry.seq:
         undone = undone.model_copy(update={"seq": 0})
     case, took = _case_summary_or_none(workbench, decision.case_id), ""
     if case is not None and decision.extra.get("taken_from"):
-        sides = [each.decision for each in workbench.reviews.individual(case.id)]
-        took = adopted_decision_text(decision, [side for side in sides if side is not None])
+        decisions = [other.decision for other in workbench.reviews.individual(case.id)]
+        took = adopted_decision_text(decision, [other for other in decisions if other is not None])
     return EntryContext(case, undone, workbench.reviews.undone_by(entry), took)
 
 
@@ -152,22 +149,22 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
     decision = entry.decision
     if decision is None:
         return {}
-    given = {
+    parameters = {
         "case": decision.case_id,
         "run": decision.run_id or "",
         "iteration": str(decision.iteration or ""),
     }
-    return {name: text for name, text in given.items() if text}
+    return {name: value for name, value in parameters.items() if value}
 
 
 def _correction_diff(workbench: Workbench, entry: LogEntry) -> list[DiffChange]:
-    """Return the corrected answer against the one that was shown; empty where either is unknown."""
+    """Return the changes of a correction to the answer shown; empty if either is unknown."""
     decision = entry.decision
     if decision is None or decision.corrected_answer is None or decision.run_id is None:
         return []
     try:
         run = workbench.runs.get(decision.run_id)
-    except StoreError:  # not finished: what was shown is not known
+    except StoreError:  # the run didn't finish, so the answer shown isn't known
         return []
     at = decision.iteration or 1
     shown = run.iterations[at - 1].answer if at <= len(run.iterations) else run.final_answer
@@ -178,10 +175,8 @@ def _draw_page_count(page: DecisionPage, *, narrowed: bool) -> None:
     left, right = st.columns([4, 1], vertical_alignment="center")
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
-    left.caption(
-        f"**{count_noun_or_more(page.total, page.more, 'entry', 'entries')}**{' match' if narrowed else ''},"
-        f" {order}"
-    )
+    entries = counted_upto(page.total, page.more, "entry", "entries")
+    left.caption(f"**{entries}**{' match' if narrowed else ''}, {order}")
     with right.container(horizontal=True, horizontal_alignment="right"):
         if narrowed:
             st.button(
@@ -205,11 +200,11 @@ def _draw_log_filters(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
-        options = [*reviewers, *(each for each in chosen if each not in reviewers)]
+        options = [*reviewers, *(name for name in chosen if name not in reviewers)]
         st.multiselect(
             "Who",
             options,
-            format_func=lambda each: f"{each} ({reviewers.get(each, 0):,})",
+            format_func=lambda name: f"{name} ({reviewers.get(name, 0):,})",
             placeholder="Anyone",
             **address.bind_query_param("reviewer", [], shows=chosen, key="log-reviewer"),
         )
@@ -239,7 +234,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
         title,
         list(options),
         selection_mode="multi",
-        # in a row of its parent, pills scroll sideways instead, and the last ones can't be seen
+        # without wrap, pills in a horizontal container scroll sideways and hide the last ones
         wrap=True,
         format_func=options.__getitem__,
         **address.bind_query_param(
@@ -249,12 +244,10 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 
 
 def _draw_chain_state(workbench: Workbench, length: int, head: str) -> None:
-    """Draw whether every entry fits the one before, with length and head of the log."""
-    asked, hidden = (
-        st.session_state.get("log-checked") == head,
-        workbench.team.hides_counts_from(actor()),
-    )
-    if length > CHECKED_AT_ONCE and not asked:
+    """Draw whether the hash chain of the log is intact, with its length and its head."""
+    is_requested = st.session_state.get("log-checked") == head
+    hidden = workbench.team.hides_counts_from(actor())
+    if length > CHECKED_AT_ONCE and not is_requested:
         line, button = st.columns([5, 1], vertical_alignment="center")
         log = (
             "The decision log"
@@ -267,48 +260,48 @@ def _draw_chain_state(workbench: Workbench, length: int, head: str) -> None:
     check = workbench.store.decisions.verify()
     if check.intact:
         intact = (
-            ":green[:material/verified:] The decision log is intact. Every entry fits the one"
+            ":green[:material/verified:] The decision log is intact. Every entry matches the one"
             " before it."
         )
         st.markdown(intact if hidden else chain_words(check))
         return
     st.error(
-        "The decision log is not intact: an entry was changed or removed.",
+        "The decision log isn't intact. An entry was changed or removed.",
         icon=":material/link_off:",
     )
     st.text("\n".join(check.broken[:20]))
-    st.caption("`masis verify-log` lists everything that is wrong.")
+    st.caption("Run `masis verify-log` to list all errors.")
 
 
 def chain_words(check: LogCheck) -> str:
-    """Describe an intact log in a line."""
+    """Describe an intact log in one line."""
     redacted = f", {check.redacted} of them redacted" if check.redacted else ""
     return (
         ":green[:material/verified:] The decision log is intact: "
         f"{count_noun(check.length, 'entry', 'entries')}{redacted}, "
-        f"head `{check.head[:12]}…`. Every entry fits the one before it."
+        f"head `{check.head[:12]}…`. Every entry matches the one before it."
     )
 
 
 def _draw_decision_exports(workbench: Workbench) -> None:
-    who = actor()
-    if not workbench.access.allows(who, "export"):
-        st.caption("Exports take the role lead.")
+    user = actor()
+    if not workbench.access.allows(user, "export"):
+        st.caption("You need the lead role to export.")
         return
-    blind = workbench.cases.hides_machine_from(who)
+    blind = workbench.cases.hides_machine_from(user)
     if blind:
-        st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases are not exported meanwhile.")
-    too = not blind and st.checkbox(
+        st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases aren't exported meanwhile.")
+    include_accepted = not blind and st.checkbox(
         "Include auto-accepted cases", key="export-accepted", persist_state="session"
     )
-    states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
+    states: tuple[CaseState, ...] = (*DECIDED, "accepted") if include_accepted else DECIDED
     number = workbench.exports.count(CaseFilter(states=states))
     prepared_download(
         f"{count_noun(number, 'decided case')}, JSON Lines",
         lambda: _write_to_memory(
             lambda out: (
                 workbench.exports.write(
-                    who, out, "decided", Selection(CaseFilter(states=states))
+                    user, out, "decided", Selection(CaseFilter(states=states))
                 ).rows
             )
         ),
@@ -317,24 +310,24 @@ def _draw_decision_exports(workbench: Workbench) -> None:
         key="export-decided",
         disabled=not number,
         help_=(
-            "Each case as imported, its current decision, the answer that may be used, and what"
-            " judged it."
+            "Download each decided case as imported, with its decision, its final answer and the"
+            " models that judged it."
         ),
     )
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
-        "The entries listed here, CSV",
+        "Entries listed here, CSV",
         lambda: _write_to_memory(
-            lambda out: workbench.exports.write_log_csv(who, out, entry_filter)
+            lambda out: workbench.exports.write_log_csv(user, out, entry_filter)
         ),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",
         on_click="ignore",
         width="stretch",
-        help="All entries that match the filters.",
+        help="Download all entries that match the filters.",
     )
-    st.caption(f"Everything, without loss: {command_markdown('masis db backup FILE')}")
+    st.caption(f"To export everything without loss, run {command_markdown('masis db backup FILE')}")
 
 
 def _write_to_memory(write: Callable[[BinaryIO], int]) -> io.BytesIO:
@@ -345,14 +338,14 @@ def _write_to_memory(write: Callable[[BinaryIO], int]) -> io.BytesIO:
 
 def _show_none_yet() -> None:
     st.markdown(
-        "**Nothing has been decided yet.** Whoever approves, overrides, rejects or escalates a case"
-        " on its page leaves an entry here, and so does the policy that accepts an audit without"
-        " findings. Entries are only ever added: a change of mind is an entry of its own, and each"
-        " carries a digest of the one before."
+        "**Nothing has been decided yet.** An entry is added when somebody approves, overrides,"
+        " rejects or escalates a case, and when the policy accepts an audit without issues. Entries"
+        " are never changed: a new decision is a new entry. Each entry has a digest of the one"
+        " before it."
     )
     st.page_link(
         "pages/queue.py",
-        label="To the cases that wait for a decision",
+        label="Open the cases that wait for a decision",
         icon=":material/checklist:",
         query_params={"state": "needs_review"},
     )

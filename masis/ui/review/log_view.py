@@ -1,6 +1,4 @@
-"""Entries of the decision log as the component draws them; their words are in
-``masis/views/log_entries.py``.
-"""
+"""The component that draws the decision log. Its texts are in ``masis/views/log_entries.py``."""
 
 from __future__ import annotations
 
@@ -26,8 +24,14 @@ from masis.views.words import SOURCE, label
 
 
 class EntryContext(NamedTuple):
-    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it,
-    whose it took.
+    """The records that belong to an entry.
+
+    Attributes:
+        case: Its case.
+        undone: The entry that it undoes or redacts.
+        undone_by: The entry that undid it.
+        took: The reviewer whose decision an adjudication took, in words.
+
     """
 
     case: CaseSummary | None = None
@@ -37,7 +41,7 @@ class EntryContext(NamedTuple):
 
 
 def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
-    """Return one entry with what belongs to it."""
+    """Return an entry as the data of a row."""
     decision, case = entry.decision, context.case
     return {
         "id": entry.id,
@@ -61,12 +65,10 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
 
 
 def entry_detail(entry: LogEntry, correction: list[DiffChange]) -> dict[str, Any]:
-    """Return everything else an entry holds; ``correction`` is the corrected answer against the one
-    that was shown.
-    """
+    """Return the details of an entry; ``correction`` compares its correction with the answer."""
     decision = entry.decision
     detail: dict[str, Any] = {
-        "labels": [each.model_dump() for each in decision.labels] if decision else [],
+        "labels": [target.model_dump() for target in decision.labels] if decision else [],
         "correction": [change._asdict() for change in correction],
         "corrected": (decision.corrected_answer if decision else None) or "",
         "facts": recorded_facts(entry),
@@ -85,9 +87,7 @@ _LOG = register_component("decision_log")
 
 
 class LogClick(NamedTuple):
-    """What was clicked in the log: a case to open, an entry to unfold ("" folds it up), an address
-    to go to.
-    """
+    """A click in the log: a case to open, an entry to unfold ("" folds it), or an address."""
 
     case: str | None
     entry: str | None
@@ -95,12 +95,12 @@ class LogClick(NamedTuple):
 
 
 def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
-    """Draw entries of the decision log, in full or in brief; return what was just clicked."""
-    found = _LOG(data=data, key=key, on_open_change=noop, on_entry_change=noop)
-    opened = found.open if isinstance(found.open, Mapping) else {}
+    """Draw entries of the decision log, in full or in brief, and return the latest click."""
+    clicked = _LOG(data=data, key=key, on_open_change=noop, on_entry_change=noop)
+    opened = clicked.open if isinstance(clicked.open, Mapping) else {}
     return LogClick(
         _text_or_none(opened.get("case")),
-        _text_or_none(found.entry),
+        _text_or_none(clicked.entry),
         _text_or_none(opened.get("href")),
     )
 

@@ -1,5 +1,6 @@
-"""Evidence of which only the address is known: a person pastes its text, and the case is audited as
-a new version.
+"""The form for evidence that has only an address.
+
+A person pastes its text, and the case is audited again as a new version.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 
 FIELDS = 20
-"""Chunks whose text can be pasted at once; a further version takes the next."""
+"""The number of chunks that can be filled at once. The next version offers the others."""
 
 OPEN_TO_VERSIONS = ("new", "interrupted", "needs_review", "accepted", "escalated")
 _REFUSED = "missing-evidence-refused"
 
 
 def show_versions(view: CaseView, versions: CaseVersions) -> None:
-    """Say that a case has an earlier or a newer version, with a way there."""
+    """Link to the earlier and the newer version of a case, if there are any."""
     earlier = view.case.earlier_version
     if versions.newer is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.info(
-                "A newer version of this case, with more evidence, took its place.",
+                "A newer version with more evidence has replaced this case.",
                 icon=":material/history:",
             )
             st.button(
@@ -45,10 +46,12 @@ def show_versions(view: CaseView, versions: CaseVersions) -> None:
     if earlier is not None:
         chunks = count_noun(len(earlier.filled), "chunk of evidence", "chunks of evidence")
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"Version {earlier.number} of this case: the text of {chunks} was pasted.")
+            st.caption(
+                f"This is version {earlier.number} of the case, with pasted text for {chunks}."
+            )
             if versions.earlier is not None:
                 st.button(
-                    "Earlier version",
+                    "Open the earlier version",
                     key="earlier-version",
                     type="tertiary",
                     on_click=_open_case,
@@ -59,14 +62,12 @@ def show_versions(view: CaseView, versions: CaseVersions) -> None:
 def missing_evidence(
     workbench: Workbench, view: CaseView, versions: CaseVersions, *, busy: bool
 ) -> None:
-    """Draw the form that gives evidence its text; nothing where all of it has one, or the case is
-    settled.
-    """
+    """Draw the form for the missing text, unless all evidence has text or the case is settled."""
     case = view.case
-    refused, at_version = st.session_state.get(_REFUSED, {}).get(case.id, ("", 0))
-    if refused and at_version == view.summary.version:  # until something happens to the case
-        st.warning("The audit with the pasted text was not started.", icon=":material/error:")
-        st.text(refused)
+    refusal, at_version = st.session_state.get(_REFUSED, {}).get(case.id, ("", 0))
+    if refusal and at_version == view.summary.version:  # until the case changes
+        st.warning("The audit with the pasted text wasn't started.", icon=":material/error:")
+        st.text(refusal)
     fields = fields_of(case) if workbench.access.allows(actor(), "audit") else ()
     if (
         not fields
@@ -77,24 +78,24 @@ def missing_evidence(
         return
     lacking = len(case.without_text)
     title = _title(lacking, len(case.evidence))
-    nothing = lacking == len(case.evidence)
+    has_no_text = lacking == len(case.evidence)
     draft = workbench.drafts.get(actor(), evidence_subject(case.id))
     with st.expander(
-        title, icon=":material/content_paste:", expanded=nothing or bool(draft.values)
+        title, icon=":material/content_paste:", expanded=has_no_text or bool(draft.values)
     ):
         st.caption(
-            "What stands at an address is not loaded: open it, and paste the part that the answer"
-            " rests on. The case is audited again as a new version; this one, its audits and its"
-            " decisions stay as they are."
+            "MASIS doesn't load web addresses. Open the address, and paste the part that the answer"
+            " is based on. The case is then audited again as a new version. This version keeps its"
+            " audits and decisions."
         )
         for chunk in fields[:FIELDS]:
             _draw_chunk_field(chunk, case, str(draft.values.get(chunk.id, chunk.text)))
         if (more := len(fields) - FIELDS) > 0:
-            st.caption(f"{count_noun(more, 'further chunk')} can be filled in the next version.")
+            st.caption(f"You can fill {count_noun(more, 'more chunk')} in the next version.")
         st.button(
             "Audit with this text",
             key="audit-with-text",
-            type="primary" if nothing else "secondary",
+            type="primary" if has_no_text else "secondary",
             icon=":material/fact_check:",
             on_click=_audit_with_text,
             args=(case.id, view.summary.version),
@@ -103,24 +104,20 @@ def missing_evidence(
 
 
 def fields_of(case: Case) -> tuple[Evidence, ...]:
-    """Return the evidence that gets a field: what has no text first, then what was
-    pasted before.
-    """
-    able = fillable(case)
-    chunks = [chunk for chunk in case.evidence if chunk.id in able]
+    """Return the chunks that get a field, those without text before those pasted earlier."""
+    fillable_ids = fillable(case)
+    chunks = [chunk for chunk in case.evidence if chunk.id in fillable_ids]
     return tuple(sorted(chunks, key=lambda chunk: bool(chunk.text.strip())))
 
 
-def _title(lacking: int, of: int) -> str:
+def _title(lacking: int, total: int) -> str:
     if not lacking:
-        return "Change the text that was pasted"
-    if lacking == of:
-        return "No evidence has text, so nothing can be checked: paste what stands at the addresses"
+        return "Change the pasted text"
+    if lacking == total:
+        return "Nothing can be checked, because no evidence has text. Paste the text here"
     has = "has" if lacking == 1 else "have"
-    return (
-        f"{lacking} of {count_noun(of, 'chunk of evidence', 'chunks of evidence')} {has} no text:"
-        " paste it"
-    )
+    chunks = count_noun(total, "chunk of evidence", "chunks of evidence")
+    return f"{lacking} of {chunks} {has} no text. Paste it here"
 
 
 def _draw_chunk_field(chunk: Evidence, case: Case, text: str) -> None:
@@ -136,15 +133,15 @@ def _draw_chunk_field(chunk: Evidence, case: Case, text: str) -> None:
             f"Text of {chunk.id[:80]}",
             key=f"evidence-text-{case.id}-{chunk.id}",
             text=text,
-            version=f"{case.id}/{actor().name}",  # a name that becomes known brings its own draft
+            version=f"{case.id}/{actor().name}",  # a new name has a draft of its own
             most=LONGEST_TEXT,
             rows=4,
             placeholder="Paste the text here",
-            on_text=partial(_keep_chunk_text, case.id, chunk.id),
+            on_text=partial(_save_chunk_text, case.id, chunk.id),
         )
 
 
-def _keep_chunk_text(case_id: str, chunk_id: str, text: str) -> None:
+def _save_chunk_text(case_id: str, chunk_id: str, text: str) -> None:
     served_workbench().drafts.save(actor(), evidence_subject(case_id), {chunk_id: text})
 
 
@@ -155,16 +152,16 @@ def _open_case(case_id: str) -> None:
 
 
 def _audit_with_text(case_id: str, seen_version: int) -> None:
-    """Store the new version and start its audit; what was pasted stays where either is refused."""
+    """Store the new version and start its audit. If either is refused, the draft stays."""
     store_typed()
     workbench = served_workbench()
     values = workbench.drafts.get(actor(), evidence_subject(case_id)).values
     texts = {name: text for name, text in values.items() if isinstance(text, str)}
-    refused: dict[str, tuple[str, int]] = st.session_state.setdefault(_REFUSED, {})
-    refused.pop(case_id, None)
+    refusals: dict[str, tuple[str, int]] = st.session_state.setdefault(_REFUSED, {})
+    refusals.pop(case_id, None)
 
-    def refuse(which: str, why: str) -> None:
-        refused[which] = why, workbench.cases.summary(which).version
+    def refuse(refused_id: str, reason: str) -> None:
+        refusals[refused_id] = reason, workbench.cases.summary(refused_id).version
 
     try:
         newer = workbench.versions.fill_evidence(actor(), case_id, texts, seen_version=seen_version)
@@ -176,4 +173,4 @@ def _audit_with_text(case_id: str, seen_version: int) -> None:
     try:
         served_jobs().audit(actor(), newer.id, workbench.settings)
     except MasisError as error:
-        refuse(newer.id, f"The new version is stored, and its audit could not be started: {error}")
+        refuse(newer.id, f"The new version is stored, but its audit couldn't be started: {error}")

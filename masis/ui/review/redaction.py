@@ -1,6 +1,4 @@
-"""Redaction on the pages: what it removes and what stays is said first, and no single click does
-it.
-"""
+"""The redaction forms: they list what is removed and what stays, and ask for confirmation."""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ LONGEST_REASON = 500
 _DONE = "redaction-done"
 
 _STAYS = (
-    "**What stays:** ids, digests, verdicts, metrics and the hash chain of the log, so that it"
-    " still verifies. The log records who redacted, when and why. Backups and copies made before"
-    " are not changed."
+    "**Not removed:** ids, digests, verdicts, metrics and the hash chain of the log, so that the"
+    " log can still be verified. The log records who redacted, when and why. Earlier backups and"
+    " copies aren't changed."
 )
 
 
@@ -32,10 +30,11 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
     """Draw the form that redacts a case."""
 
     def redact(reason: str) -> str:
-        done = workbench.reviews.redact_case(actor(), case_id, reason)
+        redacted = workbench.reviews.redact_case(actor(), case_id, reason)
         return (
-            f"The case is redacted, with {count_noun(done.entries, 'decision')},"
-            f" {count_noun(done.runs, 'audit')} and {count_noun(done.drafts, 'field')} of drafts."
+            f"The case is redacted, with {count_noun(redacted.entries, 'decision')},"
+            f" {count_noun(redacted.runs, 'audit')} and"
+            f" {count_noun(redacted.drafts, 'draft field')}."
         )
 
     _draw_redaction_form(
@@ -43,8 +42,8 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
         key="redact-case",
         removes=(
             "**Removed permanently:** the question, the answer, the evidence, all audits of this"
-            " case with their revisions, drafts of decisions, and what reviewers wrote about it;"
-            " its other versions with it."
+            " case with their revisions, drafts of decisions, everything that reviewers wrote about"
+            " it, and the same for its other versions."
         ),
         button="Redact this case",
         redact=redact,
@@ -52,9 +51,7 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
 
 
 def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
-    """Draw the form that redacts one entry of the decision log; not for one that is redacted or
-    records a redaction.
-    """
+    """Draw the form that redacts an entry, unless it is redacted or a redaction itself."""
     if entry.decision is None or entry.decision.kind == "redaction":
         return
 
@@ -76,9 +73,9 @@ def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
 
 
 def show_redacted() -> None:
-    """Say what was redacted just now."""
-    if done := st.session_state.pop(_DONE, None):
-        st.success(done, icon=":material/check_circle:")
+    """Confirm the redaction that was just made."""
+    if message := st.session_state.pop(_DONE, None):
+        st.success(message, icon=":material/check_circle:")
 
 
 def _draw_redaction_form(
@@ -93,7 +90,7 @@ def _draw_redaction_form(
         reason = st.text_input(
             "Reason",
             max_chars=LONGEST_REASON,
-            help="Stored in the log: it must not repeat what is to be removed.",
+            help="The reason is stored in the log. Don't repeat the removed content in it.",
         )
         typed = st.text_input(f"Type “{CONFIRMED_BY}” to confirm", max_chars=40)
         pressed = st.form_submit_button(
@@ -102,11 +99,11 @@ def _draw_redaction_form(
     if not pressed:
         return
     if typed.strip().casefold() != CONFIRMED_BY:
-        st.warning(f"Nothing was redacted: type “{CONFIRMED_BY}” first.", icon=":material/warning:")
+        st.warning(f"Nothing was redacted. Type “{CONFIRMED_BY}” first.", icon=":material/warning:")
     elif name_reviewer(workbench, name) is None:
-        st.warning("Nothing was redacted: type your name first.", icon=":material/warning:")
+        st.warning("Nothing was redacted. Type your name first.", icon=":material/warning:")
     elif not reason.strip():
-        st.warning("Nothing was redacted: give a reason first.", icon=":material/warning:")
+        st.warning("Nothing was redacted. Give a reason first.", icon=":material/warning:")
     else:
         try:
             st.session_state[_DONE] = redact(reason.strip())

@@ -1,4 +1,4 @@
-"""Audits of a case in lists: as rows of its history, and by name where one is chosen."""
+"""Audits of a case in lists: the rows of its history, and the names in a select box."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ RUN_COLUMNS = [
 
 
 def run_row(run: RunSummary, *, left: str = "", right: str = "") -> LinkedRow:
-    """Return one run as the history lists it; ``left`` and ``right`` are the ids of
-    those compared.
-    """
+    """Return a run as a row of the history; ``left`` and ``right`` are the compared ids."""
     sides = " and ".join(
         side for side, chosen in (("left", left), ("right", right)) if chosen == run.id
     )
@@ -56,7 +54,7 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> LinkedRow:
 
 
 def _revision_quality(run: RunSummary) -> str:
-    """Return the quality of the best revision, where there is one."""
+    """Return the quality of the best revision, or "" without one."""
     return "" if run.revised_quality is None else f"revised {score_text(run.revised_quality)}"
 
 
@@ -65,9 +63,7 @@ def _score(value: float | None) -> str | None:
 
 
 def run_name(run: RunSummary) -> str:
-    """Name an audit in a list to choose from: ``12 Nov 2025 14:02 UTC · offline · 2
-    iterations``.
-    """
+    """Return the name of an audit, such as ``12 Nov 2025 14:02 UTC · offline · 2 iterations``."""
     changed = changed_settings_words(run.settings)
     parts = [f"{moment(run.started_at)} UTC", models_words(run.models), changed]
     return " · ".join([*filter(None, parts), count_noun(run.iterations or 0, "iteration")])

@@ -1,3 +1,1 @@
-"""Reviewing as a team: taking cases, the work on one case, adjudication, policies, the rubric,
-progress.
-"""
+"""The pages of the team: leases, case work, adjudication, policy, rubric and progress."""

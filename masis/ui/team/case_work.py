@@ -1,6 +1,4 @@
-"""The work on one case beside its decision: guidelines, the team's own scores, comments,
-assignment, tags.
-"""
+"""The team's work on a case: guidelines, rubric scores, comments, assignment and tags."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ UNSET = "–"
 
 
 def rubric_scores(workbench: Workbench, case_id: str) -> dict[str, int | str]:
-    """Return the scores that the reviewer has chosen and not submitted yet."""
+    """Return the rubric scores that the reviewer has chosen but not submitted."""
     values = workbench.drafts.get(actor(), rubric_subject(case_id)).values
     return {name: value for name, value in values.items() if isinstance(value, int | str)}
 
 
 def forget_scores(workbench: Workbench, case_id: str) -> None:
-    """Remove the chosen scores, as after a submit."""
+    """Remove the chosen scores from the draft after a submit."""
     workbench.drafts.clear(actor(), rubric_subject(case_id))
 
 
@@ -51,14 +49,16 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
     facts += [f"assigned to {', '.join(work.assignees)}"] if work.assignees else []
     facts += [", ".join(work.tags)] if work.tags else []
     title = f"Team: {escape_markdown(' · '.join(facts))}" if facts else "Comments, assignment, tags"
-    with st.expander(title, icon=":material/group:", expanded=_left_unsent(workbench, case_id)):
+    with st.expander(
+        title, icon=":material/group:", expanded=_had_draft_comment(workbench, case_id)
+    ):
         for at, comment in comments:
             st.caption(f"{escape_markdown(comment.reviewer)}, {moment(at)} UTC")
             st.text(comment.note)
         if reviewer() is None:
             st.caption("Type your name to comment, assign and tag.")
             return
-        _comment_field(workbench, case_id)
+        _draw_comment_field(workbench, case_id)
         names, tags = st.columns(2)
         with names:
             _draw_add_choice(
@@ -66,7 +66,7 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
                 "Assign to",
                 "Assign",
                 team.reviewers(),
-                lambda to: team.assign(actor(), [case_id], to),
+                lambda names: team.assign(actor(), [case_id], names),
             )
             _draw_remove_choice(
                 "Unassign",
@@ -81,7 +81,8 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
                 "Tags",
                 "Tag",
                 tagged,
-                lambda to: team.tag(actor(), [case_id], ",".join(to).split(",")),
+                # a typed name may hold several tags: "urgent, numbers"
+                lambda names: team.tag(actor(), [case_id], ",".join(names).split(",")),
             )
             _draw_remove_choice(
                 "Remove tags",
@@ -92,19 +93,19 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
 
 
 def show_own_assignment(workbench: Workbench, case_id: str) -> None:
-    """Draw the button that assigns the case to whoever looks at it, or takes that back."""
+    """Draw the button that assigns the case to the user or removes the assignment."""
     me = actor()
-    mine = me.name in workbench.team.work(me, case_id).assignees
+    is_assigned = me.name in workbench.team.work(me, case_id).assignees
 
-    def change() -> None:
-        act = workbench.team.unassign if mine else workbench.team.assign
-        act(actor(), [case_id], [me.name])
+    def toggle() -> None:
+        change = workbench.team.unassign if is_assigned else workbench.team.assign
+        change(actor(), [case_id], [me.name])
 
     st.button(
-        "Unassign me" if mine else "Assign to me",
-        icon=":material/person_remove:" if mine else ":material/assignment_ind:",
+        "Unassign me" if is_assigned else "Assign to me",
+        icon=":material/person_remove:" if is_assigned else ":material/assignment_ind:",
         key="assign-me",
-        on_click=change,
+        on_click=toggle,
         width="stretch",
         **button_state("decide"),
     )
@@ -115,21 +116,22 @@ def _drafted_comment(workbench: Workbench, case_id: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _left_unsent(workbench: Workbench, case_id: str) -> bool:
-    """Whether a comment waited here when this session opened the case; what is typed later folds
-    nothing.
+def _had_draft_comment(workbench: Workbench, case_id: str) -> bool:
+    """Return whether the case had a draft comment when this session opened it.
+
+    The first answer is remembered, so that typing or adding a comment doesn't fold the section.
     """
-    waited = st.session_state.setdefault("comments-left", {})
-    who = f"{actor().name}/{case_id}"
-    if who not in waited:
-        waited[who] = bool(_drafted_comment(workbench, case_id))
-    return bool(waited[who])
+    had_draft = st.session_state.setdefault("comments-left", {})
+    key = f"{actor().name}/{case_id}"
+    if key not in had_draft:
+        had_draft[key] = bool(_drafted_comment(workbench, case_id))
+    return bool(had_draft[key])
 
 
-def _comment_field(workbench: Workbench, case_id: str) -> None:
-    """Draw the field of a comment; what is typed is stored as a draft until it is added."""
+def _draw_comment_field(workbench: Workbench, case_id: str) -> None:
+    """Draw the field for a comment. Its text is a draft until the comment is added."""
     subject = comment_subject(case_id)
-    added = f"comments-added-{subject}"
+    added = f"comments-added-{subject}"  # a part of the version, so that adding clears the field
     typing_area(
         "Comment",
         key=f"comment-{hashlib.sha256(case_id.encode()).hexdigest()[:16]}",
@@ -190,24 +192,24 @@ def _store_score(workbench: Workbench, case_id: str, name: str, key: str) -> Non
 
 
 def _draw_add_choice(
-    case_id: str, label: str, button: str, known: Iterable[str], do: Callable[[list[str]], object]
+    case_id: str, label: str, button: str, known: Iterable[str], add: Callable[[list[str]], object]
 ) -> None:
-    """Draw the choice of people or tags that a case gets: known ones, or names that are typed."""
+    """Draw the choice of people or tags to add to a case, with known and typed names."""
     added = f"added-{button}-{case_id}"
     with st.form(f"case-{button}", clear_on_submit=True, border=False):
         names = st.multiselect(
             label, list(known), accept_new_options=True, placeholder="Choose or type a name"
         )
         sent = st.form_submit_button(button, **button_state("decide"))
-    if sent and run_action(lambda: do(names)):
+    if sent and run_action(lambda: add(names)):
         st.session_state[added] = f"{label} {', '.join(names)}: done"
         st.rerun()
-    if says := st.session_state.pop(added, None):
-        st.caption(escape_markdown(says))
+    if message := st.session_state.pop(added, None):
+        st.caption(escape_markdown(message))
 
 
 def _draw_remove_choice(
-    label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], object], key: str
+    label: str, names: tuple[str, ...], remove: Callable[[tuple[str, ...]], object], key: str
 ) -> None:
     if not names:
         return
@@ -218,5 +220,5 @@ def _draw_remove_choice(
         key=f"case-{key}",
         format_func=lambda name: f"{escape_markdown(name)} ✕",
     )
-    if chosen is not None and run_action(lambda: do((chosen,))):
+    if chosen is not None and run_action(lambda: remove((chosen,))):
         st.rerun()

@@ -1,6 +1,4 @@
-"""The page of the team: progress, what needs adjudication, giving out cases, policy, rubric and
-label types.
-"""
+"""The Team page: progress, adjudications, assignment, policy, rubric and label types."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ from masis.ui.shell.inputs import typing_area
 from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
-from masis.ui.team.taking import ask_name
+from masis.ui.team.leases import ask_name
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import duration, moment
 from masis.views.words import DECIDED, WAITS_FOR_YOU
@@ -52,131 +50,125 @@ Choice = TypeVar("Choice", bound=str)
 
 MOST_LISTED = 100
 PAIRS_SAID = 3
-"""Pairs of reviewers, those with most cases in common, whose agreement the page says in words."""
+"""The number of pairs of reviewers, those with most common cases, that are described in words."""
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
-        "What all agree on; else an adjudication",
+        "The verdict that all agree on, or else an adjudication",
         (
-            "To agree is to give the same verdict on the same answer or correction. Costs"
-            " somebody's time wherever two differ; who adjudicates gives a reason unless they"
-            " approve as a reviewer did."
+            "Reviewers agree if they give the same verdict on the same answer or correction. Every"
+            " disagreement takes a lead's time. Adjudicators give a reason unless they approve as"
+            " a reviewer did."
         ),
     ),
     "agree": (
-        "What enough of them agree on; else an adjudication",
+        "The verdict that enough of them agree on, or else an adjudication",
         (
-            "Costs fewer adjudications: so many with the same verdict and answer settle the case,"
-            " and who differs from them is outvoted."
+            "Needs fewer adjudications. This many reviewers with the same verdict and answer settle"
+            " the case and outvote the others."
         ),
     ),
     "first": (
-        "The first decision; the others measure agreement",
+        "The first decision, with the others to measure agreement",
         (
-            "Costs no adjudication. One person settles each case; the others show how far that can"
-            " be relied on."
+            "Needs no adjudication. One person settles each case. The other decisions show how"
+            " reliable that is."
         ),
     ),
 }
-ALL_OF_THEM = "The same as the rule above: {0} of {0} reviewers are all of them."
+ALL_OF_THEM = "This is the same as the rule above, because {0} of {0} reviewers are all of them."
 MACHINE: dict[MachineShown, tuple[str, str]] = {
     "first": (
         "At once",
         (
-            "Fastest. Who sees a verdict agrees with it more often: it shows little of how right"
-            " it is."
+            "Fastest. Reviewers who see a verdict agree with it more often, so their agreement says"
+            " little about its quality."
         ),
     ),
     "after": (
         "After their own decision",
         (
-            "Slower: they read without marks. Shows how far the audit is right, which is what Trust"
-            " needs."
+            "Slower, because they read without marks. Their decisions measure the quality of the"
+            " audit, which Trust needs."
         ),
     ),
     "never": (
         "Not before the case is decided",
         (
-            "Slowest: they can't correct themselves by the audit either. Shows the same, and their"
-            " agreement unaided."
+            "Slowest, because they can't use the audit to correct themselves. Their decisions also"
+            " measure how far reviewers agree without help."
         ),
     ),
 }
-"""What a policy can be, each with what it costs and shows."""
+"""The values of the policy's choices, each with its label and its costs and benefits."""
 CHOICES: dict[str, str] = {
-    "reviewers": "Reviewers a case",
-    "share": "Share of the cases that several reviewers decide",
-    "rule": "Which verdict stands",
-    "agree": "How many have to agree, where enough do",
-    "machine": "When a reviewer sees what the machine found",
-    "lease_minutes": "Minutes that an opened case stays with its reviewer",
-    "seed": "Number that the shared cases are drawn by",
+    "reviewers": "Reviewers per case",
+    "share": "Share of cases with several reviewers",
+    "rule": "Verdict that counts",
+    "agree": "Reviewers who have to agree",
+    "machine": "When reviewers see the audit",
+    "lease_minutes": "Minutes that an opened case is reserved",
+    "seed": "Random seed for the cases with several reviewers",
 }
-"""What a policy says, by the name of its field; the address marks one as ``field``."""
+"""The titles of the policy's fields by name. The address can name a field to highlight."""
 MOST_VERSIONS = 20
 ESCALATED = CaseFilter(states=("escalated",), order="oldest", size=MOST_LISTED)
 
 
 def show_team(workbench: Workbench) -> None:
-    """Draw the page, with the view that the address names; a case in the address is shown for
-    adjudication.
-    """
+    """Draw the Team page, or the adjudication of the case in the address."""
     if case_id := address.value("case"):
         show_adjudication(workbench, case_id)
         return
     st.session_state.pop(OPENED, None)
     st.title("Team", anchor=False)
     ask_name(workbench)
-    sections = {"Progress": _progress}
+    sections = {"Progress": _draw_progress}
     if reviewer() is None:
-        st.caption("Type your name to give out cases and to change policy and rubric.")
+        st.caption("Type your name to assign cases and to change the policy and the rubric.")
     else:
         sections |= {
-            "Give out cases": _give_out,
-            "Policy": _policy,
-            "Rubric": _rubric,
-            "Label types": _label_types,
+            "Assign cases": _draw_assignment,
+            "Policy": _draw_policy,
+            "Rubric": _draw_rubric,
+            "Label types": _draw_label_types,
         }
-    asked = next(
-        (each for each in sections if each.casefold() == address.value("view")), "Progress"
+    opened = next(
+        (title for title in sections if title.casefold() == address.value("view")), "Progress"
     )
-    tabs = st.tabs(list(sections), default=asked, key="team-view", on_change=_keep_view)
+    tabs = st.tabs(list(sections), default=opened, key="team-view", on_change=_store_view)
     for tab, draw in zip(tabs, sections.values(), strict=True):
         with tab:
             draw(workbench)
 
 
-def _keep_view() -> None:
+def _store_view() -> None:
     chosen = st.session_state["team-view"].casefold()
     address.set_param("view", "" if chosen == "progress" else chosen)
     address.set_param("field", "")
 
 
-def _progress(workbench: Workbench) -> None:
-    """Draw where all cases stand, who has decided how many and how far they agree, what differs,
-    what is escalated.
-    """
+def _draw_progress(workbench: Workbench) -> None:
+    """Draw the progress of all cases, the reviewers, disagreements and escalated cases."""
     me = actor()
     facets = workbench.cases.facets_for(me)
     standing_counts(facets.standings, facets.states, lesser=facets.lesser)
-    count, mine = (
-        workbench.team.count_open(me, CaseFilter()),
-        workbench.team.adjudications(me, size=1),
-    )
+    count = workbench.team.count_open(me, CaseFilter())
+    adjudications = workbench.team.adjudications(me, size=1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        # no link: one that leads to the page it stands on leaves the address as it was
-        if mine.total:
+        # a button, because Streamlit's page link to the present page doesn't change the address
+        if adjudications.total:
             st.button(
-                f"Adjudicate {count_noun(mine.total, 'case')}",
+                f"Adjudicate {count_noun(adjudications.total, 'case')}",
                 icon=":material/balance:",
                 type="primary",
                 on_click=address.set_param,
-                args=("case", mine.rows[0].id),
+                args=("case", adjudications.rows[0].id),
                 help=WAITS_FOR_YOU.meaning,
             )
         label = f"Review {count_noun(count, 'case')} that you can decide now"
         pressed = count and st.button(label, icon=":material/rate_review:", key="team-review")
-        # which one is looked for once asked
+        # the case is looked up only after the click
         if pressed and (first := workbench.team.next_open(me, CaseFilter())):
             st.switch_page("pages/review.py", query_params={"case": first})
     _draw_people(workbench)
@@ -185,52 +177,54 @@ def _progress(workbench: Workbench) -> None:
 
 
 def _draw_people(workbench: Workbench) -> None:
-    """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how
-    often that stood.
-    """
+    """Draw the agreement of the reviewers, and a table with the figures of each."""
     me = actor()
     st.header("Reviewers", anchor=False)
-    every, pairs = workbench.access.allows(me, "oversee"), list[Pair]()
-    # who may read everybody's figures below reads the same names above them
+    sees_all, pairs = workbench.access.allows(me, "oversee"), list[Pair]()
+    # people who can see everybody's figures in the table see names in the sentences above it, too
     if (
         workbench.access.allows(me, "read")
-        and (found := workbench.trust.people(me, names=every)).agreement.units
+        and (people := workbench.trust.people(me, names=sees_all)).agreement.units
     ):
-        what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
-        pairs = found.pairs
-        agree = [pair_agrees(pair, what) for pair in pairs[:PAIRS_SAID]]
-        st.markdown("  \n".join([*agree, f"{agreement_text(found.agreement.alpha).capitalize()}."]))
+        noun = "settled case" if workbench.cases.hides_machine_from(me) else "case"
+        pairs = people.pairs
+        lines = [agreement_text(pair, noun) for pair in pairs[:PAIRS_SAID]]
+        st.markdown(
+            "  \n".join([*lines, f"{agreement_text(people.agreement.alpha).capitalize()}."])
+        )
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided = workbench.trust.decisions_by(me)
     assigned = workbench.store.team.count_cases("assigned", undecided=True)
-    work = {own.reviewer: own for own in workbench.trust.reviewers(me, others=every)}
+    stats_by_name = {
+        stats.reviewer: stats for stats in workbench.trust.reviewers(me, others=sees_all)
+    }
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
     for name in sorted({*decided, *adjudicated, *assigned, *held}, key=str.casefold):
-        who: TableCell = {"text": name}
+        name_cell: TableCell = {"text": name}
         if assigned.get(name):
-            who |= {"href": address.link("queue", assignee=address.in_words([name]))}
-        at_work: TableCell = {"text": "–"}
+            name_cell |= {"href": address.link("queue", assignee=address.in_words([name]))}
+        lease_cell: TableCell = {"text": "–"}
         if name in held:
-            at_work = {
+            lease_cell = {
                 "text": held[name].case_id,
                 "below": [f"until {held[name].until[11:16]} UTC"],
             }
-        own = work.get(name)
+        stats = stats_by_name.get(name)
         rows.append(
             row(
-                who,
-                _with_time(decided.get(name, 0), own and own.seconds),
-                *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
-                _upheld(own),
-                _adjudication_cell(name, adjudicated.get(name, 0), own),
+                name_cell,
+                _count_cell(decided.get(name, 0), stats and stats.seconds),
+                *(stats.verdicts.get(verdict, 0) if stats else "–" for verdict in DECIDED),
+                _upheld_cell(stats),
+                _adjudication_cell(name, adjudicated.get(name, 0), stats),
                 assigned.get(name, 0),
-                at_work,
+                lease_cell,
             )
         )
     if not rows:
         st.caption("Nobody has decided a case yet.")
-        st.page_link("pages/queue.py", label="Queue: cases to decide", icon=":material/checklist:")
+        st.page_link("pages/queue.py", label="Open the queue", icon=":material/checklist:")
         return
     verdicts = [column(word.text, "figure") for word in DECIDED.values()]
     columns = [
@@ -238,13 +232,18 @@ def _draw_people(workbench: Workbench) -> None:
         *map(functools.partial(column, kind="figure"), ("Upheld", "Adjudications")),
         *(
             column("Assigned", "figure", hide="hide-medium"),
-            column("At work on", hide="hide-medium"),
+            column("Open case", hide="hide-medium"),
         ),
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
-    hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
+    hidden = (
+        ""
+        if sees_all
+        else "Only leads see the verdicts, times and upheld decisions of other people. "
+    )
     st.caption(
-        f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}"
+        f"{UPHELD} Times are those of decisions made on the pages."
+        f" {hidden}{workbench.trust.counts_in_words(me)}"
     )
     _draw_pairs(pairs)
     st.page_link(
@@ -252,48 +251,46 @@ def _draw_people(workbench: Workbench) -> None:
     )
 
 
-def _with_time(count: int, seconds: float | None) -> TableCell:
+def _count_cell(count: int, seconds: float | None) -> TableCell:
     below = [f"median {duration(1000 * round(seconds))}"] if count and seconds is not None else []
     return {"text": f"{count:,}", "below": below}
 
 
-def _adjudication_cell(name: str, count: int, own: ReviewerStats | None) -> TableCell:
-    """Return how many cases a person adjudicated, with the way to them: an escalation
-    settles none.
-    """
-    cell = _with_time(count, own and own.adjudication_seconds)
+def _adjudication_cell(name: str, count: int, stats: ReviewerStats | None) -> TableCell:
+    """Return the number of a person's adjudications, with a link to them in the log."""
+    cell = _count_cell(count, stats and stats.adjudication_seconds)
     if count:
         cell["href"] = address.link(
             "decisions", kind="adjudication", reviewer=address.in_words([name])
         )
-    if own and own.escalations:
-        parts = f"{count - own.escalations:,} settled, {own.escalations:,} escalated"
+    if stats and stats.escalations:
+        # an escalation doesn't settle a case
+        parts = f"{count - stats.escalations:,} settled, {stats.escalations:,} escalated"
         cell["below"] = [parts, *cell["below"]]
     return cell
 
 
-def _upheld(own: ReviewerStats | None) -> TableCell:
-    """Return how many decisions of a reviewer stand, by verdict, and below with their correction or
-    answer.
-    """
-    if own is None or own.agreed.value is None:
+def _upheld_cell(stats: ReviewerStats | None) -> TableCell:
+    """Return how many verdicts of a reviewer were upheld, and how many of their corrections."""
+    if stats is None or stats.agreed.value is None:
         return {"text": "–"}
-    stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
+    upheld = f"{round(stats.agreed.value * stats.agreed.n):,} of {stats.agreed.n:,}"
     below = (
-        [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else []
+        [f"{stats.whole:,} of {stats.with_answer:,} with their correction"]
+        if stats.with_answer
+        else []
     )
-    return {"text": stood, "below": below}
+    return {"text": upheld, "below": below}
 
 
 def _draw_pairs(pairs: list[Pair]) -> None:
-    """Draw how often two reviewers gave which verdicts on the same case, first of those who agree
-    least.
-    """
+    """Draw a table of the verdicts of two reviewers, with the pair that agrees least first."""
     if not pairs:
         return
-    least = sorted(pairs, key=lambda pair: pair.same / max(1, pair.raw.n))
+    by_agreement = sorted(pairs, key=lambda pair: pair.same / max(1, pair.raw.n))
     names = [
-        f"{each.first} and {each.second}: {each.same:,} of {each.raw.n:,} alike" for each in least
+        f"{pair.first} and {pair.second}: {pair.same:,} of {pair.raw.n:,} alike"
+        for pair in by_agreement
     ]
     with st.container(width=760, gap="xsmall"):
         chosen = (
@@ -301,19 +298,21 @@ def _draw_pairs(pairs: list[Pair]) -> None:
             if names[1:]
             else names[0]
         )
-        pair, words = least[names.index(chosen)], [word.text for word in DECIDED.values()]
-        given = [
-            number for number in range(len(words)) if any(number in both for both in pair.verdicts)
+        pair, words = by_agreement[names.index(chosen)], [word.text for word in DECIDED.values()]
+        # only verdicts that at least one of the two gave
+        used = [
+            index for index in range(len(words)) if any(index in both for both in pair.verdicts)
         ]
         columns = [
             column(""),
-            *(column(f"{pair.second}: {words[number]}", "figure") for number in given),
+            *(column(f"{pair.second}: {words[index]}", "figure") for index in used),
         ]
         rows = [
             row(
-                f"{pair.first}: {words[one]}", *(pair.verdicts.get((one, other)) for other in given)
+                f"{pair.first}: {words[first]}",
+                *(pair.verdicts.get((first, second)) for second in used),
             )
-            for one in given
+            for first in used
         ]
         linked_table(
             columns,
@@ -323,59 +322,61 @@ def _draw_pairs(pairs: list[Pair]) -> None:
         )
 
 
-def pair_agrees(pair: Pair, case: str) -> str:
-    """Say in plain words how far two reviewers agree, and on what kind of case."""
-    of, who = pair.raw.n, f"{escape_markdown(pair.first)} and {escape_markdown(pair.second)}"
+def agreement_text(pair: Pair, noun: str) -> str:
+    """Say how often two reviewers agree; ``noun`` names the kind of case."""
+    total = pair.raw.n
+    names = f"{escape_markdown(pair.first)} and {escape_markdown(pair.second)}"
     fully = (
         f", the same verdict and correction in {pair.same - len(pair.apart):,}"
         if pair.apart
         else ""
     )
     return (
-        f"{who} gave the same verdict in {pair.same:,} of {count_noun(of, case)}"
-        f" ({pair.same / max(1, of):.0%}){fully}."
+        f"{names} gave the same verdict in {pair.same:,} of {count_noun(total, noun)}"
+        f" ({pair.same / max(1, total):.0%}){fully}."
     )
 
 
 def _draw_differing(workbench: Workbench) -> None:
-    """Draw the cases whose reviewers differ."""
+    """Draw the cases whose reviewers disagree."""
     st.header("Adjudication", anchor=False)
     page = workbench.cases.find_for(
         actor(), CaseFilter(states=("needs_adjudication",), size=MOST_LISTED)
     )
     if not page.total:
         st.caption(
-            "No case has reviewers who differ. Such cases are listed here once all their decisions"
-            " are in."
+            "No reviewers disagree on a case. Such cases are listed here once all their reviewers"
+            " have decided."
         )
         return
     individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
-    # what comes first keeps them from settling the case; of a redacted decision nobody knows any
-    # more
+    # The first difference is the one that keeps the case from being settled. There is none if a
+    # decision was redacted.
     first = {
         case: next(iter(differences(decisions)), "decision")
         for case, decisions in individual.items()
     }
     kinds = Counter(first.values())
-    which = ", ".join(
+    kinds_text = ", ".join(
         f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in the {kind}"
         for kind in kinds
     )
     listed = (
         "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
     )
+    cases = count_noun(kinds.total(), "case has", "cases have")
     st.markdown(
-        f"{listed}{count_noun(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."
-        f" Open one to decide it. {_who_may(workbench)}"
+        f"{listed}{cases} reviewers who disagree. {kinds_text}."
+        f" Open a case to adjudicate it. {_permission_text(workbench)}"
     )
-    rows, begun = [], workbench.drafts.with_drafts(actor(), first, adjudication_subject)
+    rows, drafted = [], workbench.drafts.with_drafts(actor(), first, adjudication_subject)
     for summary in page.rows:
         verdicts: TableCell = {"text": ", ".join(who_decided(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
         question = _case_question_cell(summary, "team")
-        if summary.id in begun:
-            question["below"] = [f"{summary.id} · begun by you"]
+        if summary.id in drafted:
+            question["below"] = [f"{summary.id} · you have a draft"]
         rows.append(row(question, severity_cell(summary), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Severity", "pills"), column("Verdicts")]
     if opened := linked_table(
@@ -386,42 +387,40 @@ def _draw_differing(workbench: Workbench) -> None:
 
 
 def _draw_escalated(workbench: Workbench) -> None:
-    """Draw the cases that somebody escalated, who and why, and the way to give them to others;
-    nothing of none.
-    """
+    """Draw the escalated cases with their reasons, and a button to assign them."""
     page = workbench.cases.find_for(actor(), ESCALATED)
     if not page.total:
         return
     st.header("Escalated", anchor=False)
     waits = count_noun(page.total, "case is escalated and waits", "cases are escalated and wait")
-    st.markdown(f"{waits} for more evidence or another reviewer. Open one, or give it to somebody.")
-    named = workbench.trust.shows_names()
-    rows, leads = [], {}
+    st.markdown(f"{waits} for more evidence or another reviewer. Open one, or assign it.")
+    shows_names = workbench.trust.shows_names()
+    rows, pages = [], {}
     for summary in page.rows:
         entry = workbench.reviews.current(summary.id)
         final = entry.decision if entry else None
         work = workbench.team.work(actor(), summary.id)
-        # decided by one, whoever decides it next settles it
-        leads[summary.id] = "review" if work.policy is None else "team"
-        by: TableCell = {"text": final.reviewer if final and named else "–"}
+        # a case with one reviewer is settled on its own page, others by an adjudication
+        pages[summary.id] = "review" if work.policy is None else "team"
+        by: TableCell = {"text": final.reviewer if final and shows_names else "–"}
         by["below"] = [final.reason or final.note or "No reason given"] if final else []
-        given_to = ", ".join(work.assignees) or "nobody"
+        assignees = ", ".join(work.assignees) or "nobody"
         rows.append(
-            row(_case_question_cell(summary, leads[summary.id]), by, given_to, open=summary.id)
+            row(_case_question_cell(summary, pages[summary.id]), by, assignees, open=summary.id)
         )
-    columns = [column("Question", "main"), column("Escalated by"), column("Given to")]
+    columns = [column("Question", "main"), column("Escalated by"), column("Assigned to")]
     if opened := linked_table(columns, rows, description="Escalated cases", key="escalated"):
-        if leads.get(opened) == "review":
+        if pages.get(opened) == "review":
             address.open_case(opened)
         address.set_param("case", opened)
         st.rerun()
     if reviewer() is not None:
         st.button(
-            "Give escalated cases to somebody",
+            "Assign escalated cases",
             key="give-escalated",
             icon=":material/assignment_ind:",
-            on_click=_choose_to_give,
-            args=(list(leads),),
+            on_click=_open_assignment,
+            args=(list(pages),),
             **button_state("oversee"),
         )
 
@@ -431,18 +430,19 @@ def _case_question_cell(summary: CaseSummary, page: str) -> TableCell:
     return {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
 
 
-def _choose_to_give(cases: list[str]) -> None:
-    """Open the view that gives cases out with these chosen."""
-    st.session_state["give-out-cases"], st.session_state["team-view"] = cases, "Give out cases"
-    address.set_param("view", "give out cases")
+def _open_assignment(cases: list[str]) -> None:
+    """Open the view that assigns cases, with these cases chosen."""
+    st.session_state["give-out-cases"], st.session_state["team-view"] = cases, "Assign cases"
+    address.set_param("view", "assign cases")
 
 
-def _give_out(workbench: Workbench) -> None:
+def _draw_assignment(workbench: Workbench) -> None:
+    """Draw the view that assigns, tags or skips many cases at once."""
     team, counts = workbench.team, workbench.store.team.count_cases
     text = st.text_input(
-        "Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY
+        "Search in waiting cases", key="give-text", max_chars=address.LONGEST_QUERY
     )
-    # escalated ones first: they wait for somebody in particular
+    # escalated cases first, as they usually wait for a certain person
     pages = [
         workbench.cases.find_for(actor(), case_filter.model_copy(update={"text": text}))
         for case_filter in (ESCALATED, waiting_in(CaseFilter(order="oldest", size=MOST_LISTED)))
@@ -450,170 +450,182 @@ def _give_out(workbench: Workbench) -> None:
     total = sum(page.total for page in pages)
     if not total:
         st.caption(
-            "No case that waits holds these words."
-            if text
-            else "No case waits: there is none to give out."
+            "No waiting case matches the search." if text else "No case waits for a decision."
         )
         return
-    named, titles = workbench.trust.shows_names(), {}
+    shows_names, titles = workbench.trust.shows_names(), {}
     for summary in (summary for page in pages for summary in page.rows):
         facts = ["", summary.severity, summary.id, summary.query]
         if summary.state == "escalated":
-            by = team.work(actor(), summary.id).decided_by if named else ()
-            facts[0] = f"Escalated, decided by {_and(by)}" if by else "Escalated"
+            by = team.work(actor(), summary.id).decided_by if shows_names else ()
+            facts[0] = f"Escalated, decided by {_join_names(by)}" if by else "Escalated"
         titles[summary.id] = " · ".join(filter(None, facts))[:120]
     actions: dict[str, _Action] = {
         "assign": _Action(
             "Assign",
             "reviewers",
             team.reviewers(),
-            lambda who, *_: team.give(who, shares.given),
-            new=True,
+            lambda user, *_: team.give(user, plan.given),
+            accepts_new=True,
         ),
         "unassign": _Action("Unassign", "reviewers", counts("assigned"), team.unassign),
-        "tag": _Action("Tag", "tags", counts("tagged"), team.tag, new=True),
+        "tag": _Action("Tag", "tags", counts("tagged"), team.tag, accepts_new=True),
         "untag": _Action("Untag", "tags", counts("tagged"), team.untag),
-        "skip": _Action("Skip", None, (), lambda who, cases, _: team.skip(who, cases)),
+        "skip": _Action("Skip", None, (), lambda user, cases, _: team.skip(user, cases)),
     }
-    does = st.segmented_control(
-        "Do",
+    chosen_action = st.segmented_control(
+        "Action",
         list(actions),
         format_func=lambda name: actions[name].label,
         default="assign",
         required=True,
     )
-    does = does or "assign"
-    action = actions[does]
+    action_name = chosen_action or "assign"
+    action = actions[action_name]
     first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
-    label = f"Cases that wait ({total:,}{first})"
-    # no form: what would be done shows before it is
+    label = f"Waiting cases ({total:,}{first})"
+    # no st.form, so that the label of the button shows the effect of each choice
     chosen = st.multiselect(
         label, list(titles), format_func=titles.__getitem__, key="give-out-cases"
     )
     names: list[str] = []
     if action.names:
-        hint = "Choose or type a name" if action.new else "Choose"
-        options: dict[str, Any] = {"accept_new_options": action.new, "placeholder": hint}
+        hint = "Choose or type a name" if action.accepts_new else "Choose"
+        options: dict[str, Any] = {"accept_new_options": action.accepts_new, "placeholder": hint}
         known = list(action.known)
-        names = st.multiselect(action.names.capitalize(), known, key=f"give-{does}", **options)
+        names = st.multiselect(
+            action.names.capitalize(), known, key=f"give-{action_name}", **options
+        )
     if action.names == "reviewers" and (loads := team.loads()):
-        each = ", ".join(f"{escape_markdown(name)} {load:,}" for name, load in loads.items())
-        st.caption(f"Assigned and not settled: {each}.")
-    label, shares = f"{action.label} {count_noun(len(chosen), 'case')}", AssignmentPlan()
-    if does == "assign" and chosen and names:
-        ways = {"all": "All of them to each", "in turn": "Each to one of them, in turn"}
+        loads_text = ", ".join(f"{escape_markdown(name)} {load:,}" for name, load in loads.items())
+        st.caption(f"Assigned and not settled: {loads_text}.")
+    label, plan = f"{action.label} {count_noun(len(chosen), 'case')}", AssignmentPlan()
+    if action_name == "assign" and chosen and names:
+        ways = {
+            "all": "All cases to each reviewer",
+            "in turn": "Each case to one reviewer, in turn",
+        }
         way = "all"
         if names[1:]:
             way = st.segmented_control(
-                "Who gets which",
+                "Distribution",
                 list(ways),
                 format_func=ways.__getitem__,
                 default=way,
                 required=True,
             )
-        shares = team.share_out(actor(), chosen, names, one_each=way == "in turn")
+        plan = team.share_out(actor(), chosen, names, one_each=way == "in turn")
         label = (
-            f"Assign {escape_markdown(_assignment_text(shares.given))}"
-            if shares.given
+            f"Assign {escape_markdown(_assignment_text(plan.given))}"
+            if plan.given
             else "Nothing to assign"
         )
-        for case_id, who in shares.decided.items():
-            whom = _and(who) if named else "some"
+        for case_id, deciders in plan.decided.items():
+            decided_by = _join_names(deciders) if shows_names else "some"
             st.caption(
-                f"{escape_markdown(case_id)} is not given to {escape_markdown(whom)}, who decided it already."
+                f"{escape_markdown(case_id)} isn't assigned to {escape_markdown(decided_by)}, who"
+                " decided it already."
             )
-        if shares.full:
+        if plan.full:
             st.caption(
-                "Given to as many reviewers already as the policy asks for:"
-                f" {escape_markdown(', '.join(shares.full))}."
+                "These cases have as many reviewers as the policy asks for:"
+                f" {escape_markdown(', '.join(plan.full))}."
             )
-        if not shares.given and not shares.decided:
-            st.caption("They have been given these cases already.")
-    ready = bool(chosen and (shares.given if does == "assign" else names or not action.names))
-    sent = st.button(
-        label, key="give-out", type="primary", **button_state("decide", disabled=not ready)
+        if not plan.given and not plan.decided:
+            st.caption("These cases are assigned to them already.")
+    is_ready = bool(
+        chosen and (plan.given if action_name == "assign" else names or not action.names)
     )
-    if sent and run_action(lambda: action.do(actor(), chosen, names)):
-        words = (
-            _plus(shares.given)
-            if does == "assign"
+    sent = st.button(
+        label, key="give-out", type="primary", **button_state("decide", disabled=not is_ready)
+    )
+    if sent and run_action(lambda: action.run(actor(), chosen, names)):
+        text = (
+            _counts_text(plan.given)
+            if action_name == "assign"
             else f"Done for {count_noun(len(chosen), 'case')}"
         )
-        st.session_state[_GIVEN] = (words, shares.given)
-        st.rerun()  # what each has been given is another figure now
-    words, given = st.session_state.get(_GIVEN, ("", {}))
-    if words:
-        st.success(f"{escape_markdown(words)}. Each is an entry of the decision log.")
+        st.session_state[_GIVEN] = (text, plan.given)
+        st.rerun()  # to update the numbers of assigned cases above
+    text, given = st.session_state.get(_GIVEN, ("", {}))
+    if text:
+        st.success(f"{escape_markdown(text)}. Each is an entry of the decision log.")
     undo = given and st.button(
-        "Undo", key="give-back", icon=":material/undo:", help="Takes just these back"
+        "Undo", key="give-back", icon=":material/undo:", help="Undo just these assignments"
     )
     if undo and run_action(lambda: team.give(actor(), given, back=True)):
-        st.session_state[_GIVEN] = (f"Undone: {_plus(given, '−')}", {})
+        st.session_state[_GIVEN] = (f"Undone: {_counts_text(given, '−')}", {})
         st.rerun()
-    if not given:  # what can be undone stays
+    if not given:  # a message stays as long as it can be undone
         st.session_state.pop(_GIVEN, None)
-    sample = "Trust: draw a sample of the answers in which nothing was found, for people to check"
+    sample = "Draw a sample of answers without issues for people to check"
     st.page_link("pages/trust.py", label=sample, query_params={"view": "guarantee"})
 
 
 _GIVEN = "given-out"
-"""What was given out last, in words and by reviewer, in the session state."""
+"""The key of the session state for the last assignment: its message and the cases by reviewer."""
 
 
-def _and(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def _plus(given: Mapping[str, Sequence[str]], sign: str = "+") -> str:
+def _counts_text(given: Mapping[str, Sequence[str]], sign: str = "+") -> str:
     return ", ".join(f"{name} {sign}{len(cases):,}" for name, cases in given.items())
 
 
 def _assignment_text(given: Mapping[str, Sequence[str]]) -> str:
-    """Say what each of several reviewers is given, and how many assignments that is."""
+    """Return an assignment in words: "3 cases to Ada", "2 cases to each of 3: 6 assignments"."""
     sizes = {len(cases) for cases in given.values()}
     if len(given) == 1 or len(sizes) > 1:
         return ", ".join(
             f"{count_noun(len(cases), 'case')} to {name}" for name, cases in given.items()
         )
-    return (
-        f"{count_noun(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,}"
-        " assignments"
-    )
+    size = sizes.pop()
+    total = size * len(given)
+    return f"{count_noun(size, 'case')} to each of {len(given)}: {total:,} assignments"
 
 
 class _Action(NamedTuple):
-    """What can be done to many cases at once: whose names it needs, those known, whether it takes
-    new ones.
+    """An action on many cases at once.
+
+    Attributes:
+        label: The verb on the button.
+        names: The kind of names that it needs, if any.
+        known: The known names.
+        run: Runs it, with the user, the cases and the names.
+        accepts_new: Whether new names can be typed.
+
     """
 
     label: str
     names: Literal["reviewers", "tags"] | None
     known: Iterable[str]
-    do: Callable[[Actor, list[str], list[str]], object]
-    new: bool = False
+    run: Callable[[Actor, list[str], list[str]], object]
+    accepts_new: bool = False
 
 
-def _policy(workbench: Workbench) -> None:
-    """Draw what the policy can be, what each choice costs and shows, and who set which when."""
-    now = workbench.store.team.in_force(QueuePolicy)
-    stands: dict[str, Any] = {name: getattr(now, name) for name in CHOICES} | {
-        "share": round(100 * now.share)
+def _draw_policy(workbench: Workbench) -> None:
+    """Draw the choices of the policy, and its history."""
+    policy_now = workbench.store.team.in_force(QueuePolicy)
+    in_force: dict[str, Any] = {name: getattr(policy_now, name) for name in CHOICES} | {
+        "share": round(100 * policy_now.share)
     }
-    keys = {name: f"policy-{now.version}-{name}" for name in CHOICES}
-    for name, value in stands.items():
+    keys = {name: f"policy-{policy_now.version}-{name}" for name in CHOICES}
+    for name, value in in_force.items():
         st.session_state.setdefault(keys[name], value)
     chosen = {name: st.session_state[key] for name, key in keys.items()}
-    changed = {name: value for name, value in chosen.items() if value != stands[name]}
+    changed = {name: value for name, value in chosen.items() if value != in_force[name]}
     if chosen["rule"] != "agree":
         changed.pop("agree", None)
-    # a choice outlives a look at another page: what is chosen and what is in force must not be
-    # taken for each other
+    # A choice is remembered while other pages are open, so it's marked as not set yet: nobody
+    # should take it for the policy in force.
     titles = {
         name: title + " :orange[(not set yet)]" * (name in changed)
         for name, title in CHOICES.items()
     }
     choices, history = st.columns([3, 2], gap="large")
-    # no form: what a choice asks for, and what it would change, show before it is set
+    # no st.form, so that the effects of a choice show before it's set
     with choices:
         unset = (
             f":orange[{count_noun(len(changed), 'choice is', 'choices are')} not set yet.] "
@@ -621,11 +633,14 @@ def _policy(workbench: Workbench) -> None:
             else ""
         )
         st.caption(
-            f"{unset}{_version_text(workbench, now)} A case that has a decision keeps how many decide it"
-            " and which verdict stands. What reviewers see of the machine changes at once, on"
-            f" every case. {_who_may(workbench)}"
+            f"{unset}{_version_text(workbench, policy_now)} Cases with a decision keep their number"
+            " of reviewers and their rule for the verdict. When reviewers see the audit changes at"
+            f" once for all cases. {_permission_text(workbench)}"
         )
-        costs = "Each costs one more decision on every shared case. Two show how far people agree."
+        costs = (
+            "Each reviewer adds a decision to every shared case. Two are enough to measure"
+            " agreement."
+        )
         _draw_policy_number("reviewers", titles, keys, MOST_REVIEWERS, help=costs)
         with _policy_field("share"):
             st.slider(
@@ -634,29 +649,29 @@ def _policy(workbench: Workbench) -> None:
                 key=keys["share"],
                 format="%d %%",
                 help=(
-                    "The rest is decided by one person each. A part is enough to measure agreement,"
-                    " at less cost."
+                    "The other cases are decided by one person each. A part of the cases is enough"
+                    " to measure agreement."
                 ),
                 disabled=chosen["reviewers"] == 1,
             )
-        everybody = chosen["reviewers"] > 1 and chosen["agree"] == chosen["reviewers"]
-        enough = (
-            {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
+        asks_all = chosen["reviewers"] > 1 and chosen["agree"] == chosen["reviewers"]
+        same_rule = (
+            {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if asks_all else {}
         )
-        _radio("rule", titles, RULES | enough, keys["rule"])
-        # always there: what lies below doesn't move
+        _draw_policy_options("rule", titles, RULES | same_rule, keys["rule"])
+        # disabled rather than left out, so that the fields below don't move
         _draw_policy_number(
             "agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree"
         )
-        _radio("machine", titles, MACHINE, keys["machine"])
-        away = (
-            "Nobody else can decide it meanwhile. Once its reviewer has been away for longer,"
+        _draw_policy_options("machine", titles, MACHINE, keys["machine"])
+        lease_help = (
+            "Nobody else can decide the case meanwhile. If its reviewer is inactive for longer,"
             " others can."
         )
-        _draw_policy_number("lease_minutes", titles, keys, 24 * 60, help=away)
+        _draw_policy_number("lease_minutes", titles, keys, 24 * 60, help=lease_help)
         if "share" in changed:
             changed["share"] /= 100
-        policy = now.model_dump(exclude={"version"}) | changed
+        policy = policy_now.model_dump(exclude={"version"}) | changed
         with st.container(horizontal=True, gap="small"):
             label = "Set this policy" if changed else "This policy is in force"
             sent = st.button(
@@ -665,36 +680,40 @@ def _policy(workbench: Workbench) -> None:
                 type="primary",
                 **button_state("oversee", disabled=not changed),
             )
-            back = {keys[name]: value for name, value in stands.items()}
+            reset = {keys[name]: value for name, value in in_force.items()}
             st.button(
                 "Discard",
                 key="discard-policy",
                 on_click=st.session_state.update,
-                args=(back,),
+                args=(reset,),
                 disabled=not changed,
             )
-        if effect := _hides(workbench, now.machine, chosen["machine"]):
-            st.warning(effect)
-        what = ". ".join(_policy_changes(now.model_dump(), policy))
+        if warning := _hiding_text(workbench, policy_now.machine, chosen["machine"]):
+            st.warning(warning)
+        changes = ". ".join(_policy_changes(policy_now.model_dump(), policy))
         _put_in_force(
-            workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent, what=what
+            workbench,
+            QueuePolicy,
+            lambda: QueuePolicy.model_validate(policy),
+            sent=sent,
+            changes=changes,
         )
     with history:
         _draw_policy_versions(workbench)
 
 
-def _who_may(workbench: Workbench) -> str:
-    """Say who sets the policy and adjudicates."""
+def _permission_text(workbench: Workbench) -> str:
+    """Say who can set the policy and adjudicate."""
     if workbench.access.allows(ANONYMOUS, "oversee"):
         return (
-            "Without a sign-in, anybody who types a name may set the policy and adjudicate what"
-            " others decided."
+            "Without a sign-in, anybody who types a name can set the policy and adjudicate other"
+            " people's decisions."
         )
-    return "Leads set the policy and adjudicate what others decided."
+    return "Leads can set the policy and adjudicate other people's decisions."
 
 
 def _policy_field(name: str) -> DeltaGenerator:
-    """Return the place of a field of the policy, framed where the address asks for it."""
+    """Return the container of a field of the policy, framed if the address names the field."""
     return st.container(border=address.value("field") == name)
 
 
@@ -706,27 +725,27 @@ def _draw_policy_number(
         st.number_input(titles[name], 1, most, key=keys[name], **options)
 
 
-def _radio(
+def _draw_policy_options(
     name: str, titles: Mapping[str, str], options: Mapping[Choice, tuple[str, str]], key: str
 ) -> None:
-    """Draw the options of a field of the policy, each with what it costs and shows."""
+    """Draw the options of a field of the policy, each with its costs and benefits."""
     with _policy_field(name):
         st.radio(
             titles[name],
             list(options),
-            format_func=lambda each: options[each][0],
-            captions=[costs for _, costs in options.values()],
+            format_func=lambda option: options[option][0],
+            captions=[caption for _, caption in options.values()],
             key=key,
         )
 
 
 def _draw_policy_versions(workbench: Workbench) -> None:
-    """Draw who set which policy when, the newest first, each by what it changed."""
-    st.markdown("**Who set what**")
+    """Draw the history of the policy with the changes of each version, newest first."""
+    st.markdown("**History**")
     before, lines = QueuePolicy().model_dump(), []
     for at, by, policy in workbench.store.team.history(QueuePolicy):
         after = policy.model_dump()
-        changed = _policy_changes(before, after) or ["As the one before"]
+        changed = _policy_changes(before, after) or ["No changes"]
         lines.append(
             (f"Version {policy.version}, {escape_markdown(by)}, {moment(at)} UTC", changed)
         )
@@ -736,21 +755,22 @@ def _draw_policy_versions(workbench: Workbench) -> None:
         st.text("\n".join(changed))
     if len(lines) <= MOST_VERSIONS:
         st.caption(
-            "Before: the default, one reviewer a case, who sees at once what the machine found."
+            "Before that, the default applied: one reviewer per case, who sees the audit at once."
         )
 
 
 def _policy_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Say what one policy changes in another."""
-    differ = {name: title for name, title in CHOICES.items() if before[name] != after[name]}
+    """Return the changes between two policies, a line for each field."""
     return [
-        f"{title}: {_policy_value_text(name, before[name])} → {_policy_value_text(name, after[name])}"
-        for name, title in differ.items()
+        f"{title}: {_policy_value_text(name, before[name])} →"
+        f" {_policy_value_text(name, after[name])}"
+        for name, title in CHOICES.items()
+        if before[name] != after[name]
     ]
 
 
 def _policy_value_text(name: str, value: Any) -> str:
-    """Return the value of a policy's field as the page words it."""
+    """Return the value of a field of the policy in words."""
     if name == "rule":
         return RULES[value][0]
     if name == "machine":
@@ -758,66 +778,63 @@ def _policy_value_text(name: str, value: Any) -> str:
     return f"{value:.0%}" if name == "share" else str(value)
 
 
-def _version_text(workbench: Workbench, now: TeamRecord) -> str:
+def _version_text(workbench: Workbench, record: TeamRecord) -> str:
     """Say which version of a record is in force, who set it and when."""
-    if not now.version:
-        return "The default: nobody has set one."
-    at, by, _ = workbench.store.team.history(type(now))[-1]
-    return f"Version {now.version}, set by {escape_markdown(by)} on {moment(at)} UTC."
+    if not record.version:
+        return "The default applies, as nobody has changed it."
+    at, by, _ = workbench.store.team.history(type(record))[-1]
+    return f"Version {record.version}, set by {escape_markdown(by)} on {moment(at)} UTC."
 
 
-def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
-    """Say what setting another moment to see the machine hides from everybody; "" where it hides no
-    more than now.
-    """
-    if list(MACHINE).index(then) <= list(MACHINE).index(now):
+def _hiding_text(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
+    """Say what a policy change hides from everybody; "" if it hides no more than now."""
+    if list(MACHINE).index(then) <= list(MACHINE).index(now):  # MACHINE is ordered by secrecy
         return ""
     states = workbench.cases.facets_for(actor()).states
     undecided = sum(
         states.get(state, 0) for state in ("needs_review", "needs_adjudication", "accepted")
     )
-    until = "who has not decided them" if then == "after" else "until they are decided"
+    until = "who hasn't decided them" if then == "after" else "until they're decided"
     return (
-        f"Once set, marks and scores of {count_noun(undecided, 'undecided case')} are hidden from"
-        f" everybody {until}, from you and other adjudicators too, also where decisions were begun."
-        " Pages name no reviewers and count decisions on settled cases only; Metrics is closed"
-        " while cases are hidden from you. Setting it back shows all again."
+        f"This policy hides the marks and scores of {count_noun(undecided, 'undecided case')} from"
+        f" everybody {until}. That includes you, other adjudicators and people with a draft of a"
+        " decision. The pages won't name reviewers and will count decisions on settled cases only."
+        " Metrics is closed while cases are hidden from you. Setting the policy back shows"
+        " everything again."
     )
 
 
 def _put_in_force(
-    workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool, what: str = ""
+    workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool, changes: str = ""
 ) -> None:
-    """Set a record of the team where its button was pressed, and say so once it is in force, with
-    what it changes.
-    """
+    """Set a team record if its button was pressed, and confirm it with its changes."""
     done = f"team-set-{kind.__name__}"
     version = workbench.store.team.in_force(kind).version
     if sent and run_action(lambda: workbench.team.put_in_force(actor(), record())):
-        st.session_state[done] = version, what
+        st.session_state[done] = version, changes
         st.rerun()
-    before, what = st.session_state.pop(done, (None, ""))
+    before, changes = st.session_state.pop(done, (None, ""))
     if before == version:
-        st.info(f"Nothing has changed: version {version} stays in force.")
+        st.info(f"Nothing has changed. Version {version} is still in force.")
     elif before is not None:
-        st.success(f"Done: version {version} is in force from now on. {what}")
+        st.success(f"Version {version} is now in force. {changes}")
 
 
-RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
+RUBRIC_HELP = "One score per line: name: 1-5, or name: word, word. Guidance can follow after a |."
 
 
-def _rubric(workbench: Workbench) -> None:
-    now = workbench.store.team.in_force(Rubric)
+def _draw_rubric(workbench: Workbench) -> None:
+    rubric = workbench.store.team.in_force(Rubric)
     st.caption(
-        f"{_version_text(workbench, now)} Decisions keep their scores with the version they were given"
-        " under."
+        f"{_version_text(workbench, rubric)} Each decision keeps its scores with the version of the"
+        " rubric at the time."
     )
-    written = "\n".join(map(score_line, now.scores))
+    written = "\n".join(map(score_line, rubric.scores))
     guidelines = _draw_policy_text(
-        "Guidelines, shown beside every case", now, now.guidelines, rows=6, hint=""
+        "Guidelines, shown with every case", rubric, rubric.guidelines, rows=6, hint=""
     )
-    lines = _draw_policy_text("Scores", now, written, rows=4, hint=RUBRIC_HELP)
-    unchanged = (guidelines.strip(), lines.strip()) == (now.guidelines, written)
+    lines = _draw_policy_text("Scores", rubric, written, rows=4, hint=RUBRIC_HELP)
+    unchanged = (guidelines.strip(), lines.strip()) == (rubric.guidelines, written)
     sent = st.button(
         "Set this rubric", key="set-rubric", **button_state("oversee", disabled=unchanged)
     )
@@ -829,38 +846,41 @@ def _rubric(workbench: Workbench) -> None:
     )
 
 
-def _draw_policy_text(label: str, now: TeamRecord, text: str, *, rows: int, hint: str) -> str:
-    """Draw a field of the record in force, and return what it holds: a form would say so only once
-    it is sent.
+def _draw_policy_text(label: str, record: TeamRecord, text: str, *, rows: int, hint: str) -> str:
+    """Draw a text field of a team record, and return its text.
+
+    A typing area sends its text while it's typed. A field in st.form would send it only with the
+    form, too late to enable the button.
     """
-    key, version = f"team-{type(now).__name__}-{label}", str(now.version)
+    key, version = f"team-{type(record).__name__}-{label}", str(record.version)
     typed = st.session_state.setdefault(key, {})
-    take = functools.partial(typed.__setitem__, version)
-    given = typed.get(version, text)
     typing_area(
         label,
         key=f"{key}-field",
-        text=given,
+        text=typed.get(version, text),
         version=version,
         most=20_000,
         rows=rows,
         hint=hint,
-        on_text=take,
+        on_text=functools.partial(typed.__setitem__, version),
     )
     return str(typed.get(version, text))
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
-    """Return the scores that are written one a line (``RUBRIC_HELP``). Raises ValueError naming the
-    line.
+    """Parse scores from lines in the format of ``RUBRIC_HELP``.
+
+    Raises:
+        ValueError: A line isn't a score. The message quotes it.
+
     """
     scores = []
     for line in filter(str.strip, lines.splitlines()):
-        what, _, guidance = line.partition("|")
-        name, colon, values = what.rpartition(":")
-        low, dash, high = (each.strip() for each in values.partition("-"))
+        definition, _, guidance = line.partition("|")
+        name, colon, values = definition.rpartition(":")
+        low, dash, high = (part.strip() for part in values.partition("-"))
         if not colon or not name.strip():
-            raise ValueError(f"“{line.strip()[:80]}” is no score. {RUBRIC_HELP}")
+            raise ValueError(f"“{line.strip()[:80]}” isn't a score. {RUBRIC_HELP}")
         content: dict[str, object] = {"name": name.strip(), "guidance": guidance.strip()}
         if dash and low.isdecimal() and high.isdecimal():
             content |= {"low": int(low), "high": int(high)}
@@ -873,22 +893,23 @@ def read_scores(lines: str) -> tuple[RubricScore, ...]:
 
 
 def score_line(score: RubricScore) -> str:
-    """Return a score as ``read_scores`` reads it."""
+    """Return a score as a line that ``read_scores`` can parse."""
     values = ", ".join(score.categories) if score.categories else f"{score.low}-{score.high}"
     return f"{score.name}: {values}" + (f" | {score.guidance}" if score.guidance else "")
 
 
-LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
+LABEL_TYPES_HELP = "One type per line: name, or name | guidance."
 
 
-def _label_types(workbench: Workbench) -> None:
-    now = workbench.store.team.in_force(LabelTypes)
+def _draw_label_types(workbench: Workbench) -> None:
+    label_types = workbench.store.team.in_force(LabelTypes)
     st.caption(
-        f"{_version_text(workbench, now)} The types of issues that reviewers report by labelling words"
-        " of an answer. Decisions keep theirs with the version they were set under."
+        f"{_version_text(workbench, label_types)} These are the types of issues that reviewers can"
+        " report when they label words of an answer. Each decision keeps its labels with the"
+        " version of this list at the time."
     )
-    written = "\n".join(map(type_line, now.types))
-    lines = _draw_policy_text("Types", now, written, rows=8, hint=LABEL_TYPES_HELP)
+    written = "\n".join(map(type_line, label_types.types))
+    lines = _draw_policy_text("Types", label_types, written, rows=8, hint=LABEL_TYPES_HELP)
     unchanged = lines.strip() == written
     sent = st.button(
         "Set these label types",
@@ -899,24 +920,27 @@ def _label_types(workbench: Workbench) -> None:
 
 
 def read_types(lines: str) -> tuple[LabelType, ...]:
-    """Return the label types that are written one a line (``LABEL_TYPES_HELP``). Raises ValueError
-    naming the line.
+    """Parse label types from lines in the format of ``LABEL_TYPES_HELP``.
+
+    Raises:
+        ValueError: A line isn't a label type, or there is none. The message quotes the line.
+
     """
     types = []
     for line in filter(str.strip, lines.splitlines()):
-        name, _, guidance = (each.strip() for each in line.partition("|"))
+        name, _, guidance = (part.strip() for part in line.partition("|"))
         try:
             types.append(LabelType(name=name, guidance=guidance))
         except ValidationError as error:
             raise ValueError(
-                f"“{line.strip()[:80]}” is no label type: a name has 1 to 60 characters, guidance"
+                f"“{line.strip()[:80]}” isn't a label type. A name has 1 to 60 characters, guidance"
                 f" up to 500. {LABEL_TYPES_HELP}"
             ) from error
     if not types:
-        raise ValueError(f"There is no label type: name at least one. {LABEL_TYPES_HELP}")
+        raise ValueError(f"There is no label type. Name at least one. {LABEL_TYPES_HELP}")
     return tuple(types)
 
 
 def type_line(label_type: LabelType) -> str:
-    """Return a label type as ``read_types`` reads it."""
+    """Return a label type as a line that ``read_types`` can parse."""
     return label_type.name + (f" | {label_type.guidance}" if label_type.guidance else "")
