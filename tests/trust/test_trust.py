@@ -66,7 +66,7 @@ from masis.trust.score import (
     reliability,
     yield_curve,
 )
-from masis.ui.team.page import agreement_text
+from masis.ui.team.page import pair_text
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
 from tests.trust.conftest import DOUBT, decided, store_audited
@@ -244,7 +244,7 @@ def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_ag
     (pair,) = found.pairs
     assert (pair.same, [found.cases[unit] for unit in pair.apart]) == (3, ["case-1"])
     assert (
-        agreement_text(pair, "case")
+        pair_text(pair, "case")
         == "Ada and Bo gave the same verdict in 3 of 4 cases (75%), the same verdict and correction"
         " in 2."
     )

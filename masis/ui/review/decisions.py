@@ -175,7 +175,7 @@ def _draw_page_count(page: DecisionPage, *, narrowed: bool) -> None:
     left, right = st.columns([4, 1], vertical_alignment="center")
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
-    entries = counted_upto(page.total, page.more, "entry", "entries")
+    entries = count_noun_or_more(page.total, page.more, "entry", "entries")
     left.caption(f"**{entries}**{' match' if narrowed else ''}, {order}")
     with right.container(horizontal=True, horizontal_alignment="right"):
         if narrowed:

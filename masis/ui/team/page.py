@@ -188,7 +188,7 @@ def _draw_people(workbench: Workbench) -> None:
     ):
         noun = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         pairs = people.pairs
-        lines = [agreement_text(pair, noun) for pair in pairs[:PAIRS_SAID]]
+        lines = [pair_text(pair, noun) for pair in pairs[:PAIRS_SAID]]
         st.markdown(
             "  \n".join([*lines, f"{agreement_text(people.agreement.alpha).capitalize()}."])
         )
@@ -322,7 +322,7 @@ def _draw_pairs(pairs: list[Pair]) -> None:
         )
 
 
-def agreement_text(pair: Pair, noun: str) -> str:
+def pair_text(pair: Pair, noun: str) -> str:
     """Say how often two reviewers agree; ``noun`` names the kind of case."""
     total = pair.raw.n
     names = f"{escape_markdown(pair.first)} and {escape_markdown(pair.second)}"
