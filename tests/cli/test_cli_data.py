@@ -375,8 +375,7 @@ def test_what_a_person_must_see_comes_with_its_audit_and_a_sample_that_can_be_dr
     )
     assert done.exit_code == 1, done.output  # the row that is no case
     assert (
-        "answers.jsonl, row 47: has no case that can be imported: query: is missing"
-        in done.stderr
+        "answers.jsonl, row 47: has no case that can be imported: query: is missing" in done.stderr
     )
     drawn = [
         f"case-{number}"
