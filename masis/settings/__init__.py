@@ -1,8 +1,8 @@
-"""All settings, and the only place that reads the environment and the configuration file.
+"""All settings. No other package reads the environment or the configuration file.
 
-A value comes, strongest first, from a flag, the environment (``MASIS_MAX_ITERATIONS``), the file
-``masis.toml``, or the default, which is the spec's constant where a spec has one. ``load()``
-remembers which.
+A value comes from the strongest source that has it: a flag, the environment
+(``MASIS_MAX_ITERATIONS``), the file ``masis.toml``, or the default, which is the spec's constant if
+a spec has one. ``load()`` records the source of each value.
 """
 
 from masis.settings.environment import (

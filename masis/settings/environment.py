@@ -1,4 +1,4 @@
-"""The environment and the files beside it: nothing else of the package reads either."""
+"""Read the environment and the files beside it. No other module of the package reads either."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from pydantic import SecretStr
 from masis.errors import SettingsError
 
 SHORTEST_LOG_KEY = 32
-"""Characters that the key of the logs has at least: 128 bits, written in hexadecimal digits."""
+"""The fewest characters of a log key: 32 hexadecimal digits are 128 bits."""
 
 
 def environment_or(environment: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return the environment passed, else the one of this process."""
+    """Return the given environment, or the one of this process."""
     return os.environ if environment is None else environment
 
 
 def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:
-    """The text of a file. Raises SettingsError where it can't be read, naming what named it."""
+    """Return the text of a file.
+
+    Raises:
+        SettingsError: It can't be read; the message names ``named_by``.
+
+    """
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -36,8 +41,12 @@ def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:
 
 
 def toml(text: str, file: Path) -> dict[str, Any]:
-    """Return the text of a file as TOML. Raises SettingsError naming the line; no value of the text
-    is repeated.
+    """Parse the text of a file as TOML.
+
+    Raises:
+        SettingsError: It isn't valid. The message names the line, but repeats no value, because one
+            may be a key.
+
     """
     try:
         return tomllib.loads(text)
@@ -56,19 +65,21 @@ def toml(text: str, file: Path) -> dict[str, Any]:
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """A variable of the environment that belongs to a provider, such as ``OPENAI_BASE_URL``; None
-    where it is empty.
+    """Return a provider's environment variable, such as ``OPENAI_BASE_URL``, or None if it is
+    empty.
     """
     return environment_or(environment).get(name, "").strip() or None
 
 
 def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr | None:
-    """A key by its name: from the environment, else from the secrets file; None where neither has
-    it.
+    """Return a key by its name from the environment, else from the secrets file, or None.
 
     The secrets file is ``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, with
-    lines such as ``OPENAI_API_KEY = "..."``. Raises SettingsError for a file that can't be read,
-    and for a key that is no text.
+    lines such as ``OPENAI_API_KEY = "..."``.
+
+    Raises:
+        SettingsError: The file can't be read, or the key isn't text.
+
     """
     environment = environment_or(environment)
     if value := environment.get(name, "").strip():
@@ -81,7 +92,7 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr
 
 
 def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, else in the user's
+    """Return ``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder or the user's
     configuration folder.
     """
     return _find_file("MASIS_SECRETS", "masis.secrets.toml", environment_or(environment))
@@ -90,10 +101,11 @@ def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
 def log_key(
     named: str | Path | None = None, environment: Mapping[str, str] | None = None
 ) -> bytes | None:
-    """Return the key that signs the logs, from the file named or from ``MASIS_LOG_KEY``; None where
-    neither names one.
+    """Return the key that signs the logs, from the given file or ``MASIS_LOG_KEY``, or None.
 
-    Raises SettingsError where the file can't be read or holds less than 32 characters.
+    Raises:
+        SettingsError: The file can't be read or has fewer than 32 characters.
+
     """
     file = (
         str(named)
@@ -114,10 +126,12 @@ def log_key(
 def sources_file(
     named: str | Path | None = None, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the file of sources as it is written: the one named, else ``MASIS_SOURCES``, else
+    """Return the parsed file of sources: the given one, else ``MASIS_SOURCES``, else
     ``masis.sources.toml``.
 
-    Raises SettingsError where there is none, or it can't be read.
+    Raises:
+        SettingsError: There is none, or it can't be read.
+
     """
     given = (
         named
@@ -129,16 +143,16 @@ def sources_file(
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``MASIS_CONFIG``, else ``masis.toml`` in the working folder, else in the user's configuration
-    folder.
+    """Return ``MASIS_CONFIG``, else ``masis.toml`` in the working folder or the user's
+    configuration folder.
 
-    The first that is there is the file; they are not merged.
+    Only the first existing file is used; files aren't merged.
     """
     return _find_file("MASIS_CONFIG", "masis.toml", environment_or(environment))
 
 
 def config_places() -> tuple[Path, ...]:
-    """Where the configuration file is looked for if ``MASIS_CONFIG`` names none."""
+    """Return where the configuration file is looked for if ``MASIS_CONFIG`` isn't set."""
     return _places("masis.toml")
 
 
@@ -153,7 +167,7 @@ def _places(name: str) -> tuple[Path, ...]:
 
 
 UNKNOWN_USER = "unknown user"
-"""The name that is recorded where the process belongs to no named account."""
+"""The name that is recorded if the process belongs to no named account."""
 
 _LONGEST_NAME = 200
 
@@ -161,9 +175,9 @@ _LONGEST_NAME = 200
 def account_name() -> str:
     """Return the name of the account that this process runs under; "" if it has none.
 
-    ``getpass`` asks the environment, then the password database. A container may run under a uid
-    that neither knows, for which it raises: KeyError up to Python 3.12, OSError from 3.13, and
-    ImportError on Windows, which has no password database.
+    ``getpass`` reads the environment, then the password database. A container may run under a uid
+    that is in neither; it then raises KeyError up to Python 3.12 and OSError from 3.13. On Windows,
+    which has no password database, it raises ImportError.
     """
     try:
         name = getpass.getuser()
@@ -173,12 +187,12 @@ def account_name() -> str:
 
 
 def default_reviewer() -> str:
-    """Return the name that decisions are recorded under if nobody gives one."""
+    """Return the name that decisions are recorded under if none is given."""
     return account_name() or UNKNOWN_USER
 
 
 def data_folder() -> Path:
-    """The user's data folder for the workbench."""
+    """Return the user's data folder for the workbench."""
     return user_data_path("masis", appauthor=False)
 
 
@@ -197,17 +211,16 @@ def database_path(
 
 
 def demo_database_path() -> Path:
-    """The demo's own database, which ``masis demo --reset`` empties."""
+    """Return the demo's own database, which ``masis demo --reset`` empties."""
     return data_folder() / "demo.db"
 
 
 def quiet_ray() -> None:
-    """Keep Ray, which is started after this, from sending usage statistics and from writing its own
-    log to stderr.
+    """Keep Ray, if started after this, from sending usage statistics and logging to stderr.
 
-    What it starts inherits that.
+    Its subprocesses inherit these variables.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    # else it warns of tasks without an accelerator
+    # Without this, it warns about tasks without an accelerator.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

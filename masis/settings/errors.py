@@ -1,5 +1,5 @@
-"""The message about a wrong name or value: its place, what is allowed there, and the nearest right
-one.
+"""Errors about a wrong setting name or value: where it is, what is allowed, and the nearest valid
+name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masis.settings.ranges import describe_range, is_number, schema_of, value_te
 from masis.settings.secrecy import may_be_a_key, safe_value
 
 MISSPELT_FROM = 0.8
-"""From here on a variable that nothing reads is a misspelt one, and refused."""
+"""An unknown variable at least this similar to a known one is a misspelling, and an error."""
 
 FOREIGN_NAMES = {
     "base_url": "address",
@@ -34,15 +34,13 @@ FOREIGN_NAMES = {
     "max_concurrency": "concurrency",
     "reasoning_effort": "effort",
 }
-"""What other programs call the keys of a provider's table."""
+"""Names that other programs use for the keys of a provider's table."""
 
 _KEYS = "Keys stand in the environment or a secrets file: name the variable with key_env."
 
 
 def no_such_setting(name: Name, place: str) -> str:
-    """Return the error for an unknown name. What was given for it is not repeated: it
-    may be a key.
-    """
+    """Return the error for an unknown name. It doesn't repeat the value, which may be a key."""
     if any(map(may_be_a_key, name)):
         return f"{place}: there is no setting of that name."
     paths = (*sorted(TABLES), *SPELLINGS)
@@ -54,17 +52,19 @@ def no_such_setting(name: Name, place: str) -> str:
     suggestion = f" Did you mean '{name_in_file(near)}'?" if near else ""
     if beside and len(name) > 1 and not near:
         suggestion = f" There are: {', '.join(beside)}."
-    return f"{place}: there is no setting '{name_in_file(name)[:MAX_COMPARED_CHARACTERS]}'.{suggestion}"
+    written = name_in_file(name)[:MAX_COMPARED_CHARACTERS]
+    return f"{place}: there is no setting '{written}'.{suggestion}"
 
 
 def not_a_table(table: str, place: str) -> str:
-    """Return the error for a value where a table of settings stands."""
+    """Return the error for a value in the place of a table of settings."""
     return f"{place}: '{table}' is a table of settings: write [{table}], and KEY = VALUE below."
 
 
 def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str]:
-    """Return whether a variable of ours that nothing reads is an error, and the message: a warning
-    if like none.
+    """Return whether an unknown ``MASIS_`` variable is an error, and the message.
+
+    If it resembles no known variable, the message is only a warning.
     """
     if table := next(
         (table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")),
@@ -87,16 +87,17 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
     return False, f"{variable}: nothing reads this variable. {hint}"
 
 
-def conflicting_values(path: Name, one: GivenSetting, other: GivenSetting) -> str:
-    """Return the error for one setting under two names, with different values."""
-    both = f"{one.place} and {other.place} both give '{name_in_file(path)}'"
-    return f"{both}, and differ: {safe_value(one.value)} and {safe_value(other.value)}. Keep one of them."
+def conflicting_values(path: Name, first: GivenSetting, second: GivenSetting) -> str:
+    """Return the error for a setting that has different values under two names."""
+    both = f"{first.place} and {second.place} both give '{name_in_file(path)}'"
+    values = f"{safe_value(first.value)} and {safe_value(second.value)}"
+    return f"{both}, and differ: {values}. Keep one of them."
 
 
 def wrong_value(
     error: ErrorDetails, found: Mapping[Name, GivenSetting]
 ) -> tuple[GivenSetting, str]:
-    """Return which value is wrong, and the message that says what would be right."""
+    """Return the wrong value and the message that says what is allowed."""
     path = tuple(str(part) for part in error["loc"])
     if error["type"] == "missing":
         beside = next(given for key, given in found.items() if key[: len(path) - 1] == path[:-1])
@@ -108,10 +109,8 @@ def wrong_value(
         near = FOREIGN_NAMES.get(path[-1].casefold()) or nearest(path[-1], known)
         suggestion = f" Did you mean {near!r}?" if near in known else ""
         hint = f" {_KEYS}" if path[0] == "providers" else ""
-        return (
-            given,
-            f"{given.place}: there is no such setting.{suggestion} There are: {', '.join(known)}.{hint}",
-        )
+        names = f"There are: {', '.join(known)}.{hint}"
+        return given, f"{given.place}: there is no such setting.{suggestion} {names}"
     if path[-1] == "key_env":
         hint = "The key itself does not belong here."
         return given, f"{given.place}: is no name of a variable, such as OPENAI_API_KEY. {hint}"
@@ -119,7 +118,7 @@ def wrong_value(
 
 
 def not_allowed(path: Name, given: GivenSetting) -> str:
-    """Return the error for a value that is not of its kind or out of its range."""
+    """Return the error for a value of the wrong type or out of range."""
     schema, value = schema_of(path), given.value
     words = schema.get("enum", ())
     repeated = (

@@ -1,8 +1,8 @@
-"""The settings themselves, each declared once: type, range, default, rule and help text.
+"""The settings, each declared once with its type, range, default, rule and help text.
 
-A default is the spec's where a spec has one. A field that is added here is read from file,
-environment and flags, and shown on the page and in the docs, without more; where an audit's result
-does not rest on it, ``NOT_OF_AUDIT`` names it.
+A default is the spec's constant if a spec has one. A new field is automatically read from the file,
+the environment and flags, and shown on the page and in the docs. If audit results don't depend on
+it, add it to ``NOT_OF_AUDIT``.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ UNCHECKED: dict[Depth, str] = {
     ),
     "thorough": "Not checked: facts of the world beside the evidence.",
 }
-"""What each depth leaves out, as commands and pages say before an audit."""
+"""What each depth leaves out; commands and pages show it before an audit."""
 THOROUGH_SAMPLES = 3
-"""The least number by which a spread shows which of the samples is the odd one."""
+"""The fewest samples with which a spread shows the outlier."""
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 MAX_COMPARED_CHARACTERS = 80
-"""Characters of a wrong name that are compared with right ones: the comparison takes time by the
-square.
+"""The number of characters of a wrong name that are compared with valid ones, because comparing
+takes quadratic time.
 """
 
 
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the right name that is nearest, whatever its capitals; None where none is near."""
+    """Return the most similar valid name, ignoring case, or None if none is similar."""
     by_small = {each.casefold(): each for each in names}
     near = difflib.get_close_matches(
         name[:MAX_COMPARED_CHARACTERS].casefold(), by_small, n=1, cutoff=least
@@ -54,10 +54,10 @@ def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
 
 
 class SettingsGroup(NamedTuple):
-    """Settings that belong together, on pages and in docs.
+    """Settings that are shown together on pages and in docs.
 
-    ``table`` is their table in the file: ``[loop] max_iterations = 3`` says what ``max_iterations =
-    3`` above all tables says. There a name may leave out ``prefix``.
+    ``table`` is their table in the file: ``[loop] max_iterations = 3`` is the same as
+    ``max_iterations = 3`` above all tables. Names in the table may leave out ``prefix``.
     """
 
     table: str
@@ -66,8 +66,8 @@ class SettingsGroup(NamedTuple):
     prefix: str = ""
 
     def __call__(self, default: Any, rule: str, meaning: str) -> Any:
-        """Declare a setting: its default; its rules in docs/CONFORMANCE.md, or the reason; what it
-        does.
+        """Declare a setting: its default, its rules in docs/CONFORMANCE.md or the reason, and its
+        help text.
         """
         return Field(
             default, description=meaning, json_schema_extra={"group": self.table, "rule": rule}
@@ -75,7 +75,7 @@ class SettingsGroup(NamedTuple):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The names of its settings, in the order in which they are declared."""
+        """The names of its settings, in declaration order."""
         extras = {name: field.json_schema_extra for name, field in Settings.model_fields.items()}
         return tuple(
             name
@@ -169,18 +169,18 @@ LOG = SettingsGroup(
     prefix="log_",
 )
 GROUPS = tuple(each for each in list(vars().values()) if isinstance(each, SettingsGroup))
-"""All of them, in the order in which they are declared."""
+"""All groups, in declaration order."""
 
 
 class InvalidSettings(SettingsError, ValueError):
-    """Settings were made in Python of values that are wrong; a ValueError too, as pydantic's own
-    error is.
+    """Settings that were created in Python aren't valid. Like pydantic's error, it's a
+    ValueError.
     """
 
 
 def _explain_settings_error(error: ValidationError) -> str:
-    """Return what is wrong with settings made in Python. Values are not repeated: one
-    may be a key.
+    """Return the errors in settings that were created in Python, without values, because one may be
+    a key.
     """
     problems = []
     for each in error.errors(include_url=False, include_input=False):
@@ -659,14 +659,14 @@ class Settings(Record):
             except ValidationError as error:
                 raise InvalidSettings(_explain_settings_error(error)) from None
 
-        # What pydantic's own __init__ carries: with it, settings that are read, with a place each,
-        # don't come here.
+        # pydantic marks its own __init__ with this attribute, and then validates without calling
+        # it. So ``model_validate``, whose caller reports each value's place, bypasses this method.
         __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod
     def _check_names(cls, data: Any) -> Any:
-        """Reject a wrong name with the nearest right one, in Python too."""
+        """Reject a wrong name and suggest the nearest valid one, in Python too."""
         for name in data if isinstance(data, Mapping) else ():
             if name not in cls.model_fields:
                 near = nearest(str(name), cls.model_fields)
@@ -678,11 +678,11 @@ class Settings(Record):
         return data
 
     def models(self) -> dict[str, str]:
-        """The model string of each role."""
+        """Return the model string of each role."""
         return {role: getattr(self, role) for role in ROLES}
 
     def at_depth(self) -> Settings:
-        """Return the settings that the depth stands for."""
+        """Return the settings with the changes that their depth implies."""
         if self.depth == "quick":
             return self.model_copy(
                 update={"max_iterations": 1, "min_iterations": 1, "evaluate": "never"}
@@ -694,22 +694,24 @@ class Settings(Record):
         return self
 
     def of_audit(self) -> dict[str, Any]:
-        """What an audit's result rests on, JSON-ready: kept with the run, and what makes two audits
-        the same.
+        """Return the settings that an audit's result depends on, JSON-ready.
 
-        How a model is reached, what it costs and what is logged are left out, and what belongs to
-        screening or to critique_draft alone.
+        They're stored with the run, and two audits with the same ones are the same audit.
+        Connection details, costs, logging, and settings only for screening or critique_draft are
+        left out.
         """
         return self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
 
     def of_screening(self) -> dict[str, Any]:
-        """What a screening's result rests on, JSON-ready: kept with it. Who asks PubMed, and where,
-        is left out.
+        """Return the settings that a screening's result depends on, JSON-ready; they're stored with
+        it.
+
+        PubMed's address and e-mail address are left out.
         """
         return self.model_dump(mode="json", include=set(SCREENING.settings) - NOT_OF_SCREENING)
 
     def with_values(self, values: Mapping[str, Any]) -> Settings:
-        """Return these settings with other values, such as those of an audit that is resumed."""
+        """Return the settings with other values, such as those of a resumed audit."""
         return Settings.model_validate(self.model_dump() | dict(values))
 
 

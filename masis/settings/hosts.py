@@ -1,8 +1,8 @@
-"""Which host names a server of ours answers to: loopback names, and those that somebody allowed.
+"""Which host names our servers answer to: loopback names and explicitly allowed ones.
 
-A page on another site whose name is made to resolve to 127.0.0.1 (DNS rebinding) is to the browser
-a page of that site: it may read whatever this machine answers under that name. Its requests carry
-the foreign name as their host, and no answer but a refusal keeps it out.
+This prevents DNS rebinding: a page on another site makes its name resolve to 127.0.0.1, and the
+browser then treats this machine's answers under that name as that site's, so that the page may read
+them. Such requests carry the foreign name in the Host header, so they're rejected.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 
 from masis.errors import SettingsError
 
+# A Host header: a bracketed IPv6 address, or a name or IPv4 address, and an optional port.
+# Examples: ``[::1]:8501``, ``audits.example.org``.
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
 
 
 class HostRefusal(NamedTuple):
-    """Why a request is refused, and the status it is answered with."""
+    """Why a request is rejected, and the status of the response."""
 
     status: int
     reason: str
@@ -33,13 +35,15 @@ def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address or a name, without brackets and port."""
+    """Return whether an address or name without brackets and port is reachable only from this
+    machine.
+    """
     address = _ip_address(host)
     return address.is_loopback if address else host.lower().rstrip(".") == "localhost"
 
 
 def is_every_address(host: str) -> bool:
-    """Return whether an address to listen on stands for all of the machine's: ``0.0.0.0`` or
+    """Return whether a listening address means all of the machine's addresses: ``0.0.0.0`` or
     ``::``.
     """
     address = _ip_address(host)
@@ -47,18 +51,17 @@ def is_every_address(host: str) -> bool:
 
 
 class AllowedHosts:
-    """The names that requests may be addressed to, whatever the port."""
+    """The host names that requests may be sent to, on any port."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._names = frozenset(_check_host(name) for name in allowed)
 
     def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> HostRefusal | None:
-        """Return why a request with these ``Host`` and ``Origin`` headers is refused; None where it
-        is not.
+        """Return why a request with these ``Host`` and ``Origin`` headers is rejected, or None.
 
-        One host is needed, and it must be allowed (else 421). An origin, where one is given, must
-        be the very host and port that the request is addressed to (else 403): no other site's page
-        has business here, an allowed name's neither.
+        Exactly one allowed host is needed (otherwise 421). An origin must be the host and port that
+        the request is sent to (otherwise 403): pages of other sites may not access this server, not
+        even those under another allowed name.
         """
         if len(hosts) != 1 or not self._allows(hosts[0]):
             return HostRefusal(421, "This server does not answer to that host name.")
@@ -76,8 +79,8 @@ class AllowedHosts:
 
 
 def _host_name(header: str) -> str | None:
-    """Return the name in a ``Host`` header, in lower case, without brackets, port and final dot;
-    None if malformed.
+    """Return the name in a ``Host`` header without brackets, port and final dot in lower case, or
+    None if invalid.
     """
     found = _HOST.fullmatch(header)
     if found is None or (found.group(2) and int(found.group(2)) > 65535):
@@ -91,7 +94,7 @@ def _is_origin_of(origin: str, host: str) -> bool:
         default = {"http": 80, "https": 443}[parts.scheme]
         own = urlsplit(f"//{host}")
         same_port = (parts.port or default) == (own.port or default)
-    # "null" of a sandboxed page, another scheme, or no address at all
+    # "null" from a sandboxed page, another scheme, or an invalid address
     except (ValueError, KeyError):
         return False
     bare = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
@@ -113,7 +116,7 @@ def _check_host(name: str) -> str:
 
 
 def _canonical(name: str) -> str:
-    """Return a name as it is compared: in lower case and without its final dot; an address in its
+    """Return a name for comparison: in lower case without its final dot; an IP address in its
     shortest form.
     """
     return str(_ip_address(name) or name.lower().rstrip("."))

@@ -1,8 +1,8 @@
-"""Under which names a setting may be written in the file, with ``--set`` and in the environment.
+"""The names of settings in the file, with ``--set`` and in the environment.
 
-A setting has one name. It may also stand in the table of its group, and those of
-DRAFT-CRITIQUE-CONFIG may be written as that rule names them: in ``[retrieval.critique]`` and above
-all tables.
+A setting has one name. It may also be written in the table of its group. The settings of
+DRAFT-CRITIQUE-CONFIG may also be written with that rule's names, in ``[retrieval.critique]`` or
+above all tables.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ YAML_KEYS = {
 OPTION_NAMES = {name: field for name, field in YAML_KEYS.items() if name != "enabled"} | {
     "enableCritique": "draft_critique"
 }
-"""Options (CritiqueOptions, PipelineOptions) that may stand above all tables too; ``strictness`` is
-ours already.
+"""Options (CritiqueOptions, PipelineOptions) that may also be above all tables; ``strictness`` is
+already ours.
 """
 
 TABLES_OF_TABLES = frozenset(
     name for name, field in Settings.model_fields.items() if get_origin(field.annotation) is dict
 )
-"""Settings that are tables with a table for each name: ``providers`` and ``prices``."""
+"""Settings that are tables of tables by name: ``providers`` and ``prices``."""
 
 OTHER_VARIABLES = {
     "MASIS_CONFIG": "The configuration file.",
@@ -59,7 +59,7 @@ OTHER_VARIABLES = {
     "MASIS_WEBHOOK_SECRET": "Signs what the webhook of `masis ingest` sends.",
     "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
 }
-"""Variables that are no settings: where things lie, and a secret."""
+"""Variables that aren't settings: paths and secrets."""
 
 
 SPELLINGS: dict[Name, str] = {
@@ -74,22 +74,20 @@ SPELLINGS: dict[Name, str] = {
     **{(*CRITIQUE, key): name for key, name in {**YAML_KEYS, "strictness": "strictness"}.items()},
     **{(option,): name for option, name in OPTION_NAMES.items()},
 }
-"""Every name that is understood, and the setting it means."""
+"""Every valid name and the setting that it means."""
 
 TABLES = {path[:length] for path in SPELLINGS for length in range(1, len(path))}
-"""Every table that holds settings."""
+"""Every table that has settings."""
 
 
 def variable_of(path: Name) -> str:
-    """Return the variable of the environment for a name:
-    ``MASIS_RETRIEVAL__CRITIQUE__AUTO_REVISE``.
-    """
+    """Return the environment variable for a name: ``MASIS_RETRIEVAL__CRITIQUE__AUTO_REVISE``."""
     return "MASIS_" + "__".join(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", part).upper() for part in path)
 
 
 def name_in_file(path: Name) -> str:
-    """Return a name as the file has it, with quotes where TOML wants them; a part that may be a key
-    is left out.
+    """Return a name as it is in the file, quoted if TOML needs it; parts that may be keys are
+    hidden.
     """
     return ".".join(
         (

@@ -1,4 +1,4 @@
-"""Where the value of a setting came from."""
+"""The sources of setting values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Literal["default", "file", "environment", "flag"]
 
 
 class SettingOrigin(NamedTuple):
-    """Which source has a setting: ``place`` is the file, the variable or the option; empty for a
+    """The source of a setting; ``place`` is the file, the variable or the option, "" for a
     default.
     """
 
@@ -22,8 +22,8 @@ class SettingOrigin(NamedTuple):
 
 
 class GivenSetting(NamedTuple):
-    """A value, where it came from, and the name it was written under: ``loop.max_iterations`` in a
-    file.
+    """A value, its source, and the name that it was written under, such as ``loop.max_iterations``
+    in a file.
     """
 
     value: Any
@@ -32,18 +32,18 @@ class GivenSetting(NamedTuple):
 
     @property
     def place(self) -> str:
-        """How errors begin: ``masis.toml, loop.max_iterations``, ``MASIS_STRICTNESS``, ``--set
+        """The start of an error: ``masis.toml, loop.max_iterations``, ``MASIS_STRICTNESS``, ``--set
         strictness``.
         """
         return ", ".join(filter(None, (self.origin.place, self.name)))
 
 
 class LoadedSettings(NamedTuple):
-    """Settings with the origin of each value.
+    """Settings with the source of each value.
 
-    ``origins`` has every setting by its name, and each value inside of a table
-    (``providers.vllm.address``). ``file`` is the configuration file that was read, ``warnings`` is
-    what a person should know though nothing is wrong.
+    ``origins`` has every setting by name, and each value in a table (``providers.vllm.address``).
+    ``file`` is the configuration file that was read. ``warnings`` are for a person although nothing
+    is wrong.
     """
 
     settings: Settings

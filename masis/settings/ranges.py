@@ -1,4 +1,6 @@
-"""What a setting may be, in words, read from its declaration in ``masis/settings/fields.py``."""
+"""The allowed values of a setting in words, from its declaration in
+``masis/settings/fields.py``.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,18 @@ def _schema() -> Schema:
 
 
 def schema_of(path: Name) -> Schema:
-    """Return the JSON schema of a setting, or of a key inside of its tables; empty where there is
-    none.
-    """
-    found: Schema = _schema()
+    """Return the JSON schema of a setting, or of a key in its tables; empty if there is none."""
+    schema: Schema = _schema()
     for part in path:
-        found = found.get("properties", {}).get(part) or found.get("additionalProperties") or {}
-        if not isinstance(found, Mapping):
+        schema = schema.get("properties", {}).get(part) or schema.get("additionalProperties") or {}
+        if not isinstance(schema, Mapping):
             return {}
-        found = _resolve_schema(found)
-    return found
+        schema = _resolve_schema(schema)
+    return schema
 
 
 def _resolve_schema(schema: Schema) -> Schema:
-    """Return a schema without its detours: references looked up, "or null" left out."""
+    """Return a schema with references resolved and "or null" removed."""
     if "$ref" in schema:
         return _resolve_schema(_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
@@ -40,12 +40,12 @@ def _resolve_schema(schema: Schema) -> Schema:
 
 
 def is_number(schema: Schema) -> bool:
-    """Return whether the value is a number, so that true and false are not."""
+    """Return whether the value must be a number, which excludes true and false."""
     return schema.get("type") in ("integer", "number")
 
 
 def describe_range(schema: Schema) -> str:
-    """Return what a value may be: ``a whole number from 1 to 5``."""
+    """Return the allowed values in words: ``a whole number from 1 to 5``."""
     if words := schema.get("enum"):
         return f"one of {', '.join(words)}"
     kinds = {
@@ -68,8 +68,8 @@ def _bounds_text(schema: Schema) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a value as people read it, secrets left out: ``90``, ``true``, ``strict``; of tables,
-    their names.
+    """Return a value for people, without secrets: ``90``, ``true``, ``strict``; for tables, their
+    names.
     """
     if isinstance(value, Mapping | list | tuple):
         return ", ".join(map(str, value)) or "none"

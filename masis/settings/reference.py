@@ -1,5 +1,5 @@
-"""All settings as rows, for page, command line and docs, and the file to begin with. Nothing secret
-is in either.
+"""All settings as rows for the page, the command line and the docs, and the file template, without
+secrets.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ WIDTH = 100
 
 
 class SettingRow(NamedTuple):
-    """One setting, or one value inside of a table such as ``providers.vllm.address``, which has no
+    """One setting, or one value in a table such as ``providers.vllm.address``, which has no
     default.
 
-    ``name`` is as it is written in the file, ``value`` and ``default`` are JSON-ready: of tables,
-    their names. ``meaning``, ``allowed`` (what the value may be) and ``rule`` (or reason) are in
-    words.
+    ``name`` is as written in the file. ``value`` and ``default`` are JSON-ready; for tables they
+    are the names. ``meaning``, ``allowed`` and ``rule`` (or the reason) are in words.
     """
 
     name: str
@@ -38,12 +37,12 @@ class SettingRow(NamedTuple):
 
     @property
     def spelled(self) -> str:
-        """The value as people read it."""
+        """The value as text for people."""
         return value_text(self.value)
 
 
 def rows(loaded: LoadedSettings, group: SettingsGroup) -> Iterator[SettingRow]:
-    """Yield the settings of a group, each followed by what is inside of it where it is a table."""
+    """Yield the settings of a group, each followed by its contents if it is a table."""
     for name in group.settings:
         value, default, schema = (
             getattr(loaded.settings, name),
@@ -75,7 +74,7 @@ def all_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def option_help(name: str, meaning: str = "") -> str:
-    """Return the help of an option that gives a setting: what it does, or another meaning, and the
+    """Return the help of an option for a setting: its meaning, or the given one, and the
     default.
     """
     field = Settings.model_fields[name]
@@ -91,13 +90,15 @@ def _plain_setting(value: Any) -> Any:
 
 
 HEAD = """
-Settings of MASIS Workbench. Every setting is listed with its default, commented out: take the '#' before a name
-away and change the value. What is left commented out follows the defaults, also those of later versions.
+Settings of MASIS Workbench. Every setting is listed with its default, commented out: take the '#'
+before a name away and change the value. What is left commented out follows the defaults, also
+those of later versions.
 
 A value comes, strongest first, from the command line (--set max_iterations=2), the environment
-(MASIS_MAX_ITERATIONS=2), this file, the defaults. Any setting may also be written above all tables under its own name.
-'masis config show' shows the values in use and where each comes from; 'masis config check' checks this file. Keys
-of providers do not belong here: they come from the environment or from masis.secrets.toml.
+(MASIS_MAX_ITERATIONS=2), this file, the defaults. Any setting may also be written above all
+tables under its own name. 'masis config show' shows the values in use and where each comes from;
+'masis config check' checks this file. Keys of providers do not belong here: they come from the
+environment or from masis.secrets.toml.
 """
 
 EXAMPLES = {
@@ -127,7 +128,8 @@ cache_write = 0.2
 def template() -> str:
     """Return the file that ``masis config init`` writes.
 
-    Read as it is it changes nothing; with its settings uncommented it says what the defaults say.
+    All settings are commented out with their defaults, so the file changes nothing, with or without
+    the comment signs.
     """
     return "\n".join(_reference_lines()) + "\n"
 

@@ -1,4 +1,4 @@
-"""What may be shown of a value: a key that stands where none belongs is never repeated."""
+"""Hide values that may be keys, so that a key in the wrong place is never repeated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 LONGEST = 60
 HIDDEN = "(not shown: it may be a key)"
 
+# Prefixes of well-known keys and tokens at the start of a word, such as ``sk-...`` or ``ghp_...``.
 _BEGINS_LIKE_A_KEY = re.compile(
     r"(?:^|[\s'\"=:,/{\[(])"
     r"(?:(?:sk|pk|rk|hf|ghp|gho|github_pat|glpat|xox[a-z])[-_]|AKIA|AIza|eyJ|Bearer )"
@@ -18,7 +19,7 @@ _LONG_AND_MIXED = re.compile(r"[A-Za-z0-9_+=]{28,}")
 
 
 def may_be_a_key(text: str) -> bool:
-    """Whether a text looks like a key: it begins as keys do, or is long and unbroken, with letters
+    """Return whether a text looks like a key: it has a known prefix, or is long and mixes letters
     and digits.
     """
     if _BEGINS_LIKE_A_KEY.search(text):
@@ -30,7 +31,7 @@ def may_be_a_key(text: str) -> bool:
 
 
 def safe_value(value: Any) -> str:
-    """A value as an error may repeat it: on one line, cut where it is long, and nothing that may be
+    """Return a value for an error message: on one line, shortened, and without anything that may be
     a secret.
     """
     if isinstance(value, dict | list | tuple):
@@ -46,7 +47,9 @@ def safe_value(value: Any) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """A text without what may be a key; an address without a name, a password or a query in it."""
+    """Return a text without anything that may be a key; an address without user name, password and
+    query.
+    """
     if may_be_a_key(text):
         return HIDDEN
     if "://" not in text:

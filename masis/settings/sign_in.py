@@ -1,8 +1,8 @@
 """The sign-in file: who may sign in, how, and with which role.
 
-Either people with a secret each, of which the file holds the digest, or an OpenID Connect provider,
-whose claims (or the same list of people) give the roles. The file is read again when it has
-changed, so that who is removed is out.
+It has either people with a secret each, stored as a digest, or an OpenID Connect provider whose
+claims (or the same list of people) give the roles. The file is read again when it has changed, so
+that removed people lose access at once.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ COOKIE_SECRET = "MASIS_COOKIE_SECRET"  # noqa: S105 (a name)
 RESERVED = frozenset(
     {"acceptance policy", "retention", "backup", "mcp", "langgraph", "masis.audited"}
 )
-"""Names that programs sign with; nobody signs in under one."""
+"""Names that programs sign with; no person can sign in under them."""
 
 LONGEST_NAME = 80
 TEAM = "team"
-"""The provider that the session of a person with a secret names."""
+"""The provider in the session of a person with a secret."""
 
 _DIGEST = r"sha256:[0-9a-f]{64}"
 
@@ -45,9 +45,7 @@ class _SignInSection(BaseModel):
 
 
 class Person(_SignInSection):
-    """A person who may sign in: the role, and the digest of the secret where there is
-    no provider.
-    """
+    """A person who may sign in: the role, and the secret's digest if there is no provider."""
 
     role: Role
     secret: str | None = Field(default=None, pattern=f"^{_DIGEST}$")
@@ -56,8 +54,8 @@ class Person(_SignInSection):
 class Oidc(_SignInSection):
     """An OpenID Connect provider. The client's secret comes from ``MASIS_OIDC_CLIENT_SECRET``.
 
-    ``name_claim`` must be a claim that is unique and that people can't choose for themselves: it is
-    their name in the decision log. ``roles_claim`` may lead into objects (``realm_access.roles``).
+    ``name_claim`` must be a unique claim that people can't choose themselves, because it is their
+    name in the decision log. ``roles_claim`` may be a path into objects (``realm_access.roles``).
     """
 
     server_metadata_url: str
@@ -72,7 +70,7 @@ class Oidc(_SignInSection):
 
 
 class SignInFile(_SignInSection):
-    """What the file holds."""
+    """The content of the sign-in file."""
 
     session_hours: float = Field(default=12.0, gt=0, le=720)
     people: dict[str, Person] = Field(default_factory=dict)
@@ -102,7 +100,7 @@ class SignInFile(_SignInSection):
 
 
 def name_problem(name: str) -> str | None:
-    """Return why nobody can sign in under a name; None where somebody can."""
+    """Return why a person can't sign in under a name, or None."""
     if (
         not name
         or len(name) > LONGEST_NAME
@@ -114,31 +112,36 @@ def name_problem(name: str) -> str | None:
 
 
 class NewSecret(NamedTuple):
-    """A secret for a person, and its digest for the file."""
+    """A person's secret, and its digest for the file."""
 
     text: str
     digest: str
 
 
 def new_secret() -> NewSecret:
-    """Return a secret of 192 random bits; against so many a plain digest is enough, and checking
-    costs nothing.
+    """Return a secret of 192 random bits.
+
+    A plain digest is enough against guessing so many bits, and it's cheap to check.
     """
     text = secrets.token_urlsafe(24)
     return NewSecret(text, digest_of(text))
 
 
 def digest_of(text: str) -> str:
-    """Return what the file holds of a secret."""
+    """Return the digest of a secret for the file."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 class SignIn:
-    """The sign-in of one server, by its file."""
+    """The sign-in of one server, from its file."""
 
     def __init__(self, file: Path) -> None:
-        """Read the file. Raises SettingsError where it can't be used, MissingExtra where Authlib is
-        not installed.
+        """Read the file.
+
+        Raises:
+            SettingsError: The file can't be used.
+            MissingExtra: Authlib is not installed.
+
         """
         self._file, self._lock = file, threading.Lock()
         self._content = _read_sign_in_file(file)
@@ -169,16 +172,16 @@ class SignIn:
 
     @property
     def oidc(self) -> Oidc | None:
-        """The provider, where there is one."""
+        """The provider, if there is one."""
         return self._content.oidc
 
     @property
     def session_s(self) -> float:
-        """Seconds that a session lasts."""
+        """How long a session lasts, in seconds."""
         return self._current_content().session_hours * 3600
 
     def streamlit_secrets(self) -> dict[str, Any]:
-        """Return what ``st.login`` reads as its secrets."""
+        """Return the secrets that ``st.login`` reads."""
         section: dict[str, Any] = {"cookie_secret": self.cookie_secret}
         if (oidc := self._content.oidc) is not None and self._oidc_secret is not None:
             section |= {
@@ -191,8 +194,9 @@ class SignIn:
         return {"auth": section}
 
     def is_secret_of(self, name: str, typed: str) -> bool:
-        """Return whether this is the secret of the person of this name; takes as long for a name
-        that nobody has.
+        """Return whether this is the person's secret.
+
+        It takes the same time for an unknown name, so that the time doesn't reveal who exists.
         """
         person = self._current_content().people.get(name)
         expected = (
@@ -206,10 +210,10 @@ class SignIn:
         return name in self._current_content().people
 
     def claims_of(self, name: str) -> dict[str, Any]:
-        """Return the claims of a person who has given the right secret, as of now."""
+        """Return new claims for a person who has entered the right secret."""
         person = self._current_content().people.get(
             name
-        )  # None: removed since, and nobody's claims then
+        )  # None if the person was removed meanwhile.
         session = {
             "sid": secrets.token_hex(16),
             "secret": digest_of(person.secret if person and person.secret else ""),
@@ -219,15 +223,13 @@ class SignIn:
     def load_ended_sessions(
         self, known: Mapping[str, float], keep: Callable[[str, float], object]
     ) -> None:
-        """Name the sessions that have ended before, and where further ones are kept: by digest,
-        until when.
+        """Set the sessions that have ended, by digest with their expiry, and the function that
+        stores further ones.
         """
         self._ended, self._keep = dict(known), keep
 
     def end(self, claims: Mapping[str, Any]) -> None:
-        """End the session of these claims: whoever holds a copy of its cookie, or another tab of
-        it, is nobody.
-        """
+        """End the session of these claims, also for copies of its cookie and other tabs."""
         if self.actor(claims) is None:
             return
         until = float(claims["iat"]) + self.session_s
@@ -236,23 +238,23 @@ class SignIn:
         self._keep(_session_digest(claims), until)
 
     def actor(self, claims: Mapping[str, Any], now: float | None = None) -> Actor | None:
-        """Return who has signed in with these claims; None where nobody has, or the session is
-        over.
+        """Return the actor who signed in with these claims, or None if they are invalid or the
+        session is over.
 
-        Somebody without a role is returned without one: they have signed in and may do nothing.
+        A person without a role is returned without roles: they have signed in but may do nothing.
         """
         content = self._current_content()
         begun = claims.get("iat")
         if isinstance(begun, bool) or not isinstance(begun, int | float):
             return None
         age = (time.time() if now is None else now) - begun
-        # clocks of provider and server differ by minutes at most
+        # Allow for clocks of provider and server that differ by up to five minutes.
         if not -300 <= age <= content.session_hours * 3600:
             return None
         if _session_digest(claims) in self._ended:
             return None
         oidc = content.oidc
-        # signed in before the file was changed
+        # The session is older than a change of the file from one kind of sign-in to the other.
         if (claims.get("provider") == TEAM) is (oidc is not None):
             return None
         name = claims.get(oidc.name_claim if oidc else "preferred_username")
@@ -278,8 +280,8 @@ class SignIn:
         return Actor(name=name, roles=tuple(sorted(roles)), authenticated=True, signed_in_by=by)
 
     def _current_content(self) -> SignInFile:
-        """Return the file's content, read again where it has changed; one that can't be read lets
-        nobody in.
+        """Return the file's content, read again if it has changed; if it can't be read, no one can
+        sign in.
         """
         with self._lock:
             if (stamp := _stamp(self._file)) != self._seen:
@@ -294,7 +296,7 @@ class SignIn:
 
 
 def _session_digest(claims: Mapping[str, Any]) -> str:
-    """Return what names a session: who vouched for whom, when, and the session's own number where
+    """Return a digest that identifies a session: provider, subject, times, and the session's id if
     it has one.
     """
     named = [

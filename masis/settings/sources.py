@@ -1,8 +1,8 @@
-"""Reading the settings: flags over environment over file over defaults.
+"""Load the settings from flags, the environment, the file and the defaults, strongest first.
 
-Each source gives its values by the path of the setting they mean, whatever name they were written
-under. Stronger sources win key by key, pydantic checks the result, and where a value came from is
-which source has its key.
+Each source gives its values by the path of the setting, whatever name they were written under.
+Stronger sources override single keys, pydantic validates the result, and the source that has a key
+is the value's origin.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from masis.settings.ranges import is_number, schema_of
 from masis.settings.secrecy import may_be_a_key
 
 MAX_DEPTH = 3
-"""How deep values lie in tables: providers, the name, the key."""
+"""The deepest path of a value: providers, the name, the key."""
 
 WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
-"""Those of the overall score (MASIS-EVAL-WEIGHTS)."""
+"""The weights of the overall score (MASIS-EVAL-WEIGHTS)."""
 
 ROUNDING = 0.005
-"""How far their sum may be off 1: people round."""
+"""How much their sum may differ from 1, because people round."""
 
 MAX_SHOWN_PROBLEMS = 20
-"""Problems that one error names; more are counted."""
+"""The number of problems that one error lists; the others are counted."""
 
 VARIABLES = {variable_of(path): path for path in SPELLINGS}
-"""Every variable that gives a setting, and the name it stands for."""
+"""Every variable of a setting, and the name that it means."""
 
 
 def load(
@@ -56,10 +56,18 @@ def load(
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> LoadedSettings:
-    """Return settings from flags over environment over file over defaults.
+    """Return the settings from flags, the environment, the file and the defaults, strongest first.
 
-    ``models`` are those that ``--model`` gave by role. Raises SettingsError naming everything that
-    is wrong, each with its place and the nearest right name or value.
+    Args:
+        flags: The values of ``--set``.
+        models: The models of ``--model`` by role.
+        environment: The environment; by default that of this process.
+        file: The configuration file; by default the one that ``config_file`` finds.
+
+    Raises:
+        SettingsError: Something is wrong. The message lists every problem with its place and the
+            nearest valid name or value.
+
     """
     environment = environment_or(environment)
     file = file or config_file(environment)
@@ -70,7 +78,7 @@ def load(
 
 
 class SettingsSource:
-    """What one source gives, and what is wrong with the names in it."""
+    """The values of one source, and the problems with its names."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -79,10 +87,9 @@ class SettingsSource:
         self.warnings: list[str] = []
 
     def add(self, path: Name, given: GivenSetting) -> None:
-        """Take a value for the setting, or the key inside of a setting's tables, that ``path``
-        names.
+        """Add a value for the setting that ``path`` names, or for a key in a setting's tables.
 
-        A whole table is taken key by key; outside of the file it is written as JSON.
+        A whole table is added key by key; outside of the file it is written as JSON.
         """
         is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < MAX_DEPTH
         for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
@@ -97,7 +104,12 @@ class SettingsSource:
 
 
 class TomlFile(SettingsSource):
-    """The configuration file. Raises SettingsError where it can't be read at all."""
+    """The configuration file.
+
+    Raises:
+        SettingsError: It can't be read.
+
+    """
 
     def __init__(self, file: Path | None) -> None:
         super().__init__("file")
@@ -118,9 +130,9 @@ class TomlFile(SettingsSource):
 
 
 class Variables(SettingsSource):
-    """The variables that begin with ``MASIS_``. An empty one counts as not set.
+    """The variables that start with ``MASIS_``. An empty one counts as not set.
 
-    ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` where the file has a table of that
+    ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` if the file has a table of that
     name.
     """
 
@@ -144,7 +156,7 @@ class Variables(SettingsSource):
 
 
 class Flags(SettingsSource):
-    """What the command line gave: ``--set KEY=VALUE``, and the model of each role."""
+    """The command line's values: ``--set KEY=VALUE``, and the model of each role."""
 
     def __init__(self, assignments: Mapping[str, Any], models: Mapping[str, str]) -> None:
         super().__init__("flag")
@@ -161,7 +173,7 @@ class Flags(SettingsSource):
 
 
 def _leaves(path: Name, value: Any) -> Iterator[tuple[Name, Any]]:
-    """Yield what lies in a setting that is a table of tables; of any other, the value."""
+    """Yield the values in a table of tables by path; for any other setting, the value itself."""
     if (
         path[0] in TABLES_OF_TABLES
         and len(path) < MAX_DEPTH
@@ -175,8 +187,8 @@ def _leaves(path: Name, value: Any) -> Iterator[tuple[Name, Any]]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the table that a text means as JSON; any other value as it is, to be refused as a
-    table.
+    """Return the table that a text encodes as JSON; any other value unchanged, to be rejected
+    later.
     """
     try:
         decoded = json.loads(value) if isinstance(value, str) else value
@@ -186,9 +198,7 @@ def _from_json(value: Any) -> Any:
 
 
 def _path_in_table(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None:
-    """Return the path inside of a table that a variable stands for; None where it names no such
-    table.
-    """
+    """Return the path in a table that a variable means, or None if it names no such table."""
     table, *parts = variable.removeprefix("MASIS_").split("__")
     if table.lower() not in TABLES_OF_TABLES or not 1 <= len(parts) <= 2 or not all(parts):
         return None
@@ -197,7 +207,7 @@ def _path_in_table(variable: str, tables: Mapping[tuple[str, str], str]) -> Name
 
 
 def _split_dotted(key: str) -> Name:
-    """Return ``prices."openai:gpt-4o".input`` in its parts."""
+    """Split a dotted TOML key such as ``prices."openai:gpt-4o".input`` into its parts."""
     path: list[str] = []
     try:
         tree: Any = tomllib.loads(f"{key} = 0")
@@ -210,8 +220,11 @@ def _split_dotted(key: str) -> Name:
 
 
 def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> LoadedSettings:
-    """Return the settings that sources give, weakest first. Raises SettingsError naming everything
-    that is wrong.
+    """Merge the sources, weakest first.
+
+    Raises:
+        SettingsError: Something is wrong; the message lists every problem.
+
     """
     found: dict[Name, GivenSetting] = {}
     origins = dict.fromkeys(Settings.model_fields, SettingOrigin())
@@ -243,7 +256,7 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
             if len(problems) > MAX_SHOWN_PROBLEMS
             else []
         )
-        # pydantic's own error repeats values
+        # Without the cause, because pydantic's error repeats values, and one may be a key.
         raise SettingsError("\n".join([*problems[:MAX_SHOWN_PROBLEMS], *more])) from None
     return LoadedSettings(
         settings, origins, file, tuple(warning for source in sources for warning in source.warnings)
@@ -251,7 +264,7 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
 
 
 def _nest_paths(found: Mapping[Name, GivenSetting]) -> dict[str, Any]:
-    """Return the values in the tables that their paths lead into."""
+    """Return the values in nested tables by their paths."""
     tree: dict[str, Any] = {}
     for *tables, key in sorted(found, key=len):
         table: Any = tree
@@ -263,11 +276,11 @@ def _nest_paths(found: Mapping[Name, GivenSetting]) -> dict[str, Any]:
 
 
 def _is_wrong_kind(path: Name, given: GivenSetting) -> bool:
-    """Return whether a value is of a kind that pydantic would convert into the right one: true into
-    1.
+    """Return whether pydantic would convert a value of the wrong type into a valid one, such as
+    true into 1.
 
-    A file has kinds of its own, so that a number in quotes there is a slip; the environment and
-    flags have text alone.
+    A file has types, so a quoted number is a mistake there; the environment and flags have only
+    text.
     """
     schema = schema_of(path)
     if isinstance(given.value, bool):
@@ -279,7 +292,7 @@ def _is_wrong_kind(path: Name, given: GivenSetting) -> bool:
 def _check_weights(
     settings: Settings, found: Mapping[Name, GivenSetting]
 ) -> Iterator[tuple[GivenSetting, str]]:
-    """Yield what is right by itself and wrong together: the weights of a mean add up to 1."""
+    """Yield an error if the weights of the overall score, each valid alone, don't add up to 1."""
     weights = {name: getattr(settings, name) for name in WEIGHTS}
     given = [found[name,] for name in WEIGHTS if (name,) in found]
     if given and abs(sum(weights.values()) - 1) > ROUNDING:

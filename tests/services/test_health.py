@@ -75,8 +75,8 @@ def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.Mon
     assert len(failed) == 3
     assert sum("the key was not accepted (401)" in item.message for item in failed) == 1
     assert [item.message for item in failed[1:]] == [
-        "here:b fails as here:a does. (verifier)",
-        "here:c fails as here:a does. (critic)",
+        "here:b fails like here:a. (verifier)",
+        "here:c fails like here:a. (critic)",
     ]
 
 
@@ -101,7 +101,7 @@ def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
     (found,) = health.check_integrations(Settings(telemetry="otlp"), try_them=False)
     assert not found.ok
-    assert "telemetry = otlp asks for it" in found.message
+    assert "telemetry = otlp needs it" in found.message
     assert "pip install '.[otel]'" in found.hint
 
 
@@ -185,7 +185,7 @@ def test_a_database_that_takes_no_write_is_found(
         found = health.check_writing(bench.store)
     assert not found.ok
     assert "readonly" in found.message
-    assert "make room on the disk" in found.hint
+    assert "free space on the disk" in found.hint
 
 
 def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:

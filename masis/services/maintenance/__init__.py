@@ -1,1 +1,1 @@
-"""What keeps a database in order: backups, health, retention, sessions that were ended."""
+"""Keep a database in order: backups, health checks, retention, ended sessions."""

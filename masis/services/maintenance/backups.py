@@ -1,5 +1,5 @@
-"""Backups of a database: making one, keeping the newest few, making them by itself while the
-workbench is served.
+"""Make backups of a database, keep the newest ones, and make them automatically while the workbench
+is served.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from masis.views.numbers import file_size
 log = logging.getLogger("masis.backups")
 
 AUTOMATIC = Actor(name="backup")
-"""Who makes the backups that are made by themselves."""
+"""The actor of automatic backups."""
 
 CHECK_INTERVAL = timedelta(minutes=5)
-"""How often automatic backup looks whether one is due: after a failure it is tried
-again so soon.
+"""How often automatic backup checks whether one is due, and so how soon it tries again after a
+failure.
 """
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
 class BackupMade(NamedTuple):
-    """A backup that was made, and the older ones that were removed for it."""
+    """A new backup, and the older ones that were removed for it."""
 
     check: BackupCheck
     removed: tuple[Path, ...]
@@ -47,67 +47,83 @@ class BackupService(Service):
     ) -> BackupMade:
         """Copy the database while it is in use, and verify the copy.
 
-        ``target`` is the file to make, or a folder that exists: in it the copy gets a name with the
-        time (``now``), and of the backups of this database ``keep`` stay (0: all).
+        Nothing is left of a failed copy.
 
-        Raises InputError where the file exists, NotAllowed, and StoreError where there is no room
-        or the database is not in order; nothing is left of the copy then.
+        Args:
+            actor: Who asks for it.
+            target: The file to create, or an existing folder. In a folder the copy's name contains
+                the time.
+            keep: In a folder, the number of this database's backups to keep; 0 keeps all.
+            now: The time for the name.
+
+        Raises:
+            InputError: The file exists.
+            NotAllowed: The actor's role doesn't allow exports.
+            StoreError: There isn't enough space, or the database is damaged.
+
         """
         self._access.require(actor, "export")
         if not target.is_dir():
             return BackupMade(backup.back_up(self._store.database, target), ())
-        made = (now or datetime.now(UTC)).strftime(_STAMP)
-        check = backup.back_up(self._store.database, target / f"{self._store.path.stem}-{made}.db")
+        stamp = (now or datetime.now(UTC)).strftime(_STAMP)
+        check = backup.back_up(self._store.database, target / f"{self._store.path.stem}-{stamp}.db")
         old = self.existing(target)[keep:] if keep else []
         for path in old:
             backup.remove(path)
         return BackupMade(check, tuple(old))
 
     def existing(self, folder: Path) -> list[Path]:
-        """Return the backups of this database in a folder that have names with times,
-        newest first.
+        """Return the backups of this database in a folder that have a time in their name, newest
+        first.
         """
         stem = self._store.path.stem
-        found = [path for path in folder.glob(f"{stem}-*.db") if _time_of(path, stem) is not None]
-        return sorted(found, key=lambda path: path.name, reverse=True)
+        backups = [path for path in folder.glob(f"{stem}-*.db") if _time_of(path, stem) is not None]
+        return sorted(backups, key=lambda path: path.name, reverse=True)
 
     def newest(self, folder: Path) -> datetime | None:
-        """Return when the newest backup in a folder was made; None where there is none."""
-        found = self.existing(folder) if folder.is_dir() else []
-        return _time_of(found[0], self._store.path.stem) if found else None
+        """Return when the newest backup in a folder was made, or None if there is none."""
+        backups = self.existing(folder) if folder.is_dir() else []
+        return _time_of(backups[0], self._store.path.stem) if backups else None
 
 
 def restore(
     actor: Actor, copy: Path, database: Path, *, replace: bool = False
 ) -> tuple[BackupCheck, Path | None]:
-    """Verify a backup and put it where the database belongs; returns what it holds and where the
-    replaced one lies.
+    """Verify a backup and put it in the place of the database.
 
-    Raises InputError, NotADatabase, DatabaseBusy and StoreError
-    (``masis.store.core.backup.restore``).
+    Returns:
+        The contents of the backup, and the path of the replaced database, if there was one.
+
+    Raises:
+        InputError, NotADatabase, DatabaseBusy, StoreError: See ``masis.store.core.backup.restore``.
+
     """
     if not actor.name.strip():
-        raise InputError("the name of who restores is missing", hint="Name who asks for it.")
+        raise InputError("the name of the person is missing", hint="Enter your name.")
     log.info("%s restores %s", actor.name, database)
     return backup.restore(copy, database, replace=replace, stamp=datetime.now(UTC).strftime(_STAMP))
 
 
 def verify(copy: Path) -> BackupCheck:
-    """Return what a backup holds. Raises InputError where there is none, and StoreError where it is
-    not in order.
+    """Return the contents of a backup.
+
+    Raises:
+        InputError: There is no such file.
+        StoreError: The backup is damaged.
+
     """
     if not copy.is_file():
         raise InputError(
             f"{copy}: there is no such file", hint="Name a file that `masis db backup` made."
         )
-    found = backup.verify(copy)
-    if found.problems:
-        raise StoreError(f"{copy}: is not in order: {'; '.join(found.problems[:5])}.")
-    return found
+    check = backup.verify(copy)
+    if check.problems:
+        raise StoreError(f"{copy}: is damaged: {'; '.join(check.problems[:5])}.")
+    return check
 
 
 def backup_line(check: BackupCheck) -> str:
-    """Return what a backup holds in one line."""
+    """Return the contents of a backup in one line."""
     return (
         f"{check.path} ({file_size(check.bytes)}): {count_noun(check.cases, 'case')},"
         f" {count_noun(check.runs, 'run')},"
@@ -126,9 +142,7 @@ def _time_of(path: Path, stem: str) -> datetime | None:
 def start_automatic(
     backups: BackupService, settings: Settings, every: timedelta = CHECK_INTERVAL
 ) -> RepeatedTask | None:
-    """Make a backup whenever the newest is older than the settings say, on a thread, if they name a
-    folder for them.
-    """
+    """Back up on a thread whenever the newest backup is too old, if the settings name a folder."""
     if not settings.backup_folder:
         return None
     return RepeatedTask(lambda _: make_if_due(backups, settings), every, "backup").start()
@@ -137,10 +151,12 @@ def start_automatic(
 def make_if_due(
     backups: BackupService, settings: Settings, now: datetime | None = None
 ) -> BackupMade | None:
-    """Make a backup in the folder of the settings where the newest is older than they say; None
-    where it is not.
+    """Make a backup in the settings' folder if the newest one is too old, or return None.
 
-    Raises StoreError and OSError where it can't be made.
+    Raises:
+        StoreError: The backup can't be made.
+        OSError: The folder can't be written.
+
     """
     folder, now = Path(settings.backup_folder).expanduser(), now or datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True)

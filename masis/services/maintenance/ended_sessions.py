@@ -1,4 +1,4 @@
-"""Sessions that people signed out of, kept so that a server that starts again refuses them too."""
+"""Sessions that people signed out of, stored so that a restarted server rejects them too."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _KEY = "ended session "
 
 
 def read_sessions(path: Path) -> dict[str, float]:
-    """Return the sessions and until when they would have lasted, in seconds since 1970; those over
-    are forgotten.
+    """Return the ended sessions with their expiry in seconds since 1970; expired ones are
+    deleted.
     """
     if not path.exists():
         return {}
@@ -29,8 +29,8 @@ def read_sessions(path: Path) -> dict[str, float]:
 
 
 def add(path: Path, session: str, until: float) -> None:
-    """Keep a session that has ended; nothing where there is no database yet, and so nothing to
-    read.
+    """Store an ended session. Without a database there is nothing to protect, and nothing is
+    stored.
     """
     if path.exists():
         with explained_errors(path), contextlib.closing(connect(path, create=False)) as connection:

@@ -1,4 +1,4 @@
-"""Checks that everything an audit and a decision need is in order (REQ-CRITIC-OBS-005)."""
+"""Check that everything which an audit and a decision need works (REQ-CRITIC-OBS-005)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from masis.store.core.connections import RESTORE
 
 
 class HealthItem(NamedTuple):
-    """One check: its name, whether it is in order, and what was found.
+    """One check: its name, whether it passed, and a message.
 
-    ``hint`` says what to do where it is not in order; ``absent`` that it is not installed, which is
-    no problem. ``uncounted`` is the message without figures that tell whether others have decided,
-    where it has such figures.
+    ``hint`` says what to do if it failed. ``absent`` means that it isn't installed, which is no
+    problem. ``uncounted`` replaces a message whose figures could reveal whether others have
+    decided.
     """
 
     name: str
@@ -44,17 +44,19 @@ class HealthItem(NamedTuple):
     uncounted: str = ""
 
 
-# Whether every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
+# Check that every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
 #
-# An integration needs a library that may be absent; that is a problem only where the settings ask
-# for the integration. One that is installed must import, which is tried in a process of its own:
-# some of these libraries take seconds and much memory, and change what they are imported into.
+# A missing library of an integration is a problem only if the settings ask for the integration. An
+# installed one must import. The import runs in a separate process, because some of these libraries
+# take seconds and much memory, and change the process that imports them.
 
 IMPORT_WITHIN_S = 60.0
 
 
 class Integration(NamedTuple):
-    """An optional integration: its extra, the library it needs, and what is imported to try it."""
+    """An optional integration: its extra, the library that it needs, and the module to import as a
+    test.
+    """
 
     name: str
     extra: str
@@ -86,22 +88,22 @@ _REINSTALL = "Reinstall the workbench, or report this as a bug."
 def _check_start(
     name: str, start: Callable[[], str], hint: str, hint_of_crash: str = _REINSTALL
 ) -> HealthItem:
-    """Return what starting something says of it, or why it does not start."""
+    """Return the result of starting something, or why it doesn't start."""
     try:
         return HealthItem(name, True, start())
     except MasisError as error:
         return HealthItem(name, False, str(error), hint)
-    except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
+    except Exception as error:  # noqa: BLE001 (any error at the start is reported here instead of crashing)
         return HealthItem(
             name, False, f"does not start: {type(error).__name__}: {error}", hint_of_crash
         )
 
 
 def check_roles(settings: Settings) -> Iterator[HealthItem]:
-    """Check each role as the settings fill it; nothing is asked over the network.
+    """Check each role under the settings, without any network call.
 
-    The output validator is checked by itself, so that its error is not shown once for each role; an
-    error that several roles share, since one model fills them, is shown once as well.
+    The output validator is checked separately, so that its error isn't shown for each role. An
+    error that several roles share because they use the same model is shown once as well.
     """
     first: dict[str, str] = {}
     for role, string in settings.models().items():
@@ -112,18 +114,17 @@ def check_roles(settings: Settings) -> Iterator[HealthItem]:
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
 
         item = _check_start(role, start, f"Choose another model for {role}, or fix this.")
-        # what crashes says so in every role that uses it
-        alone = item.ok or item.hint == _REINSTALL
-        other = role if alone else first.setdefault(item.message.removeprefix(f"{role}: "), role)
+        # A crash is shown for every role, because it's a bug and may differ between roles.
+        is_unique = item.ok or item.hint == _REINSTALL
+        message = item.message.removeprefix(f"{role}: ")
+        other = role if is_unique else first.setdefault(message, role)
         if other != role:
-            item = HealthItem(
-                role, False, f"fails as {other} does.", f"Do what is said of {other}."
-            )
+            item = HealthItem(role, False, f"fails like {other}.", f"Follow the hint of {other}.")
         yield item
 
 
 def check_output_validator(settings: Settings) -> HealthItem:
-    """Check the validator that a revision must pass (REQ-CRITIC-028)."""
+    """Check the validator for revisions (REQ-CRITIC-028)."""
 
     def start() -> str:
         output_validation.validator_named(settings.output_validator)
@@ -144,7 +145,7 @@ _ABSTRACT = Abstract(
 
 
 def check_evidence_critic() -> HealthItem:
-    """Check that the evidence critic grades a small abstract by its offline grader."""
+    """Check that the evidence critic grades a small abstract with its offline grader."""
 
     def start() -> str:
         if not screen_abstracts("Does aspirin relieve headache?", [_ABSTRACT], Settings()).grades:
@@ -155,48 +156,43 @@ def check_evidence_critic() -> HealthItem:
 
 
 def check_integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
-    """Check each integration: not installed, or installed and, where it is tried, whether it
-    imports.
+    """Check each integration: whether it's installed and, with ``try_them``, whether it imports.
 
-    One that is not installed is a problem where the settings ask for it by something that is no
-    role: telemetry.
+    A missing one is a problem only for telemetry, because its setting isn't a role and asks for it
+    directly.
     """
-    for each in INTEGRATIONS:
-        install = f"pip install '.[{each.extra}]'"
-        if not _is_installed(each.library) and each.extra == "otel" and settings.telemetry != "off":
-            asked_for = (
-                f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
-            )
-            yield HealthItem(each.name, False, asked_for, f"{install}, or set telemetry = off.")
-        elif not _is_installed(each.library):
-            yield HealthItem(
-                each.name,
-                True,
-                f"not installed, and needed by nothing else ({install})",
-                absent=True,
-            )
+    for integration in INTEGRATIONS:
+        name, extra = integration.name, integration.extra
+        install = f"pip install '.[{extra}]'"
+        is_installed = _is_installed(integration.library)
+        if not is_installed and extra == "otel" and settings.telemetry != "off":
+            needed = f"not installed, but the setting telemetry = {settings.telemetry} needs it"
+            yield HealthItem(name, False, needed, f"{install}, or set telemetry = off.")
+        elif not is_installed:
+            optional = f"not installed, and needed by nothing else ({install})"
+            yield HealthItem(name, True, optional, absent=True)
         elif not try_them:
-            yield HealthItem(each.name, True, "installed; loaded when it is used")
-        elif why := _import_error(each.imports):
+            yield HealthItem(name, True, "installed; loaded when it is used")
+        elif why := _import_error(integration.imports):
             yield HealthItem(
-                each.name, False, f"installed, but does not import: {why}", f"Try {install} again."
+                name, False, f"installed, but does not import: {why}", f"Try {install} again."
             )
         else:
-            yield HealthItem(each.name, True, "installed, and imports")
+            yield HealthItem(name, True, "installed, and imports")
 
 
 def _is_installed(library: str) -> bool:
     try:
         return importlib.util.find_spec(library) is not None
-    except ModuleNotFoundError:  # not even what it is a part of
+    except ModuleNotFoundError:  # Its parent package is missing.
         return False
 
 
 def _import_error(module: str) -> str:
-    """Return why a module does not import, in the words of Python; empty where it does."""
+    """Return Python's error message if a module doesn't import, or ""."""
     code = f"import sys; sys.path[:] = {sys.path!r}; import {module}"
     try:
-        tried = subprocess.run(  # noqa: S603 (our own interpreter and our own names)
+        result = subprocess.run(  # noqa: S603 (our own interpreter and our own names)
             [sys.executable, "-W", "ignore", "-c", code],
             capture_output=True,
             text=True,
@@ -205,37 +201,37 @@ def _import_error(module: str) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"it takes longer than {IMPORT_WITHIN_S:g} s"
-    if tried.returncode == 0:
+    if result.returncode == 0:
         return ""
-    return (tried.stderr.strip().splitlines() or [f"it ended with {tried.returncode}"])[-1][:300]
+    return (result.stderr.strip().splitlines() or [f"it ended with {result.returncode}"])[-1][:300]
 
 
 LEAST_FREE_BYTES = 100_000_000
 _MAKE_WRITABLE = (
-    "Make file and folder writable, make room on the disk, or name another database with --db or"
-    " MASIS_DB."
+    "Make the file and its folder writable, free space on the disk, or choose another database with"
+    " --db or MASIS_DB."
 )
 
 
 class HealthReport(NamedTuple):
-    """Every check, and whether all is in order."""
+    """All checks."""
 
     items: tuple[HealthItem, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether all checks passed."""
         return all(item.ok for item in self.items)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as ``masis health --json`` gives it (``docs/running.md``)."""
+        """Return the report as ``masis health --json`` prints it (``docs/running.md``)."""
         shown = [name for name in HealthItem._fields if name != "uncounted"]
         items = [{name: getattr(item, name) for name in shown} for item in self.items]
         return {"ok": self.ok, "version": version.APP, "items": items}
 
 
 def check_store(store: Store) -> Iterator[HealthItem]:
-    """Check the database, its guards, the decision log and the screening log."""
+    """Check the database, its triggers, the decision log and the screening log."""
     check = store.check()
     contents = ", ".join(
         count_noun(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items()
@@ -258,7 +254,7 @@ def check_store(store: Store) -> Iterator[HealthItem]:
         hint = (
             ""
             if log.intact
-            else "See what is wrong with `masis verify-log`, and compare with a backup."
+            else "Run `masis verify-log` to see the errors, and compare with a backup."
         )
         yield HealthItem(
             name, log.intact, message, hint, uncounted="intact" if log is check.log else ""
@@ -275,17 +271,17 @@ _COUNTED = {
     "screenings": ("screening", "screenings"),
     "screening_log": ("entry of the screening log", "entries of the screening log"),
 }
-"""The nouns for what the store counts, singular and plural."""
+"""The nouns for the store's counts, singular and plural."""
 
 
 def check_writing(store: Store) -> HealthItem:
-    """Check that the database takes a write: one is made, and stays."""
+    """Check that the database can be written, with a write that stays."""
     tried = store.try_writing()
     return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
 
 
 def check_auditor(settings: Settings) -> HealthItem:
-    """Check that the offline roles start and judge a small case as they should."""
+    """Check that the offline roles start and judge a small case correctly."""
 
     def start() -> str:
         run = audits.run_audit(_SAMPLE, settings.model_copy(update=_ALL_OFFLINE))
@@ -299,10 +295,10 @@ def check_auditor(settings: Settings) -> HealthItem:
 def build_report(
     of_database: Iterable[HealthItem], database: Path, settings: Settings, *, ask_models: bool
 ) -> HealthReport:
-    """Check all that an audit needs beside the database, whose checks come first.
+    """Check everything that an audit needs besides the database, whose checks come first.
 
-    With ``ask_models`` models are asked and integrations imported. The model of a role that does
-    not start is passed over: the role says why.
+    With ``ask_models`` models are called and integrations imported. The model of a role that
+    doesn't start isn't called, because the role's check says why.
     """
     roles = list(check_roles(settings))
     started = [item.name for item in roles if item.ok]
@@ -323,59 +319,58 @@ def build_report(
 def report_without_database(
     database: Path, settings: Settings, error: StoreError | None = None, *, ask_models: bool = False
 ) -> HealthReport:
-    """Check what can be checked without a database: there is none yet, or it can't be opened
+    """Check everything except the database: there is none yet, or it can't be opened
     (``error``).
     """
-    none_yet = f"There is no database yet; the first import or audit makes {database}."
+    none_yet = f"There is no database yet. The first import or audit creates {database}."
     item = HealthItem("database", error is None, none_yet if error is None else str(error))
     return build_report([item], database, settings, ask_models=ask_models)
 
 
 def check_disk(database: Path) -> HealthItem:
-    """Check that there is room to write, in the database's folder or the nearest one above it that
-    exists.
+    """Check that there is space to write in the database's folder, or in its nearest existing
+    parent.
     """
     folder = next(folder for folder in database.resolve().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_FREE_BYTES
     return HealthItem(
-        "disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Make room in {folder}."
+        "disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Free space in {folder}."
     )
 
 
 def check_backups(
     backups: BackupService, settings: Settings, now: datetime | None = None
 ) -> Iterator[HealthItem]:
-    """Check that the newest backup is no older than twice what the settings say; nothing where they
-    name no folder.
+    """Check that the newest backup is at most twice as old as the settings say, if they name a
+    folder.
     """
     if not settings.backup_folder:
         return
     newest = backups.newest(Path(settings.backup_folder).expanduser())
     limit = timedelta(hours=2 * settings.backup_hours)
     late = newest is None or (now or datetime.now(UTC)) - newest > limit
-    made = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
-    hint = f"`masis db backup {settings.backup_folder}` says why none is made." if late else ""
-    yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", hint)
+    age = f"the newest is from {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
+    hint = f"Run `masis db backup {settings.backup_folder}` to see the error." if late else ""
+    yield HealthItem("backup", not late, f"{settings.backup_folder}: {age}", hint)
 
 
 def probe_models(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[HealthItem, ...]:
-    """Return what each model of these roles answers to a word; offline roles audit a small case."""
+    """Send a short request to each model of these roles; offline roles audit a small case."""
     items: list[HealthItem] = []
     failed: dict[str, str] = {}
     for string, filled in _by_model(settings, roles).items():
         if string == OFFLINE:
-            here = check_auditor(settings)
-            items.append(
-                HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(filled)})")
-            )
+            offline = check_auditor(settings)
+            message = f"{OFFLINE}: {offline.message} ({', '.join(filled)})"
+            items.append(HealthItem("models", offline.ok, message))
             continue
         for full in dict.fromkeys(_resolve_or_same(string, role, settings) for role in filled):
             ok, message, _ = probe_model(full, settings)
-            hint = "" if ok else "Fix what it says, or name another model (docs/models.md)."
+            hint = "" if ok else "Fix this error, or choose another model (docs/models.md)."
             first = full if ok else failed.setdefault(message.replace(full, ""), full)
             if first != full:
-                hint, message = "", f"{full} fails as {first} does."
+                hint, message = "", f"{full} fails like {first}."
             items.append(HealthItem("models", ok, f"{message} ({', '.join(filled)})", hint))
     return tuple(items)
 
@@ -384,14 +379,14 @@ def _resolve_or_same(string: str, role: str, settings: Settings) -> str:
     try:
         return resolve_model(string, role, settings)
     except MasisError:
-        return string  # asking it says what is wrong
+        return string  # Calling it reports the error.
 
 
 def _by_model(settings: Settings, roles: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_model: dict[str, list[str]] = {}
     for role in roles:
-        found.setdefault(settings.models()[role], []).append(role)
-    return found
+        by_model.setdefault(settings.models()[role], []).append(role)
+    return by_model
 
 
 _SAMPLE = Case.model_validate(

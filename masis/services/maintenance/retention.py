@@ -1,5 +1,5 @@
-"""Retention: the rule that settings and people give, what it would remove, removing it, removing it
-once a day.
+"""Retention: preview and remove old audits and screenings, on request or automatically once a
+day.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from masis.settings import Settings
 log = logging.getLogger("masis.retention")
 
 PURGE_INTERVAL = timedelta(days=1)
-"""How often automatic retention looks for what is past its time."""
+"""How often automatic retention looks for expired data."""
 
 AUTOMATIC = Actor(name="retention")
-"""Who removes what automatic retention removes."""
+"""The actor of automatic retention."""
 
 MAX_AUTO_SHRINK_BYTES = 200_000_000
-"""Bytes up to which automatic retention rewrites the file: others wait meanwhile (some 3 s for so
-many), and nobody chose the moment. In a larger file the room is used again; `masis purge` gives it
-back."""
+"""The largest file, in bytes, that automatic retention rewrites to free disk space.
+
+Others wait meanwhile (about 3 s for a file of this size), and nobody chose the moment. In a larger
+file the freed space is used again; `masis purge` returns it to the disk.
+"""
 
 
 class PurgeResult(NamedTuple):
-    """The result of a purge: its record (None where nothing was to go), and whether the file gave
-    the room back.
+    """The result of a purge: its record (None if nothing expired), and whether the file shrank.
 
-    ``lingers``: another program still reads the database as it was, and the disk holds that until
-        it ends.
+    ``lingers`` means that another program still reads the earlier state of the database, and the
+    disk space is freed when it ends.
     """
 
     purge: Purge | None
@@ -45,11 +46,17 @@ class PurgeResult(NamedTuple):
 def rule_of(
     days: int, *, decided: bool = False, waiting: bool = True, now: str | None = None
 ) -> RetentionRule:
-    """Return the rule for what is older than ``days``, counted from a fixed time, so that what is
-    shown is removed.
+    """Return the rule for everything older than ``days``.
 
-    ``waiting=False`` keeps what needs a person's review; ``decided=True`` removes what decisions
-    rest on, too.
+    The cutoff is fixed when the rule is made, so that a purge removes exactly what the preview
+    showed.
+
+    Args:
+        days: The age in days.
+        decided: Also remove audits that decisions are based on.
+        waiting: Also remove audits that need a person's review.
+        now: The time to count from, ISO 8601.
+
     """
     at = datetime.fromisoformat(now) if now else datetime.now(UTC)
     cutoff = (at - timedelta(days=days)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -73,32 +80,33 @@ class RetentionService(Service):
         stopped: Callable[[], bool] | None = None,
         shrink: bool = True,
     ) -> PurgeResult:
-        """Remove what the rule says, record it under the actor's name, and give the room back to
-        the disk.
+        """Remove expired data, record it under the actor's name, and shrink the file.
 
-        Where ``stopped`` says so it ends early; what is removed by then is recorded. Raises
-        NotAllowed, and StoreError where another program holds the database for too long.
+        If ``stopped`` returns True it ends early, and what is removed by then is recorded.
+
+        Raises:
+            NotAllowed: The actor's role doesn't allow purges.
+            StoreError: Another program has locked the database for too long.
+
         """
         self._access.require(actor, "purge")
-        done = self._store.retention.remove(
+        purge = self._store.retention.remove(
             rule, by=actor.name, how=how, on_batch=on_batch, stopped=stopped
         )
-        if done is None:
+        if purge is None:
             return PurgeResult(None, None)
         log.info(
-            "purge %d: %d runs and %d screenings removed", done.seq, done.runs, done.screenings
+            "purge %d: %d runs and %d screenings removed", purge.seq, purge.runs, purge.screenings
         )
-        wanted = shrink and not (stopped is not None and stopped())
-        shrunk = self._store.shrink(stopped, freed=done.bytes) if wanted else None
-        return PurgeResult(done, shrunk, lingers=not self._store.settle())
+        should_shrink = shrink and not (stopped is not None and stopped())
+        shrunk = self._store.shrink(stopped, freed=purge.bytes) if should_shrink else None
+        return PurgeResult(purge, shrunk, lingers=not self._store.settle())
 
 
 def start_automatic(
     retention: RetentionService, settings: Settings, every: timedelta = PURGE_INTERVAL
 ) -> RepeatedTask | None:
-    """Remove what is past its time at once and then once a day, on a thread, if the settings ask
-    for it.
-    """
+    """Remove expired data now and then once a day, on a thread, if the settings ask for it."""
     if not is_automatic(settings):
         return None
 
