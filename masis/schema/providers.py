@@ -63,7 +63,7 @@ class ProviderSettings(Record):
     mode: TypedMode | None = Field(
         default=None,
         description=(
-            "How to request a typed reply; by default, detected from the formats the server accepts."
+            "How to request a typed reply; by default, detected from what the server accepts."
         ),
     )
     effort: Literal["low", "medium", "high"] | None = Field(

@@ -156,8 +156,8 @@ def rebuild_version(
             raise StoreError(
                 f"dataset version {name!r} can't be rebuilt byte for byte: the format {frozen.form}"
                 f" gives other bytes now. It was frozen with MASIS {frozen.app}, this is"
-                f" {version.APP}. If the two differ, rebuild it with that version. If not, something"
-                " else changed the database: run `masis health` and `masis verify-log`."
+                f" {version.APP}. If the two differ, rebuild it with that version. Otherwise"
+                " something else changed the database: run `masis health` and `masis verify-log`."
             )
         return {**frozen.manifest, "files": manifest["files"]}
 
