@@ -123,21 +123,20 @@ def _column(names: tuple[str, ...], value: Any) -> SourceColumn:
     objects = [item for item in read if isinstance(item, dict)]
     items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
     texts = [
-        (len(text), str(name))
+        (str(name), text)
         for item in objects
         for name, text in item.items()
         if isinstance(text, str)
     ]
+    # Single ASCII words are ids or labels, not the text of chunks.
     has_prose = name_elsewhere("text", items) is not None or any(
-        _is_prose(text) for text in _texts_of(objects)
+        " " in text.strip() or not text.isascii() for _, text in texts
     )
     if not texts or not has_prose:
         return SourceColumn(names, sample, items)
-    length, longest, id_key = (
-        sum(length for length, _ in texts),
-        max(texts)[1],
-        name_elsewhere("evidence.id", items),
-    )
+    length = sum(len(text) for _, text in texts)
+    _, longest = max((len(text), name) for name, text in texts)
+    id_key = name_elsewhere("evidence.id", items)
     ids = [str(item.get(id_key)) for item in objects]
     # Chunks of one document may all have its id, which then identifies none of them.
     item_id = id_key if id_key and len(set(ids)) == len(ids) else ""
@@ -146,14 +145,6 @@ def _column(names: tuple[str, ...], value: Any) -> SourceColumn:
 
 _IDENTIFIER = re.compile(r"https?://\S*|[^\s\d]{0,40}\d\S*")
 """An address or a word with a number, which names a chunk but isn't its text."""
-
-
-def _texts_of(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
-    return (text for item in objects for text in item.values() if isinstance(text, str))
-
-
-def _is_prose(text: str) -> bool:
-    return " " in text.strip() or not text.isascii()
 
 
 _CITED = re.compile(r"\[[^\[\]\s]{1,40}\](?!\()")

@@ -88,7 +88,7 @@ def limit_error(name: str, found: str, field: str | None = None) -> InputError:
 
     Args:
         name: The name of the limit.
-        found: The problem as a predicate, such as "holds 30,000 characters".
+        found: The problem as a predicate, such as "has 30,000 characters".
         field: The field that exceeds the limit.
 
     """

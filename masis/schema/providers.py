@@ -82,38 +82,38 @@ class ProviderSettings(Record):
     address: str | None = Field(
         default=None,
         description=(
-            "Its address, up to what comes before /chat/completions: http://127.0.0.1:8000/v1."
+            "Its address, without /chat/completions at the end: http://127.0.0.1:8000/v1."
         ),
     )
     key_env: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$",
         description=(
-            "The variable, or the entry of the secrets file, that holds its key. The key goes to it"
-            " alone."
+            "The variable, or the entry of the secrets file, with its key. The key is sent only to"
+            " this server."
         ),
     )
     concurrency: int | None = Field(
         default=None,
         ge=1,
         le=1000,
-        description="How many calls it gets at once, at most; 16 by default.",
+        description="The most concurrent calls; 16 by default.",
     )
     adapts: bool | None = Field(
         default=None,
         description=(
-            "Whether it gets one call at first, and as many at once as it answers without delay; so"
-            " at local addresses by default."
+            "Whether to start with one call and add concurrent calls as long as replies aren't"
+            " delayed; on by default for local addresses."
         ),
     )
     mode: TypedMode | None = Field(
         default=None,
         description=(
-            "How a typed reply is asked for; by default, found out from what the server accepts."
+            "How to request a typed reply; by default, detected from what the server accepts."
         ),
     )
     effort: Literal["low", "medium", "high"] | None = Field(
-        default=None, description="How long a model that thinks before it replies may do so."
+        default=None, description="How long a reasoning model may think before it replies."
     )
 
 

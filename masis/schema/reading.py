@@ -129,7 +129,8 @@ def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any
             raise InputError(
                 f"is in the record, but the map names {key!r} for it", hint=hint, field=field
             )
-        data[field] = _shape_value(field, value)
+        # A single object is an evidence of one chunk.
+        data[field] = [value] if field == "evidence" and isinstance(value, Mapping) else value
     fields = {key for key in names if "." not in key}
     keys = (key for field, key in names.items() if key and field != SPLIT)
     for moved in {part for key in keys for part in columns_in(record, key)} - fields:
@@ -202,11 +203,6 @@ def id_text(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)
-
-
-def _shape_value(field: str, value: Any) -> Any:
-    """Return a mapped value in the shape of its field: one object becomes a list of evidence."""
-    return [value] if field == "evidence" and isinstance(value, Mapping) else value
 
 
 def evidence_list(text: str, answer: Any, names: FieldMap) -> list[Any]:

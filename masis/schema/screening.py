@@ -625,11 +625,11 @@ class ScreeningDecision(Record):
     @model_validator(mode="after")
     def _complete(self) -> ScreeningDecision:
         if (self.kind == "override") != (self.override is not None):
-            raise ValueError("an override says what is overridden, and nothing else does")
+            raise ValueError("only an entry of the kind override has an override")
         if self.override is not None and self.override.reviewer != self.reviewer:
             raise ValueError("the override is by another reviewer than the entry")
         if (self.kind == "agreement") != (self.agreement is not None):
-            raise ValueError("an agreement says with which grade, and nothing else does")
+            raise ValueError("only an entry of the kind agreement names an agreed grade")
         if self.agreement is not None and self.agreement.reviewer != self.reviewer:
             raise ValueError("the agreement is by another reviewer than the entry")
         if self.kind in ("override", "agreement", "handed_over") and self.screening_id is None:

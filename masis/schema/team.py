@@ -157,7 +157,7 @@ class LabelType(Record):
 DEFAULT_LABEL_TYPES = (
     LabelType(
         name="fabricated citation",
-        guidance="cites evidence that does not exist, or quotes words that it does not hold",
+        guidance="cites evidence that doesn't exist, or quotes words that aren't in it",
     ),
     LabelType(name="unsupported", guidance="says more than the evidence"),
     LabelType(name="contradicted", guidance="the evidence contradicts it"),

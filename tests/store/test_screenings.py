@@ -260,7 +260,7 @@ def test_the_log_is_read_by_page_and_filter(store: Store) -> None:
 
 
 def test_entries_that_say_nothing_sensible_can_not_be_made() -> None:
-    with pytest.raises(ValidationError, match="says what is overridden"):
+    with pytest.raises(ValidationError, match="only an entry of the kind override"):
         ScreeningDecision(reviewer="Ada", screening_id="s1")
     with pytest.raises(ValidationError, match="names its screening"):
         ScreeningDecision(kind="handed_over", reviewer="Ada", screening_id=None)

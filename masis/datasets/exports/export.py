@@ -492,9 +492,11 @@ def _dataset_card(manifest: dict[str, Any]) -> str:
         licence=json.dumps(known),
         files="".join(f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in sides),
         rows=counts["rows"],
-        licences=", ".join(f"{_plain_cell(name)} ({count:,})" for name, count in licences.items()),
+        licences=", ".join(
+            f"{_escape_markdown(name)} ({count:,})" for name, count in licences.items()
+        ),
     )
 
 
-def _plain_cell(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return " ".join(text.replace("<", "&lt;").replace("|", " ").replace("`", "'").split())

@@ -147,18 +147,17 @@ def rebuild_version(
     lost = store.datasets.count_lost(name)
     if any(lost):
         raise StoreError(
-            f"dataset version {name!r} is {lost}. Freeze its selection again for what is left."
+            f"dataset version {name!r} is {lost}. Freeze its selection again to keep the rest."
         )
 
     def checked(manifest: dict[str, Any]) -> dict[str, Any]:
         """Return the frozen manifest with the current file names, if the bytes are the same."""
         if _file_digests(manifest) != _file_digests(frozen.manifest):
-            made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
             raise StoreError(
                 f"dataset version {name!r} can't be rebuilt byte for byte: the format {frozen.form}"
-                f" gives other bytes now. {made_by}; where these differ, rebuild it with that"
-                " version. Where they don't, the database was changed by something else: `masis"
-                " health` and `masis verify-log` look for that."
+                f" gives other bytes now. It was frozen with MASIS {frozen.app}, this is"
+                f" {version.APP}. If the two differ, rebuild it with that version. Otherwise"
+                " something else changed the database: run `masis health` and `masis verify-log`."
             )
         return {**frozen.manifest, "files": manifest["files"]}
 

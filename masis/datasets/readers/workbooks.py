@@ -14,7 +14,7 @@ import shlex
 import warnings
 import zipfile
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -160,7 +160,7 @@ def _sheet_rows(file: BinaryIO, wanted: str | None) -> Iterator[TableRow]:
         warnings.simplefilter("ignore")
         sheet = _choose_sheet(_open_workbook_file(file).worksheets, wanted)
         formulas = _formula_rows(file, sheet.title)
-    rows = enumerate(zip(_cell_rows(sheet), formulas or _no_formulas(), strict=False), 1)
+    rows = enumerate(zip(_cell_rows(sheet), formulas or repeat(()), strict=False), 1)
     header: Header | None = None
     while True:
         # Not around the yield: the filter is global, and would stay on while the generator waits.
@@ -195,11 +195,6 @@ def _cell_rows(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
                 f"has a sheet of more than {_MOST_CELLS:,} cells", hint="Save it as CSV UTF-8."
             )
         yield row
-
-
-def _no_formulas() -> Iterator[tuple[Any, ...]]:
-    while True:
-        yield ()
 
 
 def _formula_rows(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
