@@ -13,7 +13,7 @@ from masis.datasets.exports.export import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
 from masis.schema.team import MachineShown, QueuePolicy
-from masis.schema.wording import count_noun
+from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
