@@ -86,7 +86,7 @@ def test_a_reset_never_touches_a_database_that_was_named(
     before = mine.stat().st_size
     result = masis("demo", "--reset", "--db", mine)
     assert result.exit_code == 2
-    assert "forgets only the demo's own database" in result.stderr
+    assert "deletes only the demo's own database" in result.stderr
     assert mine.stat().st_size == before
 
 
@@ -109,7 +109,7 @@ def test_a_server_is_opened_to_others_by_a_decision(
     assert masis("serve", "--db", tmp_path / "mine.db", *wide).exit_code == 0
     (call,) = launched
     assert call["reach"] == Reach("0.0.0.0", ("audits.example.org",), insecure=True)
-    assert call["reach"].exposed
+    assert call["reach"].is_exposed
 
 
 def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
