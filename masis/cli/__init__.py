@@ -22,56 +22,57 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             True,
         ),
         "completion": Lazy(
-            "masis.cli.config:completion", "Print what completes commands in your shell."
+            "masis.cli.config:completion", "Print the completion script for your shell."
         ),
     },
     "Audit": {
         "audit": Lazy("masis.cli.audit:audit", "Audit every case of a file, and store the runs."),
         "bench": Lazy(
-            "masis.cli.models:bench", "Measure the auditor on labelled data, beside baselines."
+            "masis.cli.models:bench", "Measure the auditor on labelled data against baselines."
         ),
         "optimize": Lazy(
             "masis.cli.models:optimize", "Compile a critic on labelled answers, with DSPy."
         ),
         "models": Lazy(
             "masis.cli.models:models",
-            "Verifier models on this machine: download one, list them.",
+            "Download, list and examine verifier models.",
             True,
         ),
     },
     "Review": {
-        "queue": Lazy("masis.cli.desk:queue", "List the cases that wait for your decision."),
+        "queue": Lazy("masis.cli.desk:queue", "List the cases that need your decision."),
         "show": Lazy("masis.cli.desk:show", "Show a case: answer, evidence, audit, decisions."),
         "decide": Lazy(
-            "masis.cli.desk:decide", "Approve, override, reject or escalate; one case or a file."
+            "masis.cli.desk:decide",
+            "Approve, override, reject or escalate a case, or a file of them.",
         ),
         "label": Lazy(
             "masis.cli.desk:label", "Label words of an answer, or report an issue in it."
         ),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
         "log": Lazy("masis.cli.desk:decision_log", "List the newest entries of the decision log."),
-        "report": Lazy("masis.cli.desk:report", "Write the audits of cases as pages to print."),
+        "report": Lazy("masis.cli.desk:report", "Write audits as printable pages."),
         "metrics": Lazy(
             "masis.cli.metrics:metrics",
             "Show the metrics of the audits: rates, times, scores, costs.",
         ),
         "trust": Lazy(
-            "masis.cli.metrics:trust", "Show how far the audit may be relied on, by decisions."
+            "masis.cli.metrics:trust", "Show how reliable the audit is, measured on decisions."
         ),
         "planted": Lazy(
             "masis.cli.planted:planted",
-            "Plant faults in copies of sound answers; who finds them.",
+            "Plant faults in copies of sound answers and see who finds them.",
             True,
         ),
     },
     "Data": {
-        "import": Lazy("masis.cli.data:import_files", "Read cases, or files of other tools."),
+        "import": Lazy("masis.cli.data:import_files", "Import cases, or files of other tools."),
         "export": Lazy(
-            "masis.cli.data:export", "Write cases, runs, or data sets out of decisions."
+            "masis.cli.data:export", "Export cases, runs, or data sets made from decisions."
         ),
         "dataset": Lazy(
             "masis.cli.data:dataset",
-            "Freeze data sets under names, compare and rewrite them.",
+            "Freeze, compare and export named data sets.",
             True,
         ),
     },
@@ -82,26 +83,26 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         ),
         "screening": Lazy(
             "masis.cli.screening:screening",
-            "Search further, store corpora, show drift, take labels.",
+            "Search further, store corpora, show drift, import labels.",
             True,
         ),
     },
     "Connect": {
-        "ingest": Lazy("masis.cli.servers:ingest", "Take cases from programs over HTTP."),
+        "ingest": Lazy("masis.cli.servers:ingest", "Receive cases from programs over HTTP."),
         "mcp": Lazy("masis.cli.servers:mcp", "Serve the tools of the workbench to agents (MCP)."),
         "person": Lazy(
-            "masis.cli.servers:person", "Print a person's entry for signing in, with a new secret."
+            "masis.cli.servers:person", "Print a person's sign-in entry with a new secret."
         ),
     },
     "Care": {
         "health": Lazy(
-            "masis.cli.database:health", "Check that everything the workbench needs is in order."
+            "masis.cli.database:health", "Check that the workbench and its database work."
         ),
         "verify-log": Lazy(
             "masis.cli.database:verify_log", "Check that no decision was changed or removed."
         ),
         "purge": Lazy(
-            "masis.cli.database:purge", "Remove audits past their time, and record that."
+            "masis.cli.database:purge", "Remove audits past their retention time, and record it."
         ),
         "db": Lazy(
             "masis.cli.database:db", "Back up, restore, redact and reassess a database.", True
@@ -130,4 +131,4 @@ Every command explains itself: masis COMMAND --help.
 @click.version_option(APP, prog_name="masis", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show the full traceback of an unexpected error.")
 def main(debug: bool) -> None:
-    """``masis``; its help text is ``HELP``, and ``CommandGroup.invoke`` reads ``debug``."""
+    """Run ``masis``. The help text is ``HELP``; ``CommandGroup.invoke`` reads ``debug``."""

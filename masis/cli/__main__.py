@@ -1,4 +1,4 @@
-"""``python -m masis.cli``, where the script ``masis`` isn't on the path."""
+"""Entry point of ``python -m masis.cli``, for when the ``masis`` script isn't on the path."""
 
 from masis.cli import main
 

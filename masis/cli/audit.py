@@ -1,5 +1,5 @@
-"""``masis audit``: audit every case of a file and store the runs; run again, it goes on where it
-stopped.
+"""``masis audit`` audits every case of a file and stores the runs. Running it again continues where
+it stopped.
 """
 
 from __future__ import annotations
@@ -76,28 +76,28 @@ def audit(
     cases: str = argument(),
     judges: Judges = shared.JUDGES,
     engine: Literal["local", "ray"] = option(
-        "What audits: this process and its workers, into the database; or Ray (extra: ray), for"
-        " inputs of any size, into a folder of Parquet files.",
+        "local: audit in this process and its workers, and store the runs in the database. ray"
+        " (extra: ray): audit inputs of any size, and write a folder of Parquet files.",
         default="local",
     ),
     address: str | None = option(
-        "With --engine ray: the cluster. Default: Ray is started here.", metavar="ADDR"
+        "With --engine ray: the cluster. Default: start Ray here.", metavar="ADDR"
     ),
     reading: FileOptions = shared.READING,
     concurrency: int | None = option(
-        "How many worker processes audit at once; with models, how many calls at once go to each"
-        " provider. Default: 1, or what masis.toml says of the provider.",
+        "The number of worker processes; with models, the number of concurrent calls to each"
+        " provider. Default: 1, or the provider's value in masis.toml.",
         within=(1, 64),
     ),
     max_cost: float | None = option(
-        "Begin no further audit that would cost more than this in all. What is under way is"
+        "Start no further audit once the total cost would exceed this. Audits under way are"
         " finished.",
         **shared.COST,
     ),
     db: Path | None = shared.DATABASE,
     out: str | None = option(
-        "Also write the runs here, one JSON object a line ('-' for stdout); their issues as a table"
-        " where PATH ends in .csv. With --engine ray: the folder for the Parquet files"
+        "Also write the runs here, one JSON object per line ('-' for stdout), or their issues as"
+        " a table if PATH ends in .csv. With --engine ray: the folder for the Parquet files"
         " (docs/scale.md).",
         metavar="PATH",
     ),
@@ -107,30 +107,30 @@ def audit(
         "--again/--resume",
     ),
     retry_errors: bool = option(
-        "Also audit again where a failure left something unscored before: a model that was not"
-        " reached, say."
+        "Also repeat audits that a failure left partly unscored, such as a model that couldn't"
+        " be reached."
     ),
     ask: bool = option(
-        "Ask each model for a word before the first audit, so that a wrong key stops the job and"
-        " not each case. Default: --ask.",
+        "Send each model a test request before the first audit, so that a wrong key stops the"
+        " job at once. Default: --ask.",
         "--ask/--no-ask",
         default=True,
     ),
     record: str | None = option(
-        "Append every reply of a model to FILE (JSON Lines), to be replayed without the model. The"
-        " file is yours: redaction, purge and retention don't reach it.",
+        "Append every model reply to FILE (JSON Lines), to replay it without the model. The file"
+        " is yours; redaction, purge and retention don't affect it.",
         metavar="FILE",
     ),
     replay: str | None = option(
-        "Answer from the replies that --record wrote to FILE, in all roles; no model is called. For"
+        "Use the replies that --record wrote to FILE in all roles, without calling a model. For"
         " one role: --model ROLE=replay:FILE.",
         metavar="FILE",
     ),
     depth: Depth | None = option(
         "quick: citations and claims only; standard: all roles; thorough: samples and second"
-        " opinions as well (docs/models.md). Default: standard, or what the settings say."
+        " opinions as well (docs/models.md). Default: standard, or the value in the settings."
     ),
-    limit: int | None = option("Only the first N cases of the file.", within=(1,)),
+    limit: int | None = option("Only the first N cases in the file.", within=(1,)),
     emit: Emit = shared.EMIT,
     log: None = shared.LOG,
 ) -> None:
@@ -197,7 +197,7 @@ def audit(
         and file != shared.STDIO
         and to.samefile(file)
     ):
-        raise click.UsageError("--out names the file that is read. Name another.")
+        raise click.UsageError("--out is the same file as the input. Name another.")
     if to == shared.STDIO and emit.as_json:
         raise click.UsageError("--json and '--out -' both write to stdout. Name a file with --out.")
     settings = _prepare_settings(judges, concurrency, ask=ask)
@@ -229,13 +229,11 @@ def audit(
     job.report()
     if not finished:
         end_interrupted(
-            "Interrupted. What is finished is stored; the same command goes on from here (without"
-            " --again)."
+            "Interrupted. Finished audits are stored. Run the same command again to continue"
+            " (without --again)."
         )
     if job.summary.audited and job.summary.useless == job.summary.audited:
-        raise JobFailed(
-            "Every audit failed: none has a score. What failed, and what to do, is named above."
-        )
+        raise JobFailed("Every audit failed, so there are no scores. The reasons are listed above.")
     job.errors.end(
         "Everything else is stored."
         if job.summary.audited or job.summary.skipped
@@ -250,16 +248,18 @@ _OF_ENGINE = {
 
 
 def _refuse_engine_options(engine: str) -> None:
-    """Raise UsageError where an option was given that belongs to the other engine."""
-    given = shared.given_options()
-    for other, names in _OF_ENGINE.items():
-        if other != engine and (wrong := [given[name] for name in names if name in given]):
-            raise click.UsageError(f"{wrong[0]}: goes with --engine {other} only.")
+    """Raise UsageError for an option that belongs to the other engine."""
+    given_options = shared.given_options()
+    for other_engine, names in _OF_ENGINE.items():
+        if other_engine != engine and (
+            wrong := [given_options[name] for name in names if name in given_options]
+        ):
+            raise click.UsageError(f"{wrong[0]} is only allowed with --engine {other_engine}.")
 
 
 def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings:
-    """Return the settings of the audits, whose models are there and answer. Raises SettingsError
-    and JobFailed.
+    """Return the settings for the audits, after checking that all models respond. Raises
+    SettingsError and JobFailed.
     """
     loaded = judges.load()
     download_missing(loaded.settings)
@@ -268,7 +268,7 @@ def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> 
     check_models(loaded.settings)
     settings = pin_versions(loaded.settings)
     if settings.record:
-        reach = "The file is yours: redaction, purge and retention don't reach it."
+        reach = "The file is yours; redaction, purge and retention don't affect it."
         say(f"Replies are recorded in {settings.record}. {reach}")
     if not uses_models(settings):
         return settings
@@ -278,14 +278,14 @@ def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> 
         say(item.message)
     if not all(item.ok for item in answers):
         raise JobFailed(
-            "A model can't be asked, so nothing was audited. (--no-ask begins all the same.)"
+            "A model didn't respond, so nothing was audited. Pass --no-ask to start anyway."
         )
     return settings
 
 
 @dataclass
 class _AuditJob:
-    """One run of the command on this machine."""
+    """One execution of the command on this machine."""
 
     cases: Path
     read: Callable[[], Iterator[MappedRow]]
@@ -311,7 +311,7 @@ class _AuditJob:
         self.workbench = Workbench.open(self.database, self.settings)
 
     def run(self, *, show_traces: bool) -> bool:
-        """Do the work; False where it was interrupted."""
+        """Audit the file. Returns False if it was interrupted."""
         if self.with_models and self.cases != shared.STDIO:
             show_estimate(
                 self.read(), self.cases.stat().st_size, self.settings, self.limit, self._is_needed
@@ -332,22 +332,22 @@ class _AuditJob:
         return not stop.asked
 
     def report(self) -> None:
-        """Show the worst answers; say what was done and where it is."""
+        """Show the worst answers, then say what was done and where the results are."""
         self.worst.show()
         for line in self.summary.lines(self.settings):
             say(line)
         if self.budget.exhausted:
             say(
-                "The limit of --max-cost was reached: the same command with a higher one goes on"
-                " from here."
+                "The --max-cost limit was reached. Run the same command with a higher limit to"
+                " continue."
             )
         if self.out and self.out != shared.STDIO:
             say(f"{'Issues' if self.out.suffix.lower() == '.csv' else 'Runs'}: {self.out}")
         say(f"Database: {self.database}")
 
     def _jobs(self, stopping: Callable[[], bool]) -> Iterator[BatchItem]:
-        """The cases of the file, each put into the database first; what can't be read is complained
-        about.
+        """Yield the cases of the file after storing each in the database, and report rows that
+        can't be read.
         """
         read = 0
         try:
@@ -357,7 +357,7 @@ class _AuditJob:
                 self.errors.add_all(row.problems)
                 if row.notes and not self.noted:
                     self.noted = True
-                    say(f"{row.notes[0]} (Said once a file.)")
+                    say(f"{row.notes[0]} (Shown once per file.)")
                 if row.case is None:
                     continue
                 read += 1
@@ -369,7 +369,7 @@ class _AuditJob:
                     yield BatchItem(
                         row.number, row.case, row.end, skip=not self._is_needed(row.case)
                     )
-        # the file is of another format, or broke off: say so, keep what was read
+        # the file has another format or is truncated; report it and keep the rows before
         except InputError as error:
             self.errors.add(error)
 
@@ -444,11 +444,11 @@ class _AuditJob:
         self.progress.move(job.end, self.summary.note())
 
     def _write(self, run: Run, write: BinaryIO) -> None:
-        """Write a run as JSON, or its issues as rows of a table where the file is to be CSV."""
+        """Write a run as JSON, or its issues as table rows if the file is a CSV."""
         if self.out is None or self.out.suffix.lower() != ".csv":
             write_line(run.model_dump_json(), write)
             return
-        # here: it loads pandas, which the command does without
+        # imported here because pandas is slow to import and only CSV output needs it
         from masis.views.tables import runs_to_pandas
 
         rows = runs_to_pandas([run], of="issues")
@@ -457,19 +457,19 @@ class _AuditJob:
 
 
 WORST_SHOWN = 20
-"""Answers in the table that a person reads; the rest waits in the queue."""
+"""How many answers the table shows; the rest are in the queue."""
 
 ISSUES_SHOWN = 5
 
 
 _PRESSING: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed")
-"""Where the worst answers stand, the most pressing first, as in the order of the queue."""
+"""The most urgent statuses, in the order of the queue."""
 
 
 class WorstAnswers:
-    """The answers of a file with the gravest issues, as a table that a person can read.
+    """The answers of a file with the worst issues, as a table.
 
-    ``beside_data``: stdout takes the runs, so that the table goes to stderr.
+    With ``beside_data`` the runs are written to stdout, so the table is written to stderr.
     """
 
     def __init__(self, emit: Emit, *, beside_data: bool = False) -> None:
@@ -478,7 +478,7 @@ class WorstAnswers:
         self._count, self._emit, self._beside_data = 0, emit, beside_data
 
     def add(self, case: Case, run: Run, summary: CaseSummary) -> None:
-        """Take one audited answer into account; ``summary`` says where its case stands by now."""
+        """Add an audited answer; ``summary`` has the current status of its case."""
         self._count += 1
         original = run.iterations[0] if run.iterations else None
         flags = shown_flags(run, 0) if original else ("error",)
@@ -514,41 +514,42 @@ class WorstAnswers:
         ]
 
     def show(self) -> None:
-        """Write the table, and under it the gravest issues in full; nothing where they came as
-        JSON.
+        """Write the table, followed by the worst issues in full. In JSON mode they have been
+        written already.
         """
-        found = [record for _, record in self._worst]
+        records = [record for _, record in self._worst]
         rows = [
             (
-                each["case"],
-                each["stands"],
-                each["headline"],
-                score_text(each["quality"]),
-                shorten(each["question"], QUESTION_SHOWN),
+                record["case"],
+                record["stands"],
+                record["headline"],
+                score_text(record["quality"]),
+                shorten(record["question"], QUESTION_SHOWN),
             )
-            for each in found
+            for record in records
         ]
         issues = [
-            f"  {each['case']}: {' '.join(each['issues'][0].split())}"
-            for each in found
-            if each["issues"]
+            f"  {record['case']}: {' '.join(record['issues'][0].split())}"
+            for record in records
+            if record["issues"]
         ]
         shown = [shorten(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
-        lines = (*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst)
+        lines = (*table(("case", "status", "worst issue", "quality", "question"), rows), *worst)
         if self._beside_data:
             for line in lines:
                 say(line)
         else:
             self._emit.lines(lines)
         if not self._emit.as_json and self._count > len(rows):
-            say(f"{self._count - len(rows):,} more: 'masis queue' lists what waits for a person.")
+            say(
+                f"{self._count - len(rows):,} more: 'masis queue' lists the cases that need a"
+                " person."
+            )
 
 
 SAMPLED = 200
-"""Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte
-for byte.
-"""
+"""How many cases an estimate reads. The rest of the file is assumed to be similar per byte."""
 
 
 def show_estimate(
@@ -558,8 +559,8 @@ def show_estimate(
     limit: int | None,
     needed: Callable[[Case], bool],
 ) -> None:
-    """Show what the cases of a file that are ``needed`` will take, estimated from the first of
-    them.
+    """Show the estimated calls, tokens and cost of the ``needed`` cases, extrapolated from the
+    first ones.
     """
     total, number, seen, read = CostEstimate(), 0, 0, 0
     try:

@@ -1,5 +1,5 @@
-"""``masis audit --engine ray``: the same audits on Ray, into a folder of Parquet files; run again,
-it goes on.
+"""``masis audit --engine ray`` runs the same audits on Ray and writes Parquet files. Running it
+again continues.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def run_ray_audit(
     workers: int | None,
     max_cost: float | None,
 ) -> None:
-    """Audit what is not audited yet, with progress, and say what was done."""
+    """Audit the cases that aren't audited yet, show progress, and report the result."""
     if reading.names or isinstance(reading.profile, str):
         raise click.UsageError(
-            "--map FIELD=KEY: with --engine ray write the paths into a TOML file, and name that."
+            "--map FIELD=KEY doesn't work with --engine ray. Write the paths into a TOML file"
+            " and pass that."
         )
     if cases == "-" or out in (None, "-"):
         raise click.UsageError(
@@ -41,7 +42,7 @@ def run_ray_audit(
         )
     if max_cost is not None and (unpriced := unpriced_models(settings)):
         raise click.UsageError(
-            f"--max-cost: no price is known for {', '.join(unpriced)} (docs/models.md)."
+            f"--max-cost: the price is unknown for {', '.join(unpriced)} (docs/models.md)."
         )
     assert out is not None
     job, began = (
@@ -77,15 +78,15 @@ def run_ray_audit(
         say(f"{count_noun(totals.cases, 'case')} in {speed}: {came_to}.")
     if totals.incomplete:
         say(
-            f"{count_noun(totals.incomplete, 'audit')} left something unscored after a failure: the"
-            " column incomplete."
+            f"{count_noun(totals.incomplete, 'audit')} left something unscored after a failure;"
+            " see the column incomplete."
         )
     if totals.calls:
         say(f"{totals.calls:,} calls, {totals.tokens:,} tokens, {dollars(totals.cost_usd)}.")
     if totals.exhausted:
         say(
-            "The limit of --max-cost was reached: the same command with a higher one goes on from"
-            " here."
+            "The --max-cost limit was reached. Run the same command with a higher limit to"
+            " continue."
         )
     say(f"Audits: {out}")
     if report.complete and totals.cases:
@@ -93,20 +94,18 @@ def run_ray_audit(
             say(line)
     if stop.asked and not report.complete:
         end_interrupted(
-            "Interrupted. What is finished is written; the same command goes on from here."
+            "Interrupted. Finished audits are written. Run the same command again to continue."
         )
     if totals.failed:
         raise JobFailed(
-            f"{count_noun(totals.failed, 'case')} could not be audited: see outcome=failed in {out}."
+            f"{count_noun(totals.failed, 'case')} couldn't be audited. See outcome=failed in {out}."
         )
     if not report.complete and not totals.exhausted:
-        raise JobFailed("Not everything was audited. The same command goes on from here.")
+        raise JobFailed("Some cases weren't audited. Run the same command again to continue.")
 
 
 def pace(totals: Totals, size: int, seconds: float) -> str:
-    """Say how far a job is that has ``size`` bytes of input to audit, how fast, and how long it
-    will take.
-    """
+    """Return the progress, speed and remaining time of a job with ``size`` bytes of input in words."""
     cost = f", {dollars(totals.cost_usd)}" if totals.calls else ""
     left = seconds * (size - totals.size) / totals.size if totals.size else None
     rest = "" if left is None else f", about {duration(left * 1000)} left"
@@ -117,17 +116,17 @@ def pace(totals: Totals, size: int, seconds: float) -> str:
     )
 
 
-def repeats(found: Repeats) -> Iterator[str]:
-    """Name the ids that occur in several rows, with their rows; nothing where there are none."""
-    if not found.total:
+def repeats(repeated: Repeats) -> Iterator[str]:
+    """Yield lines that list the ids found in several rows, or nothing if all ids are unique."""
+    if not repeated.total:
         return
-    yield f"{count_noun(found.total, 'id occurs', 'ids occur')} in several rows; each row was audited:"
-    for each in found.named:
+    yield f"{count_noun(repeated.total, 'id occurs', 'ids occur')} in several rows; each row was audited:"
+    for repeat in repeated.named:
         rows = (
             f"{source}, row {row}{f' from {offset:,}' if offset else ''}"
-            for source, offset, row in each.rows
+            for source, offset, row in repeat.rows
         )
-        yield f"  {each.case_id}: {'; '.join(rows)}"
-    if found.total > len(found.named):
-        yield f"  and {found.total - len(found.named):,} more"
-    yield "A desk takes one case of an id: give each an id of its own before you import."
+        yield f"  {repeat.case_id}: {'; '.join(rows)}"
+    if repeated.total > len(repeated.named):
+        yield f"  and {repeated.total - len(repeated.named):,} more"
+    yield "A database holds one case per id. Give each its own id before you import them."

@@ -29,18 +29,18 @@ from masis.cli.output import printable, say
 from masis.errors import MasisError, SettingsError
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+"""The exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
-EXIT_CODES = "Exit code 0: done. 1: it failed, and why. 2: wrong use."
-"""What the help of a command says that doesn't say more."""
+EXIT_CODES = "Exit code 0: done. 1: failed; the message says why. 2: wrong use."
+"""The default last line of a command's help."""
 
 
 class JobFailed(click.ClickException):
-    """The job failed, wholly or in part; the message says so. Exit code 1."""
+    """The job failed completely or in part, as the message explains. Exit code 1."""
 
 
 def end_interrupted(message: str) -> NoReturn:
-    """End a command that a person stopped, and say how it goes on."""
+    """End a command that a person stopped; the message says how to continue."""
     say(message)
     raise click.exceptions.Exit(INTERRUPTED)
 
@@ -51,26 +51,29 @@ class _DeclaredParameter(NamedTuple):
     settings: dict[str, Any]
 
     def make(self, name: str, annotation: Any) -> click.Parameter:
-        given = {**_settings_of(annotation, self.kind), **self.settings}
-        if within := given.pop("within", None):
-            ranged = click.FloatRange if given["type"] is float else click.IntRange
-            given["type"] = ranged(*within)
+        settings = {**_settings_of(annotation, self.kind), **self.settings}
+        if within := settings.pop("within", None):
+            ranged = click.FloatRange if settings["type"] is float else click.IntRange
+            settings["type"] = ranged(*within)
         names = self.names or (f"--{name.replace('_', '-')}",)
-        return self.kind((name, *names) if self.kind is click.Option else (name,), **given)
+        return self.kind((name, *names) if self.kind is click.Option else (name,), **settings)
 
 
 class _Group(NamedTuple):
-    """Options that reach a function as one value, which ``make`` returns."""
+    """Options that are passed to a function as one value, built by ``make``."""
 
     parameters: list[click.Parameter]
     make: Callable[..., Any]
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
-    """Declare an option by its help, as the default of a parameter; ``--name`` unless it has other
-    ``names``.
+    """Declare an option as the default of a parameter.
 
-    ``within`` are the bounds of a number; the other settings are click's.
+    Args:
+        text: The help text.
+        names: Flags to use instead of ``--name``.
+        settings: click's settings, and ``within`` for the bounds of a number.
+
     """
     default = settings.get("default")
     shown = default not in (None, "", ()) and not isinstance(default, bool)
@@ -80,14 +83,12 @@ def option(text: str, *names: str, **settings: Any) -> Any:
 
 
 def argument(**settings: Any) -> Any:
-    """Declare an argument as the default of a parameter: one that must be there, unless
-    ``required=False``.
-    """
+    """Declare an argument as the default of a parameter. It is required unless ``required=False``."""
     return _DeclaredParameter(click.Argument, (), settings)
 
 
 def options(make: Callable[..., Any], **changed: Any) -> Any:
-    """Declare several options that reach a function as the one value that ``make`` returns.
+    """Declare several options that are passed to a function as one value, built by ``make``.
 
     They are the defaults of the parameters of ``make``, or ``changed`` ones.
     """
@@ -97,27 +98,31 @@ def options(make: Callable[..., Any], **changed: Any) -> Any:
 def _read_parameters(
     function: Callable[..., Any], changed: Mapping[str, Any]
 ) -> tuple[list[click.Parameter], Callable[..., Any]]:
-    """Return the options that the parameters of a function declare, and the function that takes
-    their values.
+    """Return the options that a function's parameters declare, and the function that accepts their
+    values.
     """
     hints = get_type_hints(function.func if isinstance(function, partial) else function)
     parameters, groups = list[click.Parameter](), dict[str, _Group]()
-    for each in inspect.signature(function).parameters.values():
-        declared = changed.get(each.name, each.default)
+    for parameter in inspect.signature(function).parameters.values():
+        declared = changed.get(parameter.name, parameter.default)
         if isinstance(declared, _Group):
-            groups[each.name] = declared
+            groups[parameter.name] = declared
             parameters += declared.parameters
         elif isinstance(declared, _DeclaredParameter):
-            parameters.append(declared.make(each.name, hints[each.name]))
+            parameters.append(declared.make(parameter.name, hints[parameter.name]))
 
-    def call(**given: Any) -> Any:
+    def call(**arguments: Any) -> Any:
         values = {
             name: group.make(
-                **{each.name: given.pop(each.name) for each in group.parameters if each.name}
+                **{
+                    parameter.name: arguments.pop(parameter.name)
+                    for parameter in group.parameters
+                    if parameter.name
+                }
             )
             for name, group in groups.items()
         }
-        return function(**given, **values)
+        return function(**arguments, **values)
 
     return parameters, call
 
@@ -125,8 +130,8 @@ def _read_parameters(
 def command(
     summary: str = "", name: str | None = None, group: click.Group | None = None
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a function a command, of a ``group`` where one is given, whose overview has
-    ``summary``.
+    """Turn a function into a command, and add it to ``group`` with ``summary`` as its line in the
+    overview.
     """
 
     def made(function: Callable[..., None]) -> click.Command:
@@ -148,9 +153,7 @@ def command(
 
 
 def help_text(docstring: str) -> str:
-    """Return a docstring as click takes it: examples, which are indented, stay as they
-    are written.
-    """
+    """Convert a docstring to click's help format. Indented examples keep their line breaks."""
     parts = []
     for part in inspect.cleandoc(docstring).split("\n\n"):
         lines = part.splitlines()
@@ -164,9 +167,9 @@ def help_text(docstring: str) -> str:
 
 
 def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]:
-    """Return what an annotation says of an option."""
+    """Return click's settings for the type of a parameter."""
     if get_origin(annotation) in (Union, types.UnionType):
-        annotation = next(each for each in get_args(annotation) if each is not type(None))
+        annotation = next(member for member in get_args(annotation) if member is not type(None))
     if get_origin(annotation) is tuple:
         inner = _settings_of(get_args(annotation)[0], kind)
         if kind is click.Argument:
@@ -176,8 +179,8 @@ def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]
         return {"type": click.Choice(get_args(annotation))}
     if annotation is bool:
         return {"is_flag": True, "default": False}
-    kept = {"type": click.Path(path_type=Path) if annotation is Path else annotation}
-    return kept | (
+    settings = {"type": click.Path(path_type=Path) if annotation is Path else annotation}
+    return settings | (
         {"metavar": _METAVARS[annotation]}
         if kind is click.Option and annotation in _METAVARS
         else {}
@@ -185,11 +188,11 @@ def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]
 
 
 _METAVARS = {int: "N", date: "DAY", Path: "PATH"}
-"""What stands for the value of an option of a type in its help, unless it says so itself."""
+"""The placeholder of an option's value in the help, by type."""
 
 
 class Lazy(NamedTuple):
-    """Where a command is defined (``module:name``), which is imported on use, and its line in the
+    """The location of a command (``module:name``), imported on first use, and its line in the
     overview.
     """
 
@@ -199,16 +202,17 @@ class Lazy(NamedTuple):
 
 
 class CommandGroup(click.Group):
-    """A group in the order of its making, whose errors become a line and an exit code.
+    """A group that lists its commands in order of definition and turns errors into a line and an
+    exit code.
 
-    ``headings`` holds commands that are imported when they are called, by heading, so that the
-    overview needs none.
+    ``headings`` holds commands by heading. They are imported when called, so the overview stays
+    fast.
     """
 
     def __init__(
-        self, *args: Any, headings: Mapping[str, Mapping[str, Lazy]] | None = None, **given: Any
+        self, *args: Any, headings: Mapping[str, Mapping[str, Lazy]] | None = None, **settings: Any
     ) -> None:
-        super().__init__(*args, **given)
+        super().__init__(*args, **settings)
         self.help = help_text(self.help or "")
         self.headings = headings or {}
         self.lazy = {
@@ -236,7 +240,7 @@ class CommandGroup(click.Group):
             for name in (name for name, entry in self.lazy.items() if entry.is_group):
                 group = self.get_command(ctx, name)
                 if isinstance(group, click.Group) and args[0] in group.commands:
-                    ctx.fail(f"There is no command {args[0]!r} here. It is: masis {name} {args[0]}")
+                    ctx.fail(f"There is no command {args[0]!r} here. Use: masis {name} {args[0]}")
             near = difflib.get_close_matches(args[0][:40], names, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(names)}."
             ctx.fail(f"There is no command {args[0][:80]!r}.{hint}")
@@ -275,12 +279,12 @@ class CommandGroup(click.Group):
             where = error.filename or "a file"
             usage, problem = (
                 None,
-                f"{where}: {error.strerror}. Check the place, its permissions and its space.",
+                f"{where}: {error.strerror}. Check the path, its permissions and the free space.",
             )
         except Exception as error:
             if ctx.find_root().params.get("debug"):
                 raise
             bug = "This is a bug; 'masis --debug COMMAND ...' shows where."
-            usage, problem = None, f"Unexpected: {type(error).__name__}: {error}. {bug}"
-        shown = printable(problem)  # what a file says must not steer the terminal
+            usage, problem = None, f"Unexpected error: {type(error).__name__}: {error}. {bug}"
+        shown = printable(problem)  # text from a file must not control the terminal
         raise JobFailed(shown) if usage is None else click.UsageError(shown, usage)

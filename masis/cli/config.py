@@ -1,5 +1,5 @@
-"""``masis config`` and ``masis completion``: the settings and where each comes from, and completion
-for shells.
+"""``masis config`` shows and checks the settings; ``masis completion`` prints shell completion
+scripts.
 """
 
 from __future__ import annotations
@@ -41,19 +41,18 @@ DEFAULT_FILE = Path("masis.toml")
 
 
 def check_named(loaded: LoadedSettings) -> None:
-    """Raise SettingsError where an audit's settings name something that does not exist, with the
-    place.
+    """Raise SettingsError if the settings of an audit name something that doesn't exist, and say
+    where.
     """
     if errors := _name_errors(loaded):
         raise SettingsError("\n".join(errors))
 
 
 def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ()) -> list[str]:
-    """Return the errors in what the settings of an audit name, each with the place, and those of
-    ``more`` checks.
+    """Return an error, with its place, for each name in the settings that doesn't exist.
 
-    A missing key is no error of the settings; nor is an extra that is not installed, nor a model
-    not downloaded yet.
+    A missing key, an extra that isn't installed, and a model that isn't downloaded yet don't count
+    as errors.
     """
     settings, errors = loaded.settings, list[str]()
     roles = [
@@ -70,13 +69,13 @@ def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ())
         except (MissingKey, MissingExtra, MissingModel):
             continue
         except SettingsError as error:
-            found = loaded.origins[setting].place
-            errors.append(f"{found}, {error}" if found else str(error))
+            place = loaded.origins[setting].place
+            errors.append(f"{place}, {error}" if place else str(error))
     return errors
 
 
 def _misnamed_anywhere(loaded: LoadedSettings) -> list[str]:
-    """Return the errors in whatever the settings name, the graders of screenings included."""
+    """Return the errors in all names in the settings, including the graders of screenings."""
     names = grader_names(loaded.settings)
     return _name_errors(
         loaded,
@@ -102,7 +101,7 @@ def config() -> None:
     """
 
 
-@command("Show every setting, its value, and where it comes from.", group=config)
+@command("Show every setting, its value, and where it is set.", group=config)
 def show(
     judges: Judges = shared.JUDGES,
     changed: bool = option("Only settings that differ from their defaults."),
@@ -119,11 +118,11 @@ def show(
     printed: only whether there is one.
     """
     loaded, secrets, database = judges.load(), secrets_file(), database_path(db)
-    found = {
+    rows_by_group = {
         group: [row for row in rows(loaded, group) if row.changed or not changed]
         for group in GROUPS
     }
-    every = [row for group in found.values() for row in group]
+    every = [row for group in rows_by_group.values() for row in group]
     record = {
         "file": loaded.file,
         "looked_for": config_places(),
@@ -147,7 +146,7 @@ def show(
     ]
     name = max((len(row.name) for row in every), default=0)
     value = min(40, max((len(row.spelled) for row in every), default=0))
-    for group, settings in found.items():
+    for group, settings in rows_by_group.items():
         lines += ["", group.title] if settings else []
         for row in settings:
             lines.append(
@@ -181,31 +180,31 @@ def check(
 
     The environment is not considered. Exit code 0: all in order. 2: something is wrong.
     """
-    found = file or config_file()
+    checked_file = file or config_file()
     if file is not None and not file.exists():
-        raise click.UsageError(f"{file}: does not exist. Check the name and the folder.")
-    if found is None:
+        raise click.UsageError(f"{file}: doesn't exist. Check the name and the folder.")
+    if checked_file is None:
         raise click.UsageError(
-            f"There is no file to check: none of {_config_places_text()} is there."
+            f"There is no file to check. None of these exist: {_config_places_text()}."
         )
-    loaded = load(environment={}, file=found)
+    loaded = load(environment={}, file=checked_file)
     if errors := _misnamed_anywhere(loaded):
         raise SettingsError("\n".join(errors))
     number = sum(
         row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded)
     )
-    emit({"file": found, "settings": number})
+    emit({"file": checked_file, "settings": number})
     say(
-        f"{found}: in order. It sets {count_noun(number, 'setting')}; 'masis config show' shows what"
-        " applies."
+        f"{checked_file}: in order. It sets {count_noun(number, 'setting')}; 'masis config show'"
+        " shows the values in effect."
     )
 
 
 @command("Write a configuration file with every default in it.", group=config)
 def init(
     out: Path = shared.out("The file to write, or '-' for stdout.", default=DEFAULT_FILE),
-    user: bool = option("Write it into your configuration folder, which is made where need be."),
-    force: bool = option("Write over a file that is there."),
+    user: bool = option("Write it to your configuration folder, which is created if needed."),
+    force: bool = option("Overwrite an existing file."),
 ) -> None:
     """Write a configuration file with every setting in it: what it does, what it may be, and its
     default.
@@ -224,14 +223,14 @@ def init(
         return
     if out.exists() and not force:
         raise JobFailed(
-            f"{out}: is there already. Name another file with --out, or write over it with --force."
+            f"{out} already exists. Name another file with --out, or overwrite it with --force."
         )
     out.write_text(template(), encoding="utf-8")
     say(f"{out}: written. Uncomment what you want to change; 'masis config check' checks it.")
 
 
 def _value_origin(row: SettingRow) -> str:
-    """Return where a value comes from; of a provider's key whether it is there, never the key."""
+    """Return where a value is set. For a provider's key, say only whether it is set."""
     if row.origin.kind == "default":
         return "default"
     place = (
@@ -256,10 +255,10 @@ def completion(shell: Literal["bash", "zsh", "fish"] = argument()) -> None:
     masis completion zsh >> ~/.zshrc
     masis completion fish > ~/.config/fish/completions/masis.fish
     """
-    found = get_completion_class(shell)
-    assert found is not None  # one of those that click knows
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # one of those that click knows
     click.echo(
-        found(
+        completion_class(
             click.get_current_context().find_root().command, {}, "masis", "_MASIS_COMPLETE"
         ).source()
     )

@@ -1,5 +1,5 @@
-"""``masis import``, ``export`` and ``dataset``: what goes into a database, and data
-sets out of it.
+"""``masis import``, ``export`` and ``dataset``: put cases into a database and create data sets from
+it.
 """
 
 from __future__ import annotations
@@ -39,16 +39,14 @@ from masis.views.numbers import moment
 from masis.views.words import unanswered_words
 
 _SHOWN_ROWS = 3
-"""Rows that ``--dry-run`` shows as they would be read."""
+"""How many parsed rows ``--dry-run`` shows."""
 
 _WIDE = 100
-"""Characters of a text that it shows."""
+"""How many characters of a text ``--dry-run`` shows."""
 
 
 def _parse_share(value: str | float) -> float:
-    """Return a share that is written as ``2%`` or ``0.02``: above 0 and at most 1. Raises
-    BadParameter.
-    """
+    """Parse a share written as ``2%`` or ``0.02``, above 0 and at most 1. Raises BadParameter."""
     if isinstance(value, float):
         return value
     try:
@@ -64,22 +62,21 @@ def _parse_share(value: str | float) -> float:
 def import_files(
     files: tuple[Path | str, ...] = argument(required=True, metavar="FILE...", type=shared.place),
     reading: FileOptions = shared.READING,
-    dry_run: bool = option("Show the first rows as they would be read, and every problem."),
-    suggest: bool = option(
-        "Propose how to read the file: a whole map, and two cases as they would be read."
+    dry_run: bool = option(
+        "Show the first parsed rows and every problem, without storing anything."
     ),
-    save: Path | None = option(
-        "With --suggest: write the proposal to a TOML file.", type=shared.FILE
-    ),
+    suggest: bool = option("Propose a map for the file and show two cases parsed with it."),
+    save: Path | None = option("With --suggest: write the map to a TOML file.", type=shared.FILE),
     needs_review: bool = option(
-        "Of a folder of audited cases: what needs review, and what failed."
+        "From a folder of audited cases: import those that need review or failed."
     ),
     sample: float | None = option(
-        "Of a folder of audited cases: draw 2% of what was auto-accepted.",
+        "From a folder of audited cases: import a random share, such as 2%, of the auto-accepted"
+        " ones.",
         type=_parse_share,
         metavar="SHARE",
     ),
-    seed: int = option("Draws the sample.", default=0),
+    seed: int = option("The random seed of the sample.", default=0),
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
@@ -107,21 +104,23 @@ def import_files(
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """
     paths = [
-        each
-        for each in files
-        if isinstance(each, Path) and not (each.is_dir() and is_lake(str(each)))
+        file
+        for file in files
+        if isinstance(file, Path) and not (file.is_dir() and is_lake(str(file)))
     ]
-    lakes = [str(each) for each in files if each not in paths]
+    lakes = [str(file) for file in files if file not in paths]
     for lake in lakes:
         if not is_lake(lake):
-            problem = f"{lake}: holds no audited cases. Name a folder that masis audit wrote."
+            problem = f"{lake} has no audited cases. Name a folder that masis audit wrote."
             raise click.BadParameter(problem, param_hint="'FILE...'")
     if lakes and (paths or any(reading)):
-        raise click.UsageError("a folder of audited cases is read alone, without --as and --map.")
+        raise click.UsageError(
+            "import a folder of audited cases on its own, without --as and --map."
+        )
     if lakes and not (needs_review or sample or dry_run):
-        raise click.UsageError("say what to bring in: --needs-review, --sample 2%, or both.")
+        raise click.UsageError("choose what to import: --needs-review, --sample 2%, or both.")
     if not lakes and (needs_review or sample is not None):
-        raise click.UsageError("--needs-review and --sample are for a folder of audited cases.")
+        raise click.UsageError("--needs-review and --sample need a folder of audited cases.")
     if suggest or save is not None:
         for file in paths:
             with shared.spool_stdin(file) as path:
@@ -129,9 +128,9 @@ def import_files(
         return
     if dry_run:
         for lake in lakes:
-            found = LakeService.count_outcomes(lake)
-            emit({"file": lake, **found})
-            say(f"{lake}: {_amounts(found)}. Nothing is stored.")
+            counts = LakeService.count_outcomes(lake)
+            emit({"file": lake, **counts})
+            say(f"{lake}: {_amounts(counts)}. Nothing is stored.")
         if failed := sum(_try(file, reading, emit) for file in paths):
             raise JobFailed(
                 f"{count_noun(failed, 'row')} can't be imported, for the reasons above."
@@ -156,8 +155,8 @@ def _amounts(counts: Mapping[Any, int]) -> str:
     )
 
 
-def _say_imported(name: str, imported: int, there: int, words: str = "") -> None:
-    more = f", {count_noun(there, 'case')} there already" if there else ""
+def _say_imported(name: str, imported: int, unchanged: int, words: str = "") -> None:
+    more = f", {count_noun(unchanged, 'case')} already stored" if unchanged else ""
     say(f"{name}: {count_noun(imported, 'case')} imported{words and f' ({words})'}{more}.")
 
 
@@ -174,7 +173,7 @@ def _import_lake(
     errors: ErrorReport,
     emit: Emit,
 ) -> int:
-    """Import a folder of audited cases; return how many of them are stored."""
+    """Import a folder of audited cases and return the number of stored cases."""
     with ProgressBar("Importing", sum(LakeService.count_outcomes(lake).values())) as progress:
         done = workbench.lake.import_cases(
             shared.operator(),
@@ -189,18 +188,18 @@ def _import_lake(
     _say_imported(lake, sum(done.imported.values()), done.unchanged, _amounts(done.imported))
     if done.sample is not None:
         say(
-            f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot"
-            f" check (share {done.sample.share:.2%}, seed {done.sample.seed})."
+            f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted cases were drawn"
+            f" for a spot check (share {done.sample.share:.2%}, seed {done.sample.seed})."
         )
     return sum(done.imported.values()) + done.unchanged
 
 
 def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
-    """Show what would be read: a summary and three cases on stdout, every problem on stderr; return
-    the bad rows.
+    """Show a summary and three parsed cases on stdout and all problems on stderr. Returns the
+    number of bad rows.
     """
     name, errors = _data_file_name(file), ErrorReport()
-    found, shown, bad = Counter[str](), list[str](), 0
+    counts, shown, bad = Counter[str](), list[str](), 0
     try:
         with shared.spool_stdin(file) as path:
             for row in read_any(
@@ -210,25 +209,25 @@ def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
                 bad += bool(row.problems)
                 if row.case is not None:
                     case = row.case
-                    found["read as cases"] += 1
-                    found["with an answer"] += case.answer is not None
-                    found["without an answer, which an audit drafts"] += (
+                    counts["read as cases"] += 1
+                    counts["with an answer"] += case.answer is not None
+                    counts["without an answer, which an audit drafts"] += (
                         case.answer is None and not case.unanswered
                     )
-                    found["without an answer, since the system refused or failed"] += (
+                    counts["without an answer, since the system refused or failed"] += (
                         case.unanswered is not None
                     )
-                    found["chunks of evidence"] += len(case.evidence)
-                    found["chunks without text"] += len(case.without_text)
-                    found["with labels"] += case.labels is not None
-                    found["with citations beside the answer"] += bool(case.given_citations)
-                    if found["read as cases"] <= _SHOWN_ROWS:
+                    counts["chunks of evidence"] += len(case.evidence)
+                    counts["chunks without text"] += len(case.without_text)
+                    counts["with labels"] += case.labels is not None
+                    counts["with citations beside the answer"] += bool(case.given_citations)
+                    if counts["read as cases"] <= _SHOWN_ROWS:
                         shown += _as_read(case)
     except InputError as error:
         errors.add(error)
         bad += 1
-    emit({"file": name, **found, "refused": bad}, (*shown, _amounts(found)))
-    cases = count_noun(found["read as cases"], "case")
+    emit({"file": name, **counts, "refused": bad}, (*shown, _amounts(counts)))
+    cases = count_noun(counts["read as cases"], "case")
     say(
         f"{name}: {cases} would be imported, {count_noun(bad, 'row')} would not. Nothing is stored."
     )
@@ -236,51 +235,51 @@ def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
 
 
 def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: Emit) -> None:
-    """Print the map that probably reads a file, two cases as it reads them, and the command that
-    imports it.
+    """Print the most likely map for a file, two cases parsed with it, and the command that imports
+    the file.
     """
-    found = loading.suggest(path, sheet=sheet)
-    emit({"file": name, "format": found.format, "map": found.names})
+    suggestion = loading.suggest(path, sheet=sheet)
+    emit({"file": name, "format": suggestion.format, "map": suggestion.names})
     chosen_sheet = [] if sheet is None else [f"--sheet {shlex.quote(sheet)}"]
     file = "-" if name == "stdin" else shlex.quote(name)
-    if found.format:
-        options = " ".join(filter(None, (*chosen_sheet, _as_options(found.names))))
+    if suggestion.format:
+        options = " ".join(filter(None, (*chosen_sheet, _as_options(suggestion.names))))
         command = " ".join(filter(None, ("masis import", file, options, "--dry-run")))
         say(
-            f"{name}: is read as {found.format}, with {options or 'no option'}. Look first:"
-            f" {command}"
+            f"{name} has the format {suggestion.format}; options needed: {options or 'none'}."
+            f" Preview it with: {command}"
         )
         return
-    if found.profile is None:
-        keys = ", ".join(found.row)
+    if suggestion.profile is None:
+        keys = ", ".join(suggestion.row)
         raise JobFailed(
             f"{name}: nothing in the first row looks like a question with evidence (it holds"
             f" {shorten(keys, 300)}). Name them: --map query=KEY --map evidence=KEY."
         )
-    read = read_any(path, None, found.names, name=name, sheet=sheet)
+    read = read_any(path, None, suggestion.names, name=name, sheet=sheet)
     rows = islice((row for row in read if row.case or row.problems), 2)
     shown = [
         line
         for row in rows
         for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))
     ]
-    emit.lines((profile_text(found.profile), *shown))
-    given = _as_options(found.names)
+    emit.lines((profile_text(suggestion.profile), *shown))
+    map_options = _as_options(suggestion.names)
     used = {
         part.partition(".")[0]
-        for key in found.names.values()
-        for part in columns_in(found.row, key)
+        for key in suggestion.names.values()
+        for part in columns_in(suggestion.row, key)
     }
-    if left := [key for key in found.row if key not in used and key not in FIELDS]:
+    if left := [key for key in suggestion.row if key not in used and key not in FIELDS]:
         say(
-            f"Not mapped: {shorten(', '.join(left), 300)}. An id is named by --map id=KEY, else"
-            " made of the content."
+            f"Not mapped: {shorten(', '.join(left), 300)}. Set the id with --map id=KEY; by"
+            " default it is derived from the content."
         )
     if save is not None:
-        save.write_text(profile_text(found.profile), encoding="utf-8")
-        split = _as_options({SPLIT: found.names[SPLIT]} if SPLIT in found.names else {})
-        given = f"--map {shlex.quote(str(save))} {split}".rstrip()
-    say(" ".join(("Import it: masis import", file, *chosen_sheet, given)))
+        save.write_text(profile_text(suggestion.profile), encoding="utf-8")
+        split = _as_options({SPLIT: suggestion.names[SPLIT]} if SPLIT in suggestion.names else {})
+        map_options = f"--map {shlex.quote(str(save))} {split}".rstrip()
+    say(" ".join(("Import it: masis import", file, *chosen_sheet, map_options)))
 
 
 def _as_options(names: dict[str, str]) -> str:
@@ -291,7 +290,7 @@ def _as_options(names: dict[str, str]) -> str:
 
 
 def _as_read(case: Case) -> Iterator[str]:
-    """Yield a case as lines: what was read as what."""
+    """Yield lines that show how each field of a case was parsed."""
     answer = " ".join(
         (case.answer or unanswered_words(case) or "none: an audit drafts one").split()
     )
@@ -317,7 +316,7 @@ def _import_cases(
     errors: ErrorReport,
     emit: Emit,
 ) -> int:
-    """Import a file of cases; return how many of them are stored."""
+    """Import a file of cases and return the number of stored cases."""
     added = unchanged = refused = 0
     noted = False
     try:
@@ -337,7 +336,7 @@ def _import_cases(
                     errors.add(problem if isinstance(problem, InputError) else f"{name}: {problem}")
                 if step.notes and not noted:
                     noted = True
-                    say(f"{step.notes[0]} (Said once a file.)")
+                    say(f"{step.notes[0]} (Shown once per file.)")
     finally:
         emit({"file": name, "imported": added, "there_already": unchanged, "refused": refused})
         _say_imported(name, added, unchanged)
@@ -345,12 +344,12 @@ def _import_cases(
 
 
 def _shares(value: str | SplitShares) -> SplitShares:
-    """Return shares of train, validation and test, written as ``80/10/10``. Raises BadParameter."""
+    """Parse the shares of train, validation and test, written as ``80/10/10``. Raises BadParameter."""
     if isinstance(value, SplitShares):
         return value
     parts = value.split("/")
     if len(parts) != 3 or not all(
-        each.isascii() and each.isdigit() and len(each) < 4 for each in parts
+        part.isascii() and part.isdigit() and len(part) < 4 for part in parts
     ):
         raise shared.wrong(value, "write the shares as 80/10/10.")
     shares = SplitShares(*map(int, parts))
@@ -364,7 +363,7 @@ SIDES = click.Choice(SPLITS)
 
 def _selection(
     cases: CaseFilter = shared.filter_options("those that a person decided", DECIDED),
-    split: str | None = option("Only one side of the split by question.", type=SIDES),
+    split: str | None = option("Only one part of the split by question.", type=SIDES),
     shares: SplitShares = option(
         "Shares of train, validation and test.", default="80/10/10", type=_shares, metavar="SHARES"
     ),
@@ -374,16 +373,16 @@ def _selection(
 
 SELECTION = options(_selection)
 ENCODING = option(
-    "How rows are written; csv and parquet:"
-    f" {', '.join(n for n, f in FORMATS.items() if f.tabular)}. Default: as the name of the file"
-    " ends, else jsonl.",
+    "The encoding of the rows; csv and parquet:"
+    f" {', '.join(n for n, f in FORMATS.items() if f.tabular)}. Default: the file's extension,"
+    " else jsonl.",
     "--as",
     type=click.Choice(ENCODINGS),
 )
 OUT = shared.out("The file to write (a folder for hf); '-' for stdout.", folders=True)
 
 WHOLE = ("cases", "runs", "executions")
-"""Formats that take no filter: they copy every record of their kind."""
+"""Formats that accept no filter because they copy all records of their kind."""
 
 
 @command()
@@ -391,14 +390,14 @@ def export(
     form: str = option(
         "cases: the cases as imported. runs: the newest finished run of each case. "
         "executions: the log of executions, numbers without texts. "
-        + " ".join(f"{name}: {each.summary}." for name, each in FORMATS.items()),
+        + " ".join(f"{name}: {export_format.summary}." for name, export_format in FORMATS.items()),
         "--format",
         type=click.Choice([*WHOLE, *FORMATS]),
         required=True,
     ),
     encoding: str | None = ENCODING,
     out: Path = OUT,
-    manifest: Path | None = option("Write the manifest here too.", type=shared.FILE),
+    manifest: Path | None = option("Also write the manifest here.", type=shared.FILE),
     selection: Selection = SELECTION,
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
@@ -436,15 +435,13 @@ def export(
     if form in WHOLE:
         for name, written in shared.given_options().items():
             if name not in ("form", "out", "db", "as_json"):
-                raise click.UsageError(
-                    f"{written}: the format {form} takes no filter and no encoding."
-                )
-    # A command reads all, as whoever has the file can.
+                raise click.UsageError(f"{written}: the format {form} has no filters or encodings.")
+    # A command ignores the policy because anyone with the file can read everything in it.
     if count := workbench.exports.shows_hidden(form, None if form in WHOLE else selection):
         say(
-            "Warning: the team's policy hides from reviewers what this shows of"
-            f" {count_noun(count, 'undecided case')}: what audits found. Don't give it to anybody who"
-            " still decides them."
+            f"Warning: this shows audit results of {count_noun(count, 'undecided case')} that"
+            " the team's policy hides from reviewers. Don't share it with people who have yet to"
+            " decide them."
         )
     if form in WHOLE:
         lines = 0
@@ -465,7 +462,7 @@ def export(
 
 
 def _check_out(form: str, out: Path, emit: Emit) -> None:
-    """Raise UsageError where a format can't be written to a place."""
+    """Raise UsageError if the format can't be written to this path."""
     if form != "hf":
         shared.writable_file(out)
     if out == shared.STDIO and (form == "hf" or emit.as_json):
@@ -478,7 +475,7 @@ def _to(out: Path) -> str:
 
 
 def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
-    """Say how much was written, and what was left out and why."""
+    """Report how many rows were written, and which were left out and why."""
     emit(manifest)
     counts = manifest["counts"]
     say(
@@ -490,9 +487,11 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
 
 
 def _whole_lines(form: str, workbench: Workbench) -> Iterator[str]:
-    """Yield the lines of a format that copies every record of its kind."""
+    """Yield the lines of a format that copies all records of its kind."""
     if form == "executions":
-        yield from (each.model_dump_json() for each in workbench.store.executions.iterate())
+        yield from (
+            execution.model_dump_json() for execution in workbench.store.executions.iterate()
+        )
         return
     for case in workbench.store.cases.iterate():
         if form == "cases":
@@ -532,10 +531,8 @@ def freeze(
         "As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True
     ),
     encoding: str | None = ENCODING,
-    description: str = option("What it is for; stored with it.", default=""),
-    by: str | None = option(
-        "Who freezes it. Default: the name you are logged in with.", metavar="NAME"
-    ),
+    description: str = option("The purpose of the version, stored with it.", default=""),
+    by: str | None = option("The name to record. Default: your login name.", metavar="NAME"),
     selection: Selection = SELECTION,
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
@@ -571,21 +568,21 @@ def list_all(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) 
 
     masis dataset list
     """
-    found = workbench.store.datasets.list_all()
-    if not found:
+    versions = workbench.store.datasets.list_all()
+    if not versions:
         say(
-            "There is no dataset version yet: 'masis dataset freeze NAME --format FORMAT' makes"
-            " one."
+            "There are no dataset versions yet. Create one with 'masis dataset freeze NAME"
+            " --format FORMAT'."
         )
-    records = [each.model_dump(mode="json", exclude={"manifest"}) for each in found]
+    records = [version.model_dump(mode="json", exclude={"manifest"}) for version in versions]
     rows = (
         (v.name, moment(v.at), v.form, f"{v.rows:,}", f"{v.cases:,}", v.by, v.description)
-        for v in found
+        for v in versions
     )
     emit(records, table(("name", "frozen", "format", "rows", "cases", "by", "for"), rows))
 
 
-@command("Show one: its manifest, and whether it can be rebuilt.", group=dataset)
+@command("Show the manifest of a version and whether it can be rebuilt.", group=dataset)
 def show(
     name: str = argument(), emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
 ) -> None:
@@ -598,11 +595,11 @@ def show(
     say(f"{name} is {workbench.store.datasets.count_lost(name)}.")
 
 
-@command("Say which cases two versions differ in: added, removed, relabelled.", group=dataset)
+@command("List the cases that two versions differ in: added, removed, relabelled.", group=dataset)
 def compare(
     first: str = argument(),
     second: str = argument(),
-    limit: int = option("How many cases to name.", default=50, within=(0,)),
+    limit: int = option("How many cases to list.", default=50, within=(0,)),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
@@ -612,22 +609,22 @@ def compare(
 
       masis dataset compare pilot-1 pilot-2
     """
-    found = workbench.datasets.compare(first, second, limit)
+    comparison = workbench.datasets.compare(first, second, limit)
     lines = []
-    for each in found.cases:
-        was, now = (" ".join(stood) if stood else "absent" for stood in (each.was, each.now))
+    for case in comparison.cases:
+        before, after = (" ".join(stood) if stood else "absent" for stood in (case.was, case.now))
         lines.append(
-            f"{', '.join(CHANGES[kind] for kind in each.kinds)}  {each.case_id}  {was} -> {now}"
+            f"{', '.join(CHANGES[kind] for kind in case.kinds)}  {case.case_id}  {before} -> {after}"
         )
-    emit(list(found.cases), lines)
-    if (more := found.total - len(found.cases)) > 0:
-        say(f"and {more:,} more: --limit {found.total} names all.")
-    parts = [f"{count:,} {CHANGES[kind]}" for kind, count in found.counts.items() if count]
+    emit(list(comparison.cases), lines)
+    if (more := comparison.total - len(comparison.cases)) > 0:
+        say(f"and {more:,} more; --limit {comparison.total} lists all.")
+    parts = [f"{count:,} {CHANGES[kind]}" for kind, count in comparison.counts.items() if count]
     say(f"{first} and {second}: {', '.join(parts) or 'the same cases, labels and audits'}.")
 
 
 @command(
-    "Write a version again: the same bytes, or an error that says why not.",
+    "Write a version again byte for byte, or explain why that isn't possible.",
     name="export",
     group=dataset,
 )

@@ -1,5 +1,5 @@
-"""Commands that look after a database: ``health``, ``verify-log``, ``purge``, and ``db`` for copies
-and redaction.
+"""Maintenance commands: ``health``, ``verify-log``, ``purge``, and ``db`` for backups and
+redaction.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ from masis.views.numbers import file_size, moment
 def health(
     judges: Judges = shared.JUDGES,
     ask: bool = option(
-        "Ask each language model that fills a role for a word, which may cost a fraction of a"
-        " cent.",
+        "Send each language model in use a test request, which may cost a fraction of a cent.",
         "--ask/--no-ask",
         default=True,
         show_default=True,
@@ -90,17 +89,17 @@ def health(
 @command()
 def verify_log(
     note: Path | None = option(
-        "A file elsewhere: compare with the head noted there, then note the present one.",
+        "A file stored elsewhere: compare with the head noted there, then note the current one.",
         type=shared.FILE,
     ),
     key: Path | None = option(
-        "The file with the key that signs entries. Default: MASIS_LOG_KEY; without one no signature"
-        " is checked.",
+        "The file with the key that signs entries. Default: MASIS_LOG_KEY. Without a key,"
+        " signatures aren't checked.",
         type=shared.FILE,
     ),
-    new_key: Path | None = option("Make a key, and sign every entry with it.", type=shared.FILE),
-    sign: bool = option("Sign the entries that have no signature, if all else is in order."),
-    rearm: bool = option("Restore the guards of a log that has lost them."),
+    new_key: Path | None = option("Create a key and sign every entry with it.", type=shared.FILE),
+    sign: bool = option("Sign the entries without a signature, if everything else is in order."),
+    rearm: bool = option("Restore the triggers of a log that has lost them."),
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
@@ -142,7 +141,7 @@ def verify_log(
     emit.lines(f"{name:<8} {value}" for name, value in figures.items())
     emit.lines(f"screening {name:<8} {value}" for name, value in of_grades.items())
     for odd in (*check.set_back, *graded.set_back):
-        say(f"{odd}: a clock was set back, or it was written later.")
+        say(f"{odd}: the clock was set back, or the entry was written later.")
     about, grades = (
         workbench.store.decisions.check_subjects(),
         workbench.store.screening_log.check_subjects(),
@@ -179,19 +178,19 @@ def verify_log(
             stream.write(json.dumps({"length": check.length, "head": check.head}).encode() + b"\n")
 
 
-def _say_compared(found: SubjectCheck, one: str, many: str, what: str) -> None:
-    say(f"{count_noun(found.checked, one, many)} compared with {what}.")
-    for reason, count in found.not_checkable.items():
-        say(f"{count_noun(count, one, many)} not checkable: {reason}.")
+def _say_compared(checked: SubjectCheck, singular: str, plural: str, what: str) -> None:
+    say(f"{count_noun(checked.checked, singular, plural)} compared with {what}.")
+    for reason, count in checked.not_checkable.items():
+        say(f"{count_noun(count, singular, plural)} not checkable: {reason}.")
 
 
 @contextlib.contextmanager
 def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
-    """Yield the database to check: a copy where file or folder can't be written, since SQLite opens
-    none without.
+    """Yield the database to check. If it is read-only, yield a copy, since SQLite needs write
+    access for WAL.
     """
     if path.exists() and not path.stat().st_size:
-        raise JobFailed(f"{path}: is empty: no decision log is in it. Compare with a backup.")
+        raise JobFailed(f"{path} is empty and has no decision log. Compare with a backup.")
     if (
         writes
         or not path.exists()
@@ -200,7 +199,7 @@ def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="masis-") as folder:
-        say(f"{path} can't be written: a copy of it is checked.")
+        say(f"{path} is read-only, so a copy of it is checked.")
         copy = Path(folder) / path.name
         for end in ("", "-wal"):
             if (part := path.with_name(path.name + end)).exists():
@@ -209,35 +208,34 @@ def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
 
 
 def _make_key(file: Path) -> bytes:
-    """Write a new key into a file that only its owner reads. Raises JobFailed where the file is
-    there already.
-    """
+    """Write a new key to a file that only its owner can read. Raises JobFailed if the file exists."""
     key = secrets.token_hex(32)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
         raise JobFailed(
-            f"{file}: is there already. Use it with --key, or name another file."
+            f"{file} already exists. Use it with --key, or name another file."
         ) from error
     with os.fdopen(handle, "w", encoding="ascii") as stream:
         stream.write(f"{key}\n")
     say(
-        f"Key written to {file}. Keep it where who can write the database can't, and set"
+        f"Key written to {file}. Keep it where people with write access to the database can't"
+        " change it, and set"
         f" MASIS_LOG_KEY={file}."
     )
     return key.encode()
 
 
 def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
-    """Yield what the log lacks of what was noted earlier. Raises JobFailed where nothing is noted
-    in that file.
+    """Yield the differences from the head noted earlier. Raises JobFailed if the file holds no
+    head.
     """
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
         head, length = str(noted["head"]), int(noted["length"])
     except (ValueError, KeyError, TypeError) as error:
         raise JobFailed(
-            f"{note}: holds no head that `masis verify-log --note` wrote. Name another file."
+            f"{note} wasn't written by `masis verify-log --note`. Name another file."
         ) from error
     if check.length < length:
         yield (
@@ -262,13 +260,18 @@ def purge(
     ),
     dry_run: bool = option("Show what would be removed, and remove nothing."),
     yes: bool = shared.YES,
-    include_decided: bool = option("Also what people's decisions are about. The decisions stay."),
+    include_decided: bool = option(
+        "Also remove audits that people decided about. The decisions stay."
+    ),
     keep_waiting: bool = option("Keep audits that need review, however old."),
     shrink: bool = option(
-        "Give the room back to the disk.", "--shrink/--no-shrink", default=True, show_default=True
+        "Return the freed space to the disk.",
+        "--shrink/--no-shrink",
+        default=True,
+        show_default=True,
     ),
-    listed: bool = option("Name every run and screening, not only how many.", "--list"),
-    history: bool = option("Show what was removed so far, and by whom."),
+    listed: bool = option("List every run and screening, not only their number.", "--list"),
+    history: bool = option("Show past purges and who ran them."),
     by: str | None = shared.BY,
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
@@ -294,27 +297,27 @@ def purge(
     days = workbench.settings.retention_days if older_than is None else older_than
     if older_than is None and not days:
         emit({"removed": None})
-        say("retention_days is 0: nothing is removed for its age. Name an age with --older-than.")
+        say("retention_days is 0, so nothing is removed by age. Set an age with --older-than.")
         return
     rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
     plan = workbench.store.retention.plan(rule)
     # Compiled programs may hold texts of cases; no rule removes them: a person checks whether they
     # are in use.
     folder = programs.folder(workbench.settings.programs_folder)
-    old = [each.string for each in programs.with_texts_from_before(folder, rule.cutoff)]
-    goes = [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes]
+    old = [program.string for program in programs.with_texts_from_before(folder, rule.cutoff)]
+    goes = [record.model_dump(include={"kind", "id", "ended_at", "bytes"}) for record in plan.goes]
     names = ("rule", "runs", "screenings", "parts", "bytes", "waiting", "kept")
     in_json = {name: plain(getattr(plan, name)) for name in names} | {"goes": goes}
     record: dict[str, Any] = {"plan": in_json, "removed": None, "programs": old}
     emit.lines(_plan_lines(workbench, plan, listed=listed))
     if old:
         critics = count_noun(len(old), "compiled critic or reviser", "compiled critics or revisers")
-        kept = f"which may hold texts of cases; delete files that are not in use from {folder}"
-        emit.lines((f"  stays  {critics}: {', '.join(old)}", f"         {kept}"))
+        note = f"which may hold texts of cases; delete files that are not in use from {folder}"
+        emit.lines((f"  stays  {critics}: {', '.join(old)}", f"         {note}"))
     if dry_run or not plan.goes:
         emit(record)
         say(
-            "Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove."
+            "This was a dry run; nothing was removed." if dry_run else "There is nothing to remove."
         )
         return
     shared.confirm("Remove this for good?", yes=yes)
@@ -340,8 +343,8 @@ def purge(
         )
     if done.lingers:
         say(
-            f"Another program still reads it as it was: until that ends {workbench.database}-wal"
-            " holds what went."
+            "Another program is still reading the old state. Until it ends,"
+            f" {workbench.database}-wal holds the removed data."
         )
     if file is not None:
         why = f"; it did not give all room back: {file.why_not}" if file.why_not else ""
@@ -350,7 +353,7 @@ def purge(
             f" now{why}."
         )
     if stop.asked:
-        end_interrupted("Interrupted. The same command goes on from here.")
+        end_interrupted("Interrupted. Run the same command again to continue.")
 
 
 def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Iterator[str]:
@@ -371,9 +374,9 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
         "  stays  cases, decisions, metrics of every audit, the execution log;"
         f" {workbench.database}"
     )
-    for each in plan.goes if listed else ():
-        if each.id:
-            yield f"  - {each.kind} {each.id}  ended {each.ended_at[:19]}  {each.about[:80]}"
+    for record in plan.goes if listed else ():
+        if record.id:
+            yield f"  - {record.kind} {record.id}  ended {record.ended_at[:19]}  {record.about[:80]}"
 
 
 def _rule_words(rule: RetentionRule) -> str:
@@ -382,7 +385,7 @@ def _rule_words(rule: RetentionRule) -> str:
 
 
 def _amount(of: PurgePlan | Purge) -> str:
-    """Return how much goes, or went, in words."""
+    """Return in words how much will be, or was, removed."""
     amounts = {"runs": of.runs, "screenings": of.screenings, **of.parts.model_dump()}
     words = [count_noun(count, name.removesuffix("s")) for name, count in amounts.items() if count]
     return f"{', '.join(words) or 'nothing'}: {file_size(of.bytes)}"
@@ -390,13 +393,13 @@ def _amount(of: PurgePlan | Purge) -> str:
 
 def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
     records, lines = [], list[str]()
-    for each in workbench.store.purges.history():
-        removed = list(workbench.store.purges.removals(each.seq)) if listed else []
-        records.append(plain(each) | ({"removed": plain(removed)} if listed else {}))
+    for past in workbench.store.purges.history():
+        removed = list(workbench.store.purges.removals(past.seq)) if listed else []
+        records.append(plain(past) | ({"removed": plain(removed)} if listed else {}))
         lines.append(
-            f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {_amount(each)}"
+            f"purge {past.seq}  {past.at[:19]}  by {past.by} ({past.how})  {_amount(past)}"
         )
-        lines.append(f"         {_rule_words(each.rule)}{each.rule.departures}")
+        lines.append(f"         {_rule_words(past.rule)}{past.rule.departures}")
         lines += [
             f"  - {removal.kind} {removal.id}  sha256 {removal.digest}" for removal in removed
         ]
@@ -436,10 +439,10 @@ def backup(
     """
     if keep is not None and not target.is_dir():
         raise click.UsageError(f"--keep: {target} is no folder that exists.")
-    made = workbench.backups.make(shared.operator(), target, keep=keep or 0)
-    emit({**plain(made.check), "removed": plain(made.removed)})
-    say(f"Backup: {backups.backup_line(made.check)}")
-    for path in made.removed:
+    result = workbench.backups.make(shared.operator(), target, keep=keep or 0)
+    emit({**plain(result.check), "removed": plain(result.removed)})
+    say(f"Backup: {backups.backup_line(result.check)}")
+    for path in result.removed:
         say(f"Removed: {path}")
 
 
@@ -468,18 +471,18 @@ def restore(
     """
     database, aside = database_path(db), None
     if check:
-        found = backups.verify(copy)
-        say(f"In order: {backups.backup_line(found)}")
+        checked = backups.verify(copy)
+        say(f"In order: {backups.backup_line(checked)}")
     else:
         if replace and database.exists():
             question = f"Replace {database}? It is kept beside the backup that takes its place."
             shared.confirm(question, "Nothing was changed.", yes=yes)
-        found, aside = backups.restore(shared.operator(), copy, database, replace=replace)
-        found = found.model_copy(update={"path": str(database)})
+        checked, aside = backups.restore(shared.operator(), copy, database, replace=replace)
+        checked = checked.model_copy(update={"path": str(database)})
         if aside is not None:
             say(f"The database that was there is {aside} now.")
-        say(f"Restored: {backups.backup_line(found)}")
-    emit({**plain(found), "was_there": plain(aside)})
+        say(f"Restored: {backups.backup_line(checked)}")
+    emit({**plain(checked), "was_there": plain(aside)})
 
 
 @click.group(cls=CommandGroup, short_help="Remove the texts of a case or a decision, on request.")
@@ -573,7 +576,7 @@ def reassess(
       masis db reassess --again --yes               after review_threshold was changed
 
     Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130:
-    interrupted; what was reassessed by then stays, and the same command goes on from there.
+    interrupted; what was reassessed by then stays, and the same command continues from there.
     """
     planned = _reassess_with_progress(workbench, "Looking", by=by, apply=False, again=again)
     over = dry_run or not planned.total
@@ -598,7 +601,7 @@ def _reassess_with_progress(
         Interruption("Stopping after the batch under way.") as stop,
         ProgressBar(title, waiting) as progress,
     ):
-        found = workbench.reassessment.run(
+        reassessment = workbench.reassessment.run(
             shared.operator(by),
             apply=apply,
             again=again,
@@ -608,25 +611,25 @@ def _reassess_with_progress(
             stopped=stop.is_stopped,
         )
     if stop.asked:
-        _show(found, Emit(as_json=False))
-        end_interrupted("Interrupted. The same command goes on from here.")
-    return found
+        _show(reassessment, Emit(as_json=False))
+        end_interrupted("Interrupted. Run the same command again to continue.")
+    return reassessment
 
 
-def _show(found: Reassessment, emit: Emit) -> None:
+def _show(reassessment: Reassessment, emit: Emit) -> None:
     record = {
-        "rule": found.rule,
-        "applied": found.applied,
-        "cases": found.total,
-        "accepted_to_needs_review": found.to_review,
-        "needs_review_to_accepted": found.to_accepted,
-        "left": found.skipped,
-        "reasons": dict(found.reasons.most_common()),
+        "rule": reassessment.rule,
+        "applied": reassessment.applied,
+        "cases": reassessment.total,
+        "accepted_to_needs_review": reassessment.to_review,
+        "needs_review_to_accepted": reassessment.to_accepted,
+        "left": reassessment.skipped,
+        "reasons": dict(reassessment.reasons.most_common()),
     }
     emit(record)
     if not emit.as_json:
         for line in (
-            *result_lines(found),
-            *(f"  {code}: {count:,}" for code, count in found.reasons.most_common()),
+            *result_lines(reassessment),
+            *(f"  {code}: {count:,}" for code, count in reassessment.reasons.most_common()),
         ):
             say(line)

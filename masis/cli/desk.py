@@ -1,5 +1,5 @@
-"""``masis queue``, ``show``, ``decide``, ``label``, ``undo``, ``log`` and ``report``: the desk, by
-the page's rules.
+"""The review desk on the command line, with the same rules as the page: ``masis queue``, ``show``,
+``decide`` and more.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ NOTE = option("Anything else worth recording.", default="")
 
 
 def _desk(
-    by: str | None = option(
-        "Whose desk. Default: the name you are logged in with.", metavar="NAME"
-    ),
+    by: str | None = option("The reviewer. Default: your login name.", metavar="NAME"),
     workbench: Workbench = shared.WORKBENCH,
 ) -> Desk:
     return Desk(workbench, reviewer=shared.operator(by).name)
@@ -55,11 +53,11 @@ DESK = options(_desk)
 
 @command()
 def queue(
-    limit: int = option("How many cases.", default=20, within=(1, 1000)),
+    limit: int = option("How many cases to list.", default=20, within=(1, 1000)),
     text: str = shared.SEARCH,
     fields: Names = shared.FIELD,
     datasets: Names = shared.DATASET,
-    order: QueueOrder = option("What first.", default="risk"),
+    order: QueueOrder = option("The order of the list.", default="risk"),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -72,8 +70,8 @@ def queue(
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
         say(
-            "No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was"
-            " decided."
+            "No cases need your decision. Add some with 'masis audit FILE'; 'masis log' shows"
+            " past decisions."
         )
     cells = []
     for row in rows:  # what an audit found is empty where it is hidden
@@ -81,7 +79,7 @@ def queue(
         quality = "" if row.quality is None else score_text(row.quality)
         where, _ = status_label(row.standing, row.state, row.severity)
         cells.append((row.id, where.text, worst, quality, shorten(row.query, QUESTION_SHOWN)))
-    emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), cells))
+    emit(list(rows), table(("case", "status", "worst issue", "quality", "question"), cells))
 
 
 @command()
@@ -119,7 +117,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
             if failed := failure_message(view.run):
                 yield f"    {failed}"
     yield from ("", "Question", f"  {view.case.query}", "")
-    none = unanswered_words(view.case) or "There is none: an audit drafts one."
+    none = unanswered_words(view.case) or "There is no answer yet. An audit drafts one."
     drafted = view.run is not None and view.run.draft is not None
     answer = (iteration.answer if iteration else view.case.answer) or none
     yield "Answer (drafted by MASIS)" if drafted else "Answer"
@@ -144,18 +142,18 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     if view.machine_hidden:
         yield from (
             "",
-            "What the audit found is hidden until your decision: the team's policy says so.",
+            "The team's policy hides the audit's results until you decide.",
         )
     elif iteration is not None:
         yield from _iteration_lines(iteration)
-        for each in view.run.iterations[1:] if view.run else ():
+        for revision in view.run.iterations[1:] if view.run else ():
             name, quality = (
-                answer_name(each.iteration_number).capitalize(),
-                score_text(each.quality_score),
+                answer_name(revision.iteration_number).capitalize(),
+                score_text(revision.quality_score),
             )
-            how = f"to decide about with --iteration {each.iteration_number}"
+            how = f"to decide about with --iteration {revision.iteration_number}"
             yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
-            yield from (f"  {line}" for line in each.answer.splitlines())
+            yield from (f"  {line}" for line in revision.answer.splitlines())
     if view.history:
         yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
 
@@ -181,7 +179,7 @@ def decide(
     verdict: Verdict | None = argument(required=False),
     reason: str = option(
         "Why: a sentence, or"
-        f" {', '.join(each.code for each in reasons_for('reject') if each.code != OTHER)}.",
+        f" {', '.join(reason.code for reason in reasons_for('reject') if reason.code != OTHER)}.",
         default="",
         metavar="CODE|TEXT",
     ),
@@ -189,18 +187,18 @@ def decide(
     corrected_answer: str | None = option("With override: the answer as it should be."),
     iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
     labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
-    acknowledge: bool = option("You have read the serious issues that the answer has open."),
+    acknowledge: bool = option("You have read the serious open issues of the answer."),
     saw: Literal["audit", "nothing"] | None = option(
-        "What of the audit you saw before. Default: not known."
+        "What you saw of the audit before deciding. Default: unknown."
     ),
-    version: int | None = option("Refuse unless the case still has this version ('masis show')."),
+    version: int | None = option("Refuse if the case no longer has this version ('masis show')."),
     file: Path | None = option(
-        "Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel of case, verdict,"
-        " reason and so on, or what Label Studio or Argilla exported.",
+        "Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel with case,"
+        " verdict, reason and so on, or an export of Label Studio or Argilla.",
         type=shared.existing_file,
     ),
     sheet: str | None = shared.SHEET,
-    dry_run: bool = option("With --file: say what would become of each row, and record nothing."),
+    dry_run: bool = option("With --file: show the result of each row, and record nothing."),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -225,7 +223,7 @@ def decide(
     """
     if file is not None:
         if case or verdict:
-            raise click.UsageError("--file: goes without CASE and VERDICT.")
+            raise click.UsageError("--file: leave out CASE and VERDICT.")
         _decide_file(desk, file, sheet, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
         return
     if case is None or verdict is None or dry_run:
@@ -239,7 +237,7 @@ def decide(
         note=note,
         corrected_answer=corrected_answer,
         iteration=iteration,
-        labels=[_parse_label(each) for each in labels],
+        labels=[_parse_label(written) for written in labels],
         machine_shown=None if saw is None else SHOWN if saw == "audit" else (),
         acknowledge=acknowledge,
         version=version,
@@ -264,7 +262,7 @@ def _entry_line(entry: LogEntry) -> str:
     )
     if decision is None:
         return f"{head} by   ({entry.id})"
-    about = f" {found}" if (found := decided_about(decision)) else ""
+    about = f" {answer}" if (answer := decided_about(decision)) else ""
     why = f": {shorten(words, 120)}" if (words := decision.reason or decision.note) else ""
     return f"{head}{about} of {decision.case_id} by {decision.reviewer}{why}  ({entry.id})"
 
@@ -272,7 +270,7 @@ def _entry_line(entry: LogEntry) -> str:
 def _decide_file(
     desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit
 ) -> None:
-    failed = made = 0
+    failed = recorded = 0
     with shared.spool_stdin(file) as path:
         rows: list[dict[str, Any]] = []
         for row in read_decisions(
@@ -283,23 +281,23 @@ def _decide_file(
                 say(str(row))
             else:
                 rows.append({"acknowledge": True, **row} if acknowledge else row)
-    for each in desk.decide_all(rows, dry_run=dry_run):
-        failed, made = failed + (each.entry is None), made + (each.entry is not None)
-        word = "refused" if each.entry is None else "would be recorded" if dry_run else "recorded"
+    for result in desk.decide_all(rows, dry_run=dry_run):
+        failed, recorded = failed + (result.entry is None), recorded + (result.entry is not None)
+        word = "refused" if result.entry is None else "would be recorded" if dry_run else "recorded"
         entry, error = (
-            each.entry.id if each.entry and not dry_run else None,
-            (str(each.error) if each.error else None),
+            result.entry.id if result.entry and not dry_run else None,
+            (str(result.error) if result.error else None),
         )
-        about = {"line": each.line, "case": each.case, "verdict": each.verdict}
+        about = {"line": result.line, "case": result.case, "verdict": result.verdict}
         record = {**about, "result": word, "entry": entry, "error": error}
-        why = f": {each.error}" if each.error else ""
-        emit(record, [f"line {each.line}  {each.case}  {each.verdict}  {word}{why}"])
+        why = f": {result.error}" if result.error else ""
+        emit(record, [f"line {result.line}  {result.case}  {result.verdict}  {word}{why}"])
     say(
-        f"{count_noun(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused."
+        f"{count_noun(recorded, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused."
     )
     if failed:
         raise JobFailed(
-            f"{count_noun(failed, 'row')} refused, for the reasons above. The others stand."
+            f"{count_noun(failed, 'row')} refused, for the reasons above. The others were recorded."
         )
 
 
@@ -308,7 +306,9 @@ def label(
     case: str = argument(),
     label: str = argument(),
     words: str | None = argument(required=False),
-    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
+    start: int | None = option(
+        "The offset of the words, if they occur more than once.", within=(0,)
+    ),
     severity: Literal["critical", "high", "medium", "low"] | None = option(
         "Report an issue that the audit missed."
     ),
@@ -326,21 +326,21 @@ def label(
       masis label home-03 unsupported "It was opened in 1931"
       masis label home-03 "fabricated citation" "120 metres" --severity high
     """
-    given = {
+    new_label = {
         "label": label,
         "text": words or "",
         "start": start,
         "severity": severity,
         "note": note,
     }
-    entry = desk.label(case, [given], acknowledge=acknowledge)
+    entry = desk.label(case, [new_label], acknowledge=acknowledge)
     emit(entry, [_entry_line(entry)])
 
 
 @command(name="log")
 def decision_log(
     case: str | None = argument(required=False),
-    limit: int = option("How many entries.", default=20, within=(1, 1000)),
+    limit: int = option("How many entries to list.", default=20, within=(1, 1000)),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -361,8 +361,8 @@ def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -
 
     masis undo 5f0c1d2e3a4b
     """
-    made = desk.undo(entry)
-    emit(made, [_entry_line(made)])
+    record = desk.undo(entry)
+    emit(record, [_entry_line(record)])
 
 
 _ALL = CaseFilter(states=shared.STATES)
@@ -376,7 +376,7 @@ def report(
     ),
     out: Path = shared.out("The file to write ('-' for stdout), or a folder.", folders=True),
     case_filter: CaseFilter = shared.filter_options(
-        "every state, where another filter is given", shared.STATES
+        "every state, if another filter is given", shared.STATES
     ),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
@@ -393,10 +393,10 @@ def report(
       masis report --state needs_review --field Medicine --out reports/
     """
     if (case_filter != _ALL) == bool(cases):
-        raise click.UsageError("Name cases, or filter for them (--state any for all): one of both.")
+        raise click.UsageError("Name cases or give a filter (--state any for all), but not both.")
     several = not cases or len(cases) > 1 or (out != shared.STDIO and out.is_dir())
     if several and run_id:
-        raise click.UsageError("--run: belongs to one case and one file.")
+        raise click.UsageError("--run needs exactly one case and one file.")
     if out == shared.STDIO and (several or emit.as_json):
         what = "Several reports are a folder" if several else "--json says where the report is"
         raise click.UsageError(f"{what}: name one with --out.")
@@ -406,7 +406,7 @@ def report(
     if not several:
         view, run = workbench.cases.open(cases[0]), workbench.runs.get(run_id) if run_id else None
         if run is not None and run.case_id != cases[0]:
-            raise click.UsageError(f"--run {run_id}: is a run of another case ({run.case_id}).")
+            raise click.UsageError(f"--run {run_id} belongs to another case ({run.case_id}).")
         html = case_report(view, workbench.store.decisions.head(), run)
         with whole_file(out) as stream:
             stream.write(html.encode())
@@ -416,7 +416,7 @@ def report(
         return
     total = len(cases) or workbench.cases.count(case_filter)
     if not total:
-        raise JobFailed("No case matches the filter: nothing was written.")
+        raise JobFailed("No case matches the filter, so nothing was written.")
     with ProgressBar("Writing", total) as progress:
         written = write_reports(
             workbench,

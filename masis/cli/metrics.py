@@ -39,11 +39,11 @@ def metrics(
     since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day),
     until: date | None = option("Runs that finished on this day or before.", type=day),
     by: Period = option(
-        "The periods that rates are given for; a week begins on Monday.", default="week"
+        "The period of each row of rates; a week begins on Monday.", default="week"
     ),
-    role: Role = option("The role by whose model runs are grouped.", default="critic"),
+    role: Role = option("Group runs by the model in this role.", default="critic"),
     models: Names = option(
-        "Only runs with this model. May be repeated.", "--model", metavar="MODEL"
+        "Only runs with this model. Can be repeated.", "--model", metavar="MODEL"
     ),
     datasets: Names = shared.DATASET,
     emit: Emit = shared.EMIT,
@@ -60,27 +60,27 @@ def metrics(
       masis metrics --model openai:gpt-4o --json | jq .total.critique_hallucination_rate
     """
     if since and until and until < since:
-        raise click.UsageError("--until lies before --since.")
+        raise click.UsageError("--until is before --since.")
     first = since.isoformat() if since else None
     measure_filter = MeasureFilter(
         since=first, until=_day_after(until), role=role, models=models, datasets=datasets
     )
     if lake is None:
         workbench = shared.open_existing(db)
-        found, missed = workbench.metrics.report(measure_filter, by), workbench.lake.miss_rates()
-        record = found.model_dump(mode="json", exclude={"measure_filter"}) | {
+        report, missed = workbench.metrics.report(measure_filter, by), workbench.lake.miss_rates()
+        record = report.model_dump(mode="json", exclude={"measure_filter"}) | {
             "samples": plain(missed)
         }
-        emit(record, (*lines(found), *_sample_lines(missed)))
+        emit(record, (*lines(report), *_sample_lines(missed)))
         return
     if db is not None:
-        raise click.UsageError("DIR is read without a database: leave out one of the two.")
+        raise click.UsageError("Use either DIR or --db, not both; DIR is read without a database.")
     if not is_lake(str(lake)):
-        raise click.BadParameter(f"{lake}: holds no audited cases.", param_hint="'[DIR]'")
+        raise click.BadParameter(f"{lake} has no audited cases.", param_hint="'[DIR]'")
     from masis.datasets.lake_figures import lake_figures
 
     read = lake_figures(str(lake), measure_filter, by)
-    found = MetricsReport(
+    report = MetricsReport(
         measure_filter=measure_filter,
         period=by,
         **read.rates._asdict(),
@@ -94,32 +94,32 @@ def metrics(
     head = f"{count_noun(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
     record = {
         "outcomes": read.outcomes,
-        **found.model_dump(mode="json", exclude={"measure_filter"}),
+        **report.model_dump(mode="json", exclude={"measure_filter"}),
     }
-    emit(record, (head, *lines(found)))
+    emit(record, (head, *lines(report)))
 
 
 def _sample_lines(missed: Iterable[MissRate]) -> Iterator[str]:
-    """Yield what the decisions on each sample say of what was auto-accepted."""
-    for each in missed:
-        sample = each.sample
+    """Yield a summary of the decisions on each sample of auto-accepted answers."""
+    for miss in missed:
+        sample = miss.sample
         drawn = (
             f"{sample.drawn:,} of {sample.accepted:,} auto-accepted (share {sample.share:.2%}, seed"
             f" {sample.seed})"
         )
-        decided = f"{each.present:,} here, {each.decided:,} decided, {each.wrong:,} of them wrong"
+        decided = f"{miss.present:,} here, {miss.decided:,} decided, {miss.wrong:,} of them wrong"
         yield from ("", f"Sample of {sample.place}: {drawn}; {decided}.")
-        if each.low is not None and each.high is not None:
+        if miss.low is not None and miss.high is not None:
             yield (
-                f"Miss rate: {each.wrong / each.decided:.1%} of what was auto-accepted (95%"
-                f" interval {each.low:.1%} to {each.high:.1%}), {each.low * sample.accepted:,.0f}"
-                f" to {each.high * sample.accepted:,.0f} answers."
+                f"Miss rate: {miss.wrong / miss.decided:.1%} of what was auto-accepted (95%"
+                f" interval {miss.low:.1%} to {miss.high:.1%}), {miss.low * sample.accepted:,.0f}"
+                f" to {miss.high * sample.accepted:,.0f} answers."
             )
 
 
-def lines(found: MetricsReport) -> Iterator[str]:
-    """Yield the report for people, line by line."""
-    total = found.total
+def lines(report: MetricsReport) -> Iterator[str]:
+    """Yield the lines of the report."""
+    total = report.total
     if not total.runs:
         yield "No finished run matches."
         return
@@ -136,14 +136,14 @@ def lines(found: MetricsReport) -> Iterator[str]:
         [
             _rates_row("all", total),
             *(
-                _rates_row(period_name(found.period, each.name or ""), each)
-                for each in found.periods
+                _rates_row(period_name(report.period, rates.name or ""), rates)
+                for rates in report.periods
             ),
             *(
                 _rates_row(
-                    f"{found.measure_filter.role} {model_words(each.name or '(unknown)')}", each
+                    f"{report.measure_filter.role} {model_words(rates.name or '(unknown)')}", rates
                 )
-                for each in found.models
+                for rates in report.models
             ),
         ],
         figures=True,
@@ -151,7 +151,10 @@ def lines(found: MetricsReport) -> Iterator[str]:
     yield ""
     yield from table(
         ("", "count", "mean", "p50", "p95", "most", "95% under"),
-        map(_spread_row, (each for each in found.distributions if each.count)),
+        map(
+            _spread_row,
+            (distribution for distribution in report.distributions if distribution.count),
+        ),
         figures=True,
     )
 
@@ -167,15 +170,15 @@ def _rates_row(name: str, rates: Rates) -> list[str]:
     ]
 
 
-def _spread_row(each: Distribution) -> list[str]:
-    spread = SPREADS[each.measure]
+def _spread_row(distribution: Distribution) -> list[str]:
+    spread = SPREADS[distribution.measure]
     write, limit = in_unit(spread.unit), ""
-    if spread.limit is not None and each.p95 is not None:
-        limit = f"{write(spread.limit)} {'met' if each.p95 <= spread.limit else 'MISSED'}"
+    if spread.limit is not None and distribution.p95 is not None:
+        limit = f"{write(spread.limit)} {'met' if distribution.p95 <= spread.limit else 'MISSED'}"
     return [
         spread.title,
-        f"{each.count:,}",
-        *map(write, (each.mean, each.p50, each.p95, each.most)),
+        f"{distribution.count:,}",
+        *map(write, (distribution.mean, distribution.p50, distribution.p95, distribution.most)),
         limit,
     ]
 
@@ -186,19 +189,19 @@ _LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
 @command()
 def trust(
     against: Literal["decisions", "labels"] = option(
-        "What the audit is compared with: people's decisions, or labels that cases came with.",
+        "Compare the audit with people's decisions, or with labels imported with the cases.",
         default="decisions",
     ),
-    seen: bool = option("Count decisions made with the audit's verdict in view, too."),
-    dataset: str = option("Only cases of this data set.", default="", metavar="NAME"),
-    field: str = option("Only cases of this field.", default="", metavar="NAME"),
+    seen: bool = option("Also count decisions by reviewers who saw the audit's verdict."),
+    dataset: str = option("Only cases in this data set.", default="", metavar="NAME"),
+    field: str = option("Only cases in this field.", default="", metavar="NAME"),
     since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day),
     until: date | None = option("Decided on this day or before.", type=day),
     fit: bool = option(
         "Fit the probability of fault on the decisions so far, and order the queue by it."
     ),
     by: str | None = option(
-        "Who fits, for the record. Default: the name you are logged in with.", metavar="NAME"
+        "The name to record with --fit. Default: your login name.", metavar="NAME"
     ),
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
@@ -241,7 +244,7 @@ def trust(
         "simulated": report.simulated,
         "left_out": report.excluded,
         "machine": report.answers,
-        **{str(level): each for level, each in parts.items()},
+        **{str(level): comparison for level, comparison in parts.items()},
         "people": people.agreement,
         "spans": people.spans,
         "missed": missed.total,
@@ -266,30 +269,30 @@ def trust(
     emit(record, shown)
 
 
-def _machine_lines(title: str, found: MachineComparison) -> Iterator[str]:
-    if not found.n:
+def _machine_lines(title: str, comparison: MachineComparison) -> Iterator[str]:
+    if not comparison.n:
         return
-    yield f"The audit beside people, over {found.n:,} {title}:"
+    yield f"The audit compared with people, over {comparison.n:,} {title}:"
     for name in ("faulty", "precision", "recall", "accuracy"):
-        yield f"  {name:<10} {figure_text(getattr(found, name))}"
-    yield f"  {'kappa':<10} {figure_text(found.kappa, share=False)}"
+        yield f"  {name:<10} {figure_text(getattr(comparison, name))}"
+    yield f"  {'kappa':<10} {figure_text(comparison.kappa, share=False)}"
     yield (
-        f"  {'constant':<10} {found.constant or 0:.1%} accuracy, kappa 0, by always the more"
+        f"  {'constant':<10} {comparison.constant or 0:.1%} accuracy, kappa 0, by always the more"
         " frequent verdict"
     )
-    if found.calibration is not None:
+    if comparison.calibration is not None:
         yield (
-            f"  {'ECE':<10} {found.calibration:.3f} (a perfect score: up to"
-            f" {found.error_floor or 0:.3f} by chance)"
+            f"  {'ECE':<10} {comparison.calibration:.3f} (a perfect score: up to"
+            f" {comparison.error_floor or 0:.3f} by chance)"
         )
-    for name, (faulty, right) in found.confusion.items():
+    for name, (faulty, right) in comparison.confusion.items():
         yield f"  {name.replace('_', ' ')}: {faulty:,} faulty, {right:,} right"
 
 
-def _people_lines(found: PeopleReport) -> Iterator[str]:
-    if not found.agreement.units:
+def _people_lines(report: PeopleReport) -> Iterator[str]:
+    if not report.agreement.units:
         return
-    yield f"Between people, over {count_noun(found.agreement.units, 'case')}:"
-    yield f"  {'agreement':<10} {figure_text(found.agreement.raw)}"
-    for name, each in (("alpha", found.agreement.alpha), ("AC1", found.agreement.ac1)):
-        yield f"  {name:<10} {figure_text(each, share=False)}"
+    yield f"Between people, over {count_noun(report.agreement.units, 'case')}:"
+    yield f"  {'agreement':<10} {figure_text(report.agreement.raw)}"
+    for name, coefficient in (("alpha", report.agreement.alpha), ("AC1", report.agreement.ac1)):
+        yield f"  {name:<10} {figure_text(coefficient, share=False)}"

@@ -51,8 +51,8 @@ def models() -> None:
 def exam(
     name: str | None = argument(metavar="[MODEL]", required=False),
     judges: Judges = shared.JUDGES,
-    yes: bool = option("Start without asking, whatever it costs.", "--yes"),
-    show: bool = option("Show the result that counts now instead of taking the exam.", "--show"),
+    yes: bool = option("Start without asking for confirmation, whatever it costs.", "--yes"),
+    show: bool = option("Show the current result instead of taking the exam.", "--show"),
     emit: Emit = shared.EMIT,
 ) -> None:
     """Let MODEL judge 32 short answers whose faults are known: may answers pass without a person on
@@ -85,7 +85,7 @@ def exam(
         return
     expected = estimate_exam(settings)
     if expected.calls:
-        say(f"{exam_costs(*expected)} Stopped with Ctrl-C, it stores nothing.")
+        say(f"{exam_costs(*expected)} If you stop it with Ctrl-C, nothing is stored.")
         shared.confirm("Start the exam?", "Nothing was asked.", yes=yes)
     notice = "Stopping after the answers under way. Nothing will be stored."
     with Interruption(notice) as stop, ProgressBar("Exam") as progress:
@@ -111,7 +111,7 @@ def _judging(settings: Settings) -> str:
     return joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
 
 
-@command("Download a verifier model, and show what it is.", group=models)
+@command("Download a verifier model and describe it.", group=models)
 def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) -> None:
     """Download a model of the Hugging Face hub, unless it is here, and show what it is; a folder is
     shown alike.
@@ -154,14 +154,14 @@ def list_models(emit: Emit = shared.EMIT) -> None:
 
     settings = shared.chosen_settings()
     number = 0
-    for found in model_files.downloaded_models():
+    for downloaded in model_files.downloaded_models():
         try:
-            labels = scoring.check(found.name.removeprefix(f"{PREFIX}:"))
+            labels = scoring.check(downloaded.name.removeprefix(f"{PREFIX}:"))
         except (SettingsError, MissingExtra) as error:
-            say(f"{found.name}: {error}")
+            say(f"{downloaded.name}: {error}")
             continue
         number += 1
-        record = model_files.model_record(found)
+        record = model_files.model_record(downloaded)
         licence = record.licence or "licence not stated"
         passed = exam_line(exam_standing(exam_settings(settings, record.name)))
         line = (
@@ -174,8 +174,8 @@ def list_models(emit: Emit = shared.EMIT) -> None:
             {"model": examined, "exam": exam_line(standing)}, [f"{examined}  {exam_line(standing)}"]
         )
     say(
-        f"{count_noun(number, 'verifier model')} in the hub's cache. docs/models.md names some to"
-        " begin with."
+        f"{count_noun(number, 'verifier model')} in the hub's cache. docs/models.md suggests"
+        " some to start with."
     )
 
 
@@ -211,18 +211,19 @@ Half = Literal["report", "fit", "all"]
 def bench(
     files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing),
     half: Half = option(
-        "Which half of each file: the one nothing was fitted on, the other, or both.",
+        "The half of each file to use. report: the half that nothing was fitted on; fit: the"
+        " other; all: both.",
         default="report",
     ),
     bootstrap: int = option("Resamples.", default=1000, within=(0, 100_000)),
     runs: Path | None = option(
-        "Audits of these cases, as masis audit --out wrote them; without it they are audited here,"
-        " without a model.",
+        "Audits of these cases, written by masis audit --out. By default the cases are audited"
+        " here, without a model.",
         type=shared.existing_file,
     ),
     verifiers: Names = option(
         "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or"
-        " offline,MODEL. May be repeated; each is measured on the same claims.",
+        " offline,MODEL. Can be repeated; each is measured on the same claims.",
         "--verifier",
         metavar="MODEL",
     ),
@@ -248,10 +249,10 @@ def bench(
     """
     if verifiers and runs:
         raise click.UsageError(
-            "--runs: audits that were made before have their verifier. Leave --verifier out."
+            "--runs: stored audits already have a verifier. Leave --verifier out."
         )
     settings = shared.chosen_settings()
-    # what is not here yet is downloaded first, so that none fails midway
+    # download missing models first, so that a failed download can't stop the job midway
     for verifier in verifiers:
         alone = settings.model_copy(update={"verifier": verifier})
         download_missing(alone)
@@ -286,7 +287,9 @@ def bench(
         except InputError as error:
             errors.add(error.at(file=error.file or str(file)))
     if errors.count:
-        raise JobFailed(f"{count_noun(errors.count, 'file')} could not be measured, named above.")
+        raise JobFailed(
+            f"{count_noun(errors.count, 'file')} couldn't be measured; the errors are listed above."
+        )
 
 
 PROGRAMS = option_help("programs_folder")
@@ -295,54 +298,54 @@ PROGRAMS = option_help("programs_folder")
 @command()
 def optimize(
     name: str | None = option(
-        "What the program is called: dspy:NAME names it in --model and settings.", metavar="NAME"
+        "The name of the program, used as dspy:NAME in --model and settings.", metavar="NAME"
     ),
     source: str = option(
-        "What is learnt from: the gold labels of the demo cases, what reviewers decided (see --db),"
+        "The training data: the gold labels of the demo cases, reviewers' decisions (see --db),"
         " or a file of cases with labels.",
         "--on",
         default="demo",
         metavar="demo|decisions|FILE",
     ),
-    role: Role = option("What is compiled.", default="critic"),
+    role: Role = option("The role to compile.", default="critic"),
     optimizer: Literal["bootstrap", "mipro", "gepa"] = option(
-        "bootstrap: shows the model its own best replies. mipro: tries instructions and replies"
-        " together. gepa: has instructions rewritten from what went wrong.",
+        "bootstrap: adds the model's own best replies as examples. mipro: searches instructions"
+        " and examples together. gepa: rewrites instructions based on mistakes.",
         default="bootstrap",
     ),
     model: str | None = option("The model to compile for, as PROVIDER:MODEL.", metavar="MODEL"),
     teacher: str = option(
-        "A model whose replies are shown (bootstrap), or that writes instructions. Default: the"
-        " same.",
+        "A model that provides example replies (bootstrap) or writes instructions. Default: the"
+        " same model.",
         default="",
         metavar="MODEL",
     ),
-    demos: int = option("Demonstrations at most.", default=4, within=(0, 16)),
+    demos: int = option("The maximum number of demonstrations.", default=4, within=(0, 16)),
     accept: float = option(
-        "What a reply must be worth by the metric to be shown as an example.",
+        "The lowest metric of a reply that may serve as an example.",
         default=0.75,
         within=(0, 1),
     ),
     trials: int = option(
-        "mipro: programs tried. gepa: looks at all answers.", default=6, within=(1, 100)
+        "mipro: the number of programs to try. gepa: the number of passes over all answers.",
+        default=6,
+        within=(1, 100),
     ),
     held_out: float = option(
-        "Share of the questions that nothing is learnt from, to measure on.",
+        "The share of the questions held out to measure on.",
         default=0.5,
         within=(0.1, 0.9),
     ),
-    seed: int = option("Draws the split.", default=0),
-    max_cost: float | None = option(
-        "Stop, and save nothing, before a call that comes after this was spent.", **shared.COST
-    ),
+    seed: int = option("The random seed of the split.", default=0),
+    max_cost: float | None = option("Stop without saving once this much is spent.", **shared.COST),
     control: bool = option(
-        "Give each answer another's labels, and save nothing: what is gained by chance alone."
+        "Measure the gain by chance: shuffle the labels between answers, and save nothing."
     ),
     at: Path | None = option(PROGRAMS, "--programs"),
     db: Path | None = shared.DATABASE,
-    listing: bool = option("Show the programs there are, and compile nothing.", "--list"),
+    listing: bool = option("List the stored programs without compiling one.", "--list"),
     show: str | None = option(
-        "Print instructions and demonstrations of a program: NAME or NAME@2.", metavar="NAME"
+        "Print the instructions and demonstrations of a program: NAME or NAME@2.", metavar="NAME"
     ),
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -394,8 +397,8 @@ def optimize(
         shuffled=control,
     )
     # a wrong key must not look like a critic that learnt nothing
-    for asked in filter(None, (model, teacher)):
-        if not (probed := probe_model(asked, settings)).ok:
+    for model_name in filter(None, (model, teacher)):
+        if not (probed := probe_model(model_name, settings)).ok:
             raise JobFailed(f"{probed.message} Nothing was compiled.")
     cases = _training_cases(source, db)
     parts = labelled.split_by_question(cases, held_out, seed)
@@ -412,7 +415,7 @@ def optimize(
             progress.move(spent.calls, f"{doing}: {spent.calls:,} calls, {tokens:,} tokens{cost}")
 
         try:
-            made: Program = compiling.compile_program(
+            compiled: Program = compiling.compile_program(
                 compiling.Session(plan, settings, stop.is_stopped, watch), parts
             )
         except compiling.OptimizationStopped as stopped:
@@ -421,64 +424,64 @@ def optimize(
                 end_interrupted(message)
             say(message)
             raise JobFailed(
-                "The limit of --max-cost was reached before it was compiled."
+                "The --max-cost limit was reached before the program was compiled."
             ) from stopped
-    for line in _program_lines(made):
+    for line in _program_lines(compiled):
         say(line)
     if control:
-        say("This was a control, with the labels of other answers: nothing is stored.")
+        say("This was a control with shuffled labels, so nothing is stored.")
         return
-    stored, file = programs.save_program(folder, made)
-    there = (
+    stored, file = programs.save_program(folder, compiled)
+    folder_option = (
         ""
         if folder == programs.folder(settings.programs_folder)
         else f" --set programs_folder={folder}"
     )
     say(
         f"Stored as {stored.string}. To use it: masis audit CASES --model"
-        f" {role}={stored.string}{there}"
+        f" {role}={stored.string}{folder_option}"
     )
     emit({"program": stored.string, "file": file}, [str(file)])
 
 
 def _training_cases(source: str, db: Path | None) -> list[labelled.LabelledAnswer]:
     if source == "demo":
-        found = labelled.from_cases(demo_cases())
+        answers = labelled.from_cases(demo_cases())
     elif source == "decisions":
-        found = labelled.from_decisions(shared.open_existing(db))
+        answers = labelled.from_decisions(shared.open_existing(db))
     else:
         file = Path(source)
         if not file.is_file():
-            raise click.BadParameter(f"{source}: is neither demo, nor decisions, nor a file.")
+            raise click.BadParameter(f"{source} is neither demo, nor decisions, nor a file.")
         errors, cases = ErrorReport(), list[Case]()
         for row in read_any(file):
             errors.add_all(row.problems)
             cases += [row.case] if row.case is not None else []
-        found = labelled.from_cases(cases)
-    if not found:
-        raise JobFailed(f"{source} holds no answer with labels that say what is wrong with it.")
-    return found
+        answers = labelled.from_cases(cases)
+    if not answers:
+        raise JobFailed(f"{source} has no answers with labels of their issues.")
+    return answers
 
 
-def _program_lines(made: Program) -> Iterator[str]:
-    yield f"Before:  {_interval(made.before)}"
-    yield f"After:   {_interval(made.after)}"
-    yield f"Gained:  {_interval(made.gain, sign=True)}"
-    if made.improved:
+def _program_lines(program: Program) -> Iterator[str]:
+    yield f"Before:  {_interval(program.before)}"
+    yield f"After:   {_interval(program.after)}"
+    yield f"Gained:  {_interval(program.gain, sign=True)}"
+    if program.improved:
         yield "It improved: the interval of the gain is above 0."
-    elif made.gain.mean > 0:
+    elif program.gain.mean > 0:
         yield (
-            "It did not clearly improve: the interval of the gain holds 0. More labelled answers"
-            " would show."
+            "It did not clearly improve, because the interval of the gain includes 0. More"
+            " labelled answers would narrow it."
         )
     else:
         yield "It did not improve."
-    spent = f"{made.calls:,} calls, {made.tokens:,} tokens, {cost_text(made.cost_usd)}"
+    spent = f"{program.calls:,} calls, {program.tokens:,} tokens, {cost_text(program.cost_usd)}"
     measured = (
-        f"Metric {made.metric}, on {count_noun(made.after.answers, 'answer')} that nothing was learnt"
+        f"Metric {program.metric}, on {count_noun(program.after.answers, 'answer')} that nothing was learnt"
         " from."
     )
-    yield f"{count_noun(made.demonstrations, 'demonstration')}; {spent}. {measured}"
+    yield f"{count_noun(program.demonstrations, 'demonstration')}; {spent}. {measured}"
 
 
 def _interval(measured: HeldOutScore, sign: bool = False) -> str:
@@ -488,29 +491,43 @@ def _interval(measured: HeldOutScore, sign: bool = False) -> str:
 
 
 def _list_programs(folder: Path, emit: Emit) -> None:
-    found = programs.list_programs(folder)
-    if not found:
+    listed = programs.list_programs(folder)
+    if not listed:
         say(
-            f"There is no program in {folder}. masis optimize --on demo --model MODEL --name NAME"
-            " makes one."
+            f"There are no programs in {folder}. Create one with: masis optimize --on demo"
+            " --model MODEL --name NAME"
         )
         return
-    errors, made = ErrorReport(), [each for each in found if not isinstance(each, InputError)]
-    errors.add_all(each for each in found if isinstance(each, InputError))
+    errors, readable = (
+        ErrorReport(),
+        [program for program in listed if not isinstance(program, InputError)],
+    )
+    errors.add_all(program for program in listed if isinstance(program, InputError))
     rows = []
-    for each in made:
+    for program in readable:
         means, gain = (
-            (f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"),
-            ("" if each.improved else "no clear gain"),
+            (f"{program.before.mean:.3f}", f"{program.after.mean:.3f}"),
+            ("" if program.improved else "no clear gain"),
         )
         rows.append(
-            (each.string, each.role, each.model, each.optimizer, *means, day(each.made_at), gain)
+            (
+                program.string,
+                program.role,
+                program.model,
+                program.optimizer,
+                *means,
+                day(program.made_at),
+                gain,
+            )
         )
     emit(
-        made, table(("program", "role", "model", "optimizer", "before", "after", "made", ""), rows)
+        readable,
+        table(("program", "role", "model", "optimizer", "before", "after", "made", ""), rows),
     )
     if errors.count:
-        raise JobFailed(f"{count_noun(errors.count, 'file')} could not be read, named above.")
+        raise JobFailed(
+            f"{count_noun(errors.count, 'file')} couldn't be read; the errors are listed above."
+        )
 
 
 def _contents(program: Program) -> Iterator[str]:

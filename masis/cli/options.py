@@ -1,6 +1,4 @@
-"""Options that several commands share, each declared once; what is wrong here exits with 2, before
-any work.
-"""
+"""Options shared by several commands. A wrong value exits with 2, before any work starts."""
 
 from __future__ import annotations
 
@@ -37,91 +35,85 @@ from masis.settings import safe_value as shown_setting
 from masis.settings.reference import option_help
 
 STDIO = Path("-")
-"""Stands for stdin or stdout."""
+"""The path that means stdin or stdout."""
 
 FILE = click.Path(path_type=Path, dir_okay=False)
-"""A file that a command reads or writes by itself: one that is there or is not."""
+"""The click type of a file that a command reads or writes itself, whether or not it exists yet."""
 
 Names = tuple[str, ...]
 
-BY = option("In whose name. Default: the one you are logged in with.", metavar="NAME")
+BY = option("The name to record. Default: your login name.", metavar="NAME")
 YES = option("Don't ask.")
-EMIT = options(Emit, as_json=option("Print JSON, one object a line, for programs.", "--json"))
+EMIT = options(Emit, as_json=option("Print JSON for programs, one object per line.", "--json"))
 DATABASE = option("The database. Default: MASIS_DB, else masis.db in your data folder.")
 COST: dict[str, Any] = {"within": (0, None, True), "metavar": "USD"}
 
 
 def existing(value: str | Path) -> Path:
-    """Return a file or folder to read, or ``-`` for stdin. Raises BadParameter where it does not
-    exist.
+    """Return the path of an existing file or folder, or ``-`` for stdin. Raises BadParameter if it
+    doesn't exist.
     """
     path = Path(value)
     if path != STDIO and not path.exists():
-        raise click.BadParameter(f"{path}: does not exist. Check the name and the folder.")
+        raise click.BadParameter(f"{path}: doesn't exist. Check the name and the folder.")
     return path
 
 
 def existing_file(value: str | Path) -> Path:
-    """Return a file to read, or ``-`` for stdin. Raises BadParameter where it is a folder or does
-    not exist.
+    """Return the path of an existing file, or ``-`` for stdin. Raises BadParameter if it is a
+    folder or doesn't exist.
     """
     if (path := existing(value)).is_dir():
-        raise click.BadParameter(f"{path}: is a directory. Name one file of JSON Lines in it.")
+        raise click.BadParameter(f"{path} is a folder. Name one JSON Lines file in it.")
     return path
 
 
 def place(value: str | Path) -> Path | str:
-    """Return a path, which has to exist, or an address such as ``s3://bucket/folder``, which stays
-    text.
-    """
+    """Return an existing path, or an address such as ``s3://bucket/folder`` as text."""
     return value if isinstance(value, str) and "://" in value else existing(value)
 
 
 def writable(value: str | Path) -> Path:
-    """Return a file or folder to write. Raises BadParameter where there is no folder to put it
-    into.
+    """Return the path of a file or folder to write. Raises BadParameter if its parent folder
+    doesn't exist.
     """
     path = Path(value)
     if path != STDIO and not path.parent.is_dir():
-        raise click.BadParameter(f"{path.parent}: there is no such folder. Create it first.")
+        raise click.BadParameter(f"{path.parent}: this folder doesn't exist. Create it first.")
     return path
 
 
 def writable_file(value: str | Path) -> Path:
-    """Return a file to write. Raises BadParameter where it is a folder, or where there is none to
-    put it into.
+    """Return the path of a file to write. Raises BadParameter if it is a folder or its parent
+    folder doesn't exist.
     """
     if (path := writable(value)) != STDIO and path.is_dir():
-        raise click.BadParameter(
-            f"{path}: is a directory. Name a file in it.", param_hint="'--out'"
-        )
+        raise click.BadParameter(f"{path} is a folder. Name a file in it.", param_hint="'--out'")
     return path
 
 
 def wrong(value: str, hint: str) -> click.BadParameter:
-    """Return the error for a value that is not written as it has to be."""
+    """Return the error for a value in the wrong format."""
     return click.BadParameter(f"{value[:40]}: {hint}")
 
 
 def out(
     text: str = "The file to write; '-' for stdout.", *, folders: bool = False, **settings: Any
 ) -> Any:
-    """Declare ``--out``. With ``folders`` it may be one: the command calls ``writable_file`` where
-    it writes a file.
+    """Declare ``--out``. With ``folders`` the value may be a folder; the command calls
+    ``writable_file`` if it needs a file.
     """
-    given = {
+    declared = {
         "default": "-",
         "type": writable if folders else writable_file,
         "metavar": "PATH",
         **settings,
     }
-    return option(text, "--out", **given)
+    return option(text, "--out", **declared)
 
 
 def day(value: str | date) -> date:
-    """Return a day that is written as ``2026-11-21``, or as ``30d``: so many days ago. Raises
-    BadParameter.
-    """
+    """Parse a day written as ``2026-11-21``, or as ``30d`` for 30 days ago. Raises BadParameter."""
     if isinstance(value, date):
         return value
     ago = value.removesuffix("d")
@@ -134,28 +126,26 @@ def day(value: str | date) -> date:
 
 
 def given_options() -> dict[str, str]:
-    """Return which parameters the person who runs the command gave, as they are written: ``{"db":
+    """Return the options that were typed on the command line, as parameter to flag: ``{"db":
     "--db"}``.
     """
     context = click.get_current_context()
     return {
-        each.name or "": each.opts[-1]
-        for each in context.command.params
-        if context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
+        parameter.name or "": parameter.opts[-1]
+        for parameter in context.command.params
+        if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
     }
 
 
 SHEET = option(
-    "Which sheet of an Excel workbook is read: its name, or its place from 1.",
+    "The sheet of an Excel workbook to read: its name, or its number from 1.",
     "--sheet",
     metavar="NAME",
 )
 
 
 class FileOptions(NamedTuple):
-    """How a file is read: by a profile, by the keys that hold its fields, which sheet of a
-    workbook.
-    """
+    """How to read a file: its profile, the keys that hold its fields, and the sheet of a workbook."""
 
     profile: Profile | str | None
     names: dict[str, str | None]
@@ -164,38 +154,38 @@ class FileOptions(NamedTuple):
 
 def chosen_reading(
     profile_name: str | None = option(
-        "Whose format it is. Default: detected from the first row.", "--as", metavar="PROFILE"
+        "The format of the file. Default: detected from the first row.", "--as", metavar="PROFILE"
     ),
     maps: Names = option(
-        "Which key or column holds a field, such as answer=response or query=inputs.question"
-        " (repeat it, also evidence where several columns hold a chunk each); 'answer=' says that"
-        " answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that"
-        " [1] means the first chunk, 'evidence.split=|' what separates chunks in one text. Or a"
-        " TOML file that names the paths (docs/files.md); a field that is named beside it goes"
-        " before its path.",
+        "The key or column that holds a field, such as answer=response or query=inputs.question."
+        " Repeat it for more fields, and for evidence if several columns hold a chunk each."
+        " 'answer=' drafts the answers, 'id=' derives ids from the content, 'evidence.id=' makes"
+        " [1] mean the first chunk, and 'evidence.split=|' sets the separator of chunks in one"
+        " text. Or a TOML file that names the paths (docs/files.md); a field given as well"
+        " overrides its path.",
         "--map",
         metavar="FIELD=KEY|FILE",
     ),
     sheet: str | None = SHEET,
 ) -> FileOptions:
-    """Return the profile of ``--as`` or of a file that ``--map`` names, the field map of ``--map``,
-    and the sheet.
+    """Return the profile from ``--as`` or from a ``--map`` file, the field map from ``--map``, and
+    the sheet.
     """
     names: dict[str, str | None] = {}
     files: list[str] = [] if profile_name is None else [profile_name]
-    for given in maps:
-        field, equals, key = given.partition("=")
+    for written in maps:
+        field, equals, key = written.partition("=")
         if not equals or field not in MAPPED:
-            if not given.endswith(".toml"):
+            if not written.endswith(".toml"):
                 near = difflib.get_close_matches(field, MAPPED, n=1)
                 write = "Write answer=response, or a .toml file."
                 hint = f"Did you mean {near[0]}={key[:40]}?" if near else write
-                raise click.UsageError(f"--map {given[:60]}: names no field of a case. {hint}")
-            files.append(given)
+                raise click.UsageError(f"--map {written[:60]}: a case has no such field. {hint}")
+            files.append(written)
         elif field == "evidence" and key and names.get(field):  # a further column of it
             names[field] = f"{names[field]}{COLUMN_JOINER}{key}"
         elif names.setdefault(field, key or None) != (key or None):
-            raise click.UsageError(f"--map {field}: is given twice. Keep one.")
+            raise click.UsageError(f"--map {field} is given twice. Keep one.")
     if len(files) > 1:
         raise click.UsageError("--as and --map FILE: give one of the two, once.")
     try:
@@ -210,20 +200,18 @@ READING = options(chosen_reading)
 
 @contextmanager
 def spool_stdin(file: Path) -> Iterator[Path]:
-    """Give the path of a file; what comes through stdin is put into a temporary one, so that it can
-    be read twice.
-    """
+    """Yield the path of the file. Stdin is copied to a temporary file so that it can be read twice."""
     if file != STDIO:
         yield file
         return
-    with tempfile.NamedTemporaryFile(suffix="-stdin") as held:
-        shutil.copyfileobj(sys.stdin.buffer, held)
-        held.flush()
-        yield Path(held.name)
+    with tempfile.NamedTemporaryFile(suffix="-stdin") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield Path(copy.name)
 
 
 def chosen_settings(models: Names = (), assignments: Names = ()) -> Settings:
-    """Return settings from options, environment, file and defaults. Raises SettingsError or
+    """Return the settings from options, environment, file and defaults. Raises SettingsError or
     click.UsageError.
     """
     return Judges(models, assignments).load().settings
@@ -235,14 +223,16 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     for written in models:
         role, equals, model = written.partition("=") if "=" in written else ("", "", written)
         if not model.strip():
-            raise click.UsageError(f"--model {written}: no model is named. Write --model offline.")
+            raise click.UsageError(
+                f"--model {written}: the model is missing. Write --model offline."
+            )
         if equals and role not in ROLES:
             near = difflib.get_close_matches(role, ROLES, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(ROLES)}."
             raise click.UsageError(f"--model {written}: there is no role {role!r}. {hint}")
         if not equals and for_all:
             raise click.UsageError(
-                "--model: two models for all roles. Name the role: --model ROLE=MODEL."
+                "--model: you gave two models for all roles. Name the role: --model ROLE=MODEL."
             )
         if equals:
             for_one[role] = model
@@ -252,26 +242,27 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
 
 
 ASSIGNMENTS = option(
-    "A setting of the audit, such as max_iterations=2. May be repeated.",
+    "A setting of the audit, such as max_iterations=2. Can be repeated.",
     "--set",
     metavar="KEY=VALUE",
 )
 
 
 class Judges(NamedTuple):
-    """Who judges and by which settings, as it was written on the command line."""
+    """The models and settings from the command line."""
 
     models: Names = option(
-        f"Who judges: one model for all, or for a role ({', '.join(ROLES)}). Default: offline,"
-        " which needs no key and no network. May be repeated.",
+        "The model that judges: one for all roles, or ROLE=MODEL for one role"
+        f" ({', '.join(ROLES)}). Default: offline, which needs no key and no network. Can be"
+        " repeated.",
         "--model",
         metavar="[ROLE=]MODEL",
     )
     assignments: Names = ASSIGNMENTS
 
     def load(self) -> LoadedSettings:
-        """Return the settings with the origin of each value, and show each warning about them once
-        a command.
+        """Return the settings with the origin of each value, and show each settings warning once
+        per command.
 
         Raises SettingsError or click.UsageError.
         """
@@ -285,7 +276,7 @@ class Judges(NamedTuple):
                 )
             if flags.setdefault(key.strip(), value.strip()) != value.strip():
                 raise click.UsageError(
-                    f"--set {key.strip()}: is set twice, with different values. Keep one."
+                    f"--set {key.strip()} is given twice with different values. Keep one."
                 )
         loaded = load(flags, models=_roles(self.models))
         context = click.get_current_context(silent=True)
@@ -307,14 +298,15 @@ LOG_FORMAT = option(option_help("log_format"))
 
 def _configure_log(
     log: Literal["error", "warning", "info", "debug"] = option(
-        "What the log on stderr shows: failures and retries, with info also scores and calls as"
-        " they come (or: error, debug). Texts are in it only with debug and --set log_texts=true.",
+        "The level of the log on stderr. warning shows failures and retries; info adds scores"
+        " and calls; error and debug work too. Texts are logged only with debug and --set"
+        " log_texts=true.",
         metavar="LEVEL",
         default="warning",
     ),
     log_format: Literal["text", "json"] | None = LOG_FORMAT,
 ) -> None:
-    """Show the log on stderr from a level on, as long as the command lasts."""
+    """Show the log on stderr from this level until the command ends."""
     context, logger, lines = click.get_current_context(), logging.getLogger("masis"), LogLines()
     lines.setFormatter(formatter(log_format or load().settings.log_format))
     before = logger.level
@@ -336,22 +328,22 @@ _ANY = "any"
 
 
 def _range(value: str | tuple[Any, ...]) -> tuple[float | None, ...]:
-    """Return a range of scores as the queue's address has it: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+    """Parse a range of scores as in the queue's address: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
     if isinstance(value, tuple):
         return value
     low, dash, high = value.partition("-")
     try:
-        bounds = tuple(float(each) if each.strip() else None for each in (low, high))
+        bounds = tuple(float(bound) if bound.strip() else None for bound in (low, high))
     except ValueError:
         bounds = ()
-    if not dash or not bounds or any(each is not None and not 0 <= each <= 1 for each in bounds):
+    if not dash or not bounds or any(bound is not None and not 0 <= bound <= 1 for bound in bounds):
         raise wrong(value, "write a range as 0.2-0.8, 0.5- or -0.5, from 0 to 1.")
     return bounds
 
 
-FIELD = option("Only cases of this field.", "--field")
-DATASET = option("Only cases of this data set.", "--dataset")
-SEARCH = option("Only cases that hold all these words.", "--search", default="", metavar="WORDS")
+FIELD = option("Only cases in this field.", "--field")
+DATASET = option("Only cases in this data set.", "--dataset")
+SEARCH = option("Only cases that contain all these words.", "--search", default="", metavar="WORDS")
 
 
 SCORES: dict[str, Any] = {"type": _range, "metavar": "LOW-HIGH"}
@@ -361,7 +353,7 @@ def _filter(
     default: Sequence[CaseState],
     text: str = SEARCH,
     states: Names = option(""),  # its help depends on the default
-    tiers: tuple[ReviewTier, ...] = option("How pressing a review is.", "--tier"),
+    tiers: tuple[ReviewTier, ...] = option("Only cases with this review priority.", "--tier"),
     flags: Names = option("Only cases with this issue in the original answer.", "--flag"),
     reasons: Names = option("Only cases with this reason for review.", "--reason", metavar="CODE"),
     fields: Names = FIELD,
@@ -371,10 +363,10 @@ def _filter(
     quality: Any = option("Only this range of quality, such as 0.2-0.8.", **SCORES),
     confidence: Any = option("Only this range of confidence.", **SCORES),
 ) -> CaseFilter:
-    """Return the filter that the options describe; without --state, of cases in these ``default``
+    """Return the filter that the options describe. Without --state it selects the ``default``
     states.
     """
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "text": text,
         "tiers": tiers,
         "flags": flags,
@@ -385,15 +377,18 @@ def _filter(
         "reviewers": reviewers,
     }
     for name, bounds in (("quality", quality), ("confidence", confidence)):
-        given[f"{name}_from"], given[f"{name}_to"] = bounds or (None, None)
+        values[f"{name}_from"], values[f"{name}_to"] = bounds or (None, None)
     chosen = states or default
-    return CaseFilter.model_validate({**given, "states": () if _ANY in chosen else tuple(chosen)})
+    return CaseFilter.model_validate({**values, "states": () if _ANY in chosen else tuple(chosen)})
 
 
 def filter_options(unless_given: str, states: Sequence[CaseState]) -> Any:
-    """Declare the filters of the queue; the command takes them as a ``CaseFilter``.
+    """Declare the filters of the queue, passed to the command as a ``CaseFilter``.
 
-    ``unless_given`` says in words which ``states`` hold without ``--state``.
+    Args:
+        unless_given: The default of ``--state`` in words, for the help text.
+        states: The states selected without ``--state``.
+
     """
     state = (
         f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}."
@@ -403,17 +398,22 @@ def filter_options(unless_given: str, states: Sequence[CaseState]) -> Any:
 
 
 def open_workbench(database: Path) -> Workbench:
-    """Open the workbench on a database, made or migrated where need be, with the settings of
-    environment and file.
+    """Open the workbench on a database with the settings from environment and file. Creates or
+    migrates the database if needed.
     """
     return Workbench.open(database, chosen_settings())
 
 
 def open_existing(db: Path | None = DATABASE, unguarded: Unguarded = "refuse") -> Workbench:
-    """Open the workbench on a database that exists. Raises JobFailed where there is none: reading
-    creates nothing.
+    """Open the workbench on an existing database, since reading must not create one.
 
-    ``unguarded`` says what to do where the decision log has lost its guards.
+    Args:
+        db: The database; None for the default one.
+        unguarded: What to do if the decision log has lost its triggers.
+
+    Raises:
+        JobFailed: The database doesn't exist.
+
     """
     path = database_path(db)
     if not path.exists():
@@ -425,25 +425,29 @@ WORKBENCH = options(open_existing)
 
 
 def operator(name: str | None = None) -> Actor:
-    """Return who a command acts for: the given name, else the one the person is logged in with."""
+    """Return the actor of a command: the given name, or else the user's login name."""
     return Actor(name=default_reviewer() if name is None else name)
 
 
 def confirm(question: str, otherwise: str = "Nothing was removed.", *, yes: bool = False) -> None:
-    """Ask whether to do something that stays, unless ``yes`` says so.
+    """Ask for confirmation of a permanent change, unless ``yes`` is set.
 
-    Raises JobFailed at a no, UsageError where nobody can be asked.
+    Raises:
+        JobFailed: The person answered no.
+        click.UsageError: Stdin isn't a terminal, so the question can't be asked.
+
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody can be asked here: say --yes.")
+        raise click.UsageError("not an interactive terminal; pass --yes.")
     if not click.confirm(question, err=True):
         raise JobFailed(otherwise)
 
 
 def no_database(path: Path) -> StoreError:
-    """Return the error about a database that was named and does not exist."""
+    """Return the error for a database that was named but doesn't exist."""
     return StoreError(
-        f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one."
+        f"{path}: the database doesn't exist. Create it with 'masis import FILE' or 'masis audit"
+        " FILE'."
     )

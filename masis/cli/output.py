@@ -1,5 +1,5 @@
-"""What commands write: results to stdout, messages, progress and the log to stderr, nothing that
-steers a terminal.
+"""The output of commands: results on stdout; messages, progress and the log on stderr, with
+terminal control characters escaped.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from masis.settings import Settings
 
 SHOWN_ERRORS = 20
-"""Errors shown one by one; more are counted."""
+"""How many errors are shown one by one; the rest are only counted."""
 
 SHOWN_ALIKE = 5
-"""Errors shown that differ in their line alone."""
+"""How many errors that differ only in their line number are shown."""
 
 _LINE = re.compile(r", line [0-9]+")
 _SECONDS_BETWEEN_LINES = 10.0
@@ -40,8 +40,8 @@ _BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}{postfix}"
 
 
 def printable(text: str) -> str:
-    """Return the text with every control and direction-changing character escaped: an id must not
-    steer a terminal.
+    """Escape every control and direction-changing character, so that an id can't control the
+    terminal.
     """
     if text.isprintable():
         return text
@@ -56,7 +56,7 @@ def _steers(char: str) -> bool:
 
 
 def say(message: str = "") -> None:
-    """Write one line to stderr, from whatever thread, above the bar where one is drawn."""
+    """Write one line to stderr, from any thread, above the progress bar if one is shown."""
     tqdm.write(printable(message), file=sys.stderr)
 
 
@@ -66,46 +66,46 @@ class Emit(NamedTuple):
     as_json: bool
 
     def __call__(self, record: Any, lines: Iterable[str] = ()) -> None:
-        """Write a record as JSON, of a list one object a line, or these lines for people."""
+        """Write the record as JSON (one line per item of a list), or write ``lines`` for people."""
         if self.as_json:
-            for each in record if isinstance(record, list) else [record]:
-                click.echo(json.dumps(plain(each), ensure_ascii=False))
+            for item in record if isinstance(record, list) else [record]:
+                click.echo(json.dumps(plain(item), ensure_ascii=False))
             return
         self.lines(lines)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Write lines for people alone, of which a record says more later."""
+        """Write lines for people only; JSON readers get the same data in a later record."""
         for line in () if self.as_json else lines:
             click.echo(printable(line).rstrip())
 
 
-def plain(found: Any) -> Any:
-    """Return a result as JSON takes it: records and named tuples become objects."""
-    if hasattr(found, "model_dump"):
-        return found.model_dump(mode="json")
-    if hasattr(found, "_asdict"):
-        found = found._asdict()
-    if isinstance(found, dict):
-        return {str(name): plain(value) for name, value in found.items()}
-    if isinstance(found, list | tuple):
-        return [plain(each) for each in found]
-    return found if isinstance(found, str | int | float | bool | None) else str(found)
+def plain(result: Any) -> Any:
+    """Convert a result to values that JSON supports. Records and named tuples become objects."""
+    if hasattr(result, "model_dump"):
+        return result.model_dump(mode="json")
+    if hasattr(result, "_asdict"):
+        result = result._asdict()
+    if isinstance(result, dict):
+        return {str(name): plain(value) for name, value in result.items()}
+    if isinstance(result, list | tuple):
+        return [plain(item) for item in result]
+    return result if isinstance(result, str | int | float | bool | None) else str(result)
 
 
 _WIDEST = 210
-"""Characters of a cell of a table: a headline."""
+"""The most characters in a table cell; a headline has this length."""
 
 QUESTION_SHOWN = 60
-"""Characters of a question in a table."""
+"""How many characters of a question a table shows."""
 
 
 def table(
     header: Sequence[str], rows: Iterable[Sequence[str]], *, figures: bool = False
 ) -> Iterator[str]:
-    """Yield rows as the lines of a table, none without rows; in a terminal its widest columns are
-    cut to its width.
+    """Yield rows as the lines of a table, or nothing if there are no rows.
 
-    With ``figures`` all columns but the first stand flush right.
+    In a terminal the widest columns are shortened until the table fits. With ``figures``, all
+    columns except the first are right-aligned.
     """
     cells = [
         [shorten(" ".join(printable(cell).split()), _WIDEST) for cell in row]
@@ -129,19 +129,19 @@ def table(
 
 
 class ErrorReport:
-    """Shows errors as they come, up to a limit, and counts all of them."""
+    """Shows errors as they occur, up to a limit, and counts all of them."""
 
     def __init__(self) -> None:
         self.count = 0
         self._alike: Counter[str] = Counter()
 
     def add(self, error: Exception | str) -> None:
-        """Show one error, or from the limit on only count it."""
+        """Show one error, or only count it once the limit is reached."""
         self.count += 1
         alike = _LINE.sub("", str(error))
         self._alike[alike] += 1
         if self._alike[alike] == SHOWN_ALIKE + 1:
-            say("The same for further rows; they are counted, not shown.")
+            say("More rows have the same error; they are counted, not shown.")
         if self._alike[alike] > SHOWN_ALIKE:
             return
         if self.count <= SHOWN_ERRORS:
@@ -155,19 +155,19 @@ class ErrorReport:
             self.add(error)
 
     def end(self, rest: str = "Everything else is stored.") -> None:
-        """Exit with 1 where there was an error; ``rest`` says what became of everything else."""
+        """Exit with 1 if there was an error; ``rest`` says what happened to everything else."""
         if self.count:
             raise click.ClickException(
-                f"{count_noun(self.count, 'error')}, named above. {rest}".rstrip()
+                f"{count_noun(self.count, 'error')}, listed above. {rest}".rstrip()
             )
 
 
 class ProgressBar:
-    """Shows a bar in a terminal where the length is known, else a line every ten seconds; both on
-    stderr.
+    """Progress on stderr: a bar if it is a terminal and the total is known, else a line every ten
+    seconds.
 
-    ``total``, which may be set once it is known, and the place that ``move`` takes are in one unit,
-    such as bytes of the file.
+    ``total``, which may be set later, and the position passed to ``move`` use the same unit, such
+    as bytes of the file.
     """
 
     def __init__(self, label: str, total: int | None = None) -> None:
@@ -184,7 +184,7 @@ class ProgressBar:
             self._bar.close()
 
     def move(self, to: int, note: str = "") -> None:
-        """Show that the work is at ``to``; ``note`` says in words what is done."""
+        """Show that the work has reached ``to``; ``note`` describes the progress in words."""
         words = printable(note or f"{to:,} of {self.total or 0:,}")
         if self.total and sys.stderr.isatty():
             if self._bar is None:
@@ -199,10 +199,11 @@ class ProgressBar:
 
 
 class Interruption:
-    """Ctrl-C that loses nothing: the first asks to stop after what is under way, the second stops
-    at once.
+    """Turns the first Ctrl-C into a request to stop after the current work, so that nothing is
+    lost.
 
-    While entered, the first SIGINT or SIGTERM sets ``asked``; a second raises KeyboardInterrupt.
+    While entered, the first SIGINT or SIGTERM sets ``asked``; a second one raises
+    KeyboardInterrupt.
     """
 
     def __init__(self, notice: str = "Stopping. Press Ctrl-C again to stop at once.") -> None:
@@ -232,18 +233,16 @@ class Interruption:
 
 
 class LogLines(logging.Handler):
-    """Each record as a line; control characters in it are shown, not obeyed."""
+    """Writes each log record as a line, with control characters escaped."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record to stderr, from whatever thread it comes."""
+        """Write the record to stderr, from any thread."""
         say(self.format(record))
 
 
 @contextmanager
 def send_telemetry(settings: Settings) -> Iterator[None]:
-    """Send telemetry as the settings say while entered; Ctrl-C ends it as well. Raises
-    MissingExtra.
-    """
+    """Send telemetry as configured while entered, including after Ctrl-C. Raises MissingExtra."""
     if settings.telemetry == "off":
         yield
         return
@@ -254,7 +253,7 @@ def send_telemetry(settings: Settings) -> Iterator[None]:
 
 
 def measure_worker(settings: Settings) -> None:
-    """Send telemetry as the settings say in a worker process, until it ends."""
+    """Send telemetry as configured in a worker process until it ends."""
     if settings.telemetry == "off":
         return
     from masis.integrations import telemetry

@@ -1,4 +1,4 @@
-"""``masis planted``: copies of sound answers with one certain fault, and who finds them."""
+"""``masis planted``: copies of sound answers with one known fault, to measure who finds them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from masis.services.trust.summary import figure_text
 from masis.trust.faults import Recall
 from masis.views.faults import FAULT
 
-BY = option(
-    "Who does it, for the record. Default: the name you are logged in with.", metavar="NAME"
-)
+BY = option("The name to record. Default: your login name.", metavar="NAME")
 
 
 @click.group(cls=CommandGroup)
@@ -37,17 +35,19 @@ def planted() -> None:
     """
 
 
-@command("Plant copies with faults among the cases that wait.", group=planted)
+@command("Plant copies with faults in the queue.", group=planted)
 def add(
     count: int = argument(),
     kinds: tuple[FaultKind, ...] = option(
-        "What may be changed; several times for several. Default: all.", "--kind"
+        "A kind of fault to plant. Can be repeated. Default: all.", "--kind"
     ),
-    dataset: str = option("Only answers of this data set.", default="", metavar="NAME"),
-    field: str = option("Only answers of this field.", default="", metavar="NAME"),
-    text: str = option("Only answers whose cases hold these words.", default="", metavar="WORDS"),
+    dataset: str = option("Only answers in this data set.", default="", metavar="NAME"),
+    field: str = option("Only answers in this field.", default="", metavar="NAME"),
+    text: str = option(
+        "Only answers whose cases contain these words.", default="", metavar="WORDS"
+    ),
     seed: int | None = option(
-        "Draws answers, places and words. Default: a random one, which is printed."
+        "The random seed for answers, places and words. Default: a random one, which is printed."
     ),
     by: str | None = BY,
     emit: Emit = shared.EMIT,
@@ -65,7 +65,7 @@ def add(
         text=text, datasets=(dataset,) if dataset else (), fields=(field,) if field else ()
     )
     with ProgressBar("Planting", count) as progress:
-        made = workbench.planted.plant(
+        planting = workbench.planted.plant(
             shared.operator(by),
             count,
             kinds or FAULT_KINDS,
@@ -73,19 +73,19 @@ def add(
             seed=seed,
             on_case=lambda done, _: progress.move(done),
         )
-    emit(made._asdict() | {"total": made.total})
+    emit(planting._asdict() | {"total": planting.total})
     by_kind = ", ".join(
-        f"{FAULT[kind].lower()} {number:,}" for kind, number in made.planted.items()
+        f"{FAULT[kind].lower()} {number:,}" for kind, number in planting.planted.items()
     )
     say(
-        f"{count_noun(made.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed"
-        f" {made.seed}."
+        f"{count_noun(planting.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed"
+        f" {planting.seed}."
     )
-    for reason, answers in made.refused.items():
+    for reason, answers in planting.refused.items():
         say(f"{count_noun(answers, 'answer')} left alone: {reason}.")
 
 
-@command("Take back the copies that nobody has decided.", group=planted)
+@command("Withdraw the undecided copies.", group=planted)
 def withdraw(
     by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
 ) -> None:
@@ -98,7 +98,7 @@ def withdraw(
     say(f"{count_noun(done, 'copy', 'copies')} withdrawn.")
 
 
-@command("Show who found how many planted faults.", group=planted)
+@command("Show how many planted faults the audit and each reviewer found.", group=planted)
 def recall(
     by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
 ) -> None:
@@ -109,37 +109,37 @@ def recall(
     masis planted recall --json | jq .audit.recall.total
     """
     person = shared.operator(by)
-    counts, found = workbench.planted.count_copies(person), workbench.planted.recall(person)
+    counts, report = workbench.planted.count_copies(person), workbench.planted.recall(person)
     record: dict[str, Any] = {
         "copies": counts._asdict(),
-        "audit": found.audit,
-        "reviewers": found.reviewers,
+        "audit": report.audit,
+        "reviewers": report.reviewers,
         "decided": [
             {
-                "case": each.copy.case_id,
-                "fault": each.copy.fault,
-                "audit": each.audit,
-                "found_by": each.found_by,
-                "missed_by": each.missed_by,
+                "case": decided.copy.case_id,
+                "fault": decided.copy.fault,
+                "audit": decided.audit,
+                "found_by": decided.found_by,
+                "missed_by": decided.missed_by,
             }
-            for each in found.decided
+            for decided in report.decided
         ],
     }
     head = (
         f"{count_noun(counts.open + counts.started, 'copy', 'copies')} waiting, {counts.decided:,}"
         f" decided, {counts.withdrawn:,} withdrawn."
     )
-    emit(record, [head, *_planted_lines(found)])
+    emit(record, [head, *_planted_lines(report)])
 
 
-def _planted_lines(found: RecallReport) -> Iterator[str]:
-    if found.audit is not None:
-        yield from _recall_lines("the audit", found.audit.recall)
-    for each in found.reviewers:
-        yield from _recall_lines(each.reviewer or "all reviewers", each.recall)
+def _planted_lines(report: RecallReport) -> Iterator[str]:
+    if report.audit is not None:
+        yield from _recall_lines("the audit", report.audit.recall)
+    for reviewer in report.reviewers:
+        yield from _recall_lines(reviewer.reviewer or "all reviewers", reviewer.recall)
 
 
-def _recall_lines(name: str, found: Recall) -> Iterator[str]:
-    yield f"{name}: {figure_text(found.total)}"
-    for kind, share in found.by_kind.items():
+def _recall_lines(name: str, recalled: Recall) -> Iterator[str]:
+    yield f"{name}: {figure_text(recalled.total)}"
+    for kind, share in recalled.by_kind.items():
         yield f"  {FAULT[kind].lower():<10} {figure_text(share)}"

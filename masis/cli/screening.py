@@ -1,5 +1,5 @@
-"""``masis screen`` and ``masis screening``: is what abstracts say good enough evidence to answer a
-question from?
+"""``masis screen`` and ``masis screening``: check whether abstracts are sufficient evidence to
+answer a question.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ from masis.views.screening import RECOMMENDATIONS
 
 FILES = argument(metavar="[FILE]...", type=shared.existing_file)
 FORMAT = option(
-    "json: everything about the screening. csv: a line for each abstract graded. ris: the kept"
-    " abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the"
+    "json: everything about the screening. csv: a line per graded abstract. ris: the kept"
+    " abstracts. labels: all abstracts as RIS with labels for ASReview and Rayyan. svg: the"
     " PRISMA 2020 flow diagram.",
     "--format",
     default="json",
@@ -73,8 +73,8 @@ Form = Literal["json", "csv", "ris", "labels", "svg"]
 
 
 class Reader:
-    """Reads files of abstracts with progress, until a person asks to stop; ``errors`` counts what
-    can't be read.
+    """Reads files of abstracts with progress until a person asks to stop; ``errors`` counts
+    unreadable records.
     """
 
     def __init__(
@@ -83,10 +83,11 @@ class Reader:
         self.errors, self.stop, self._label = ErrorReport(), Interruption(notice), label
 
     def each(self, file: Path) -> Iterator[Abstract | InputError]:
-        """Yield the abstracts of a file ('-' for stdin) and an error for each that can't be read.
+        """Yield the abstracts of a file ('-' for stdin), and an error for each record that can't be
+        read.
 
-        Where the file breaks off, or is something else, the error is reported and what stands
-        before is yielded.
+        If the file is truncated or has another format, the error is reported after the records
+        before it.
         """
         piped = file == shared.STDIO
         size = None if piped else file.stat().st_size
@@ -95,7 +96,7 @@ class Reader:
                 nullcontext(sys.stdin.buffer) if piped else open_lines(file) as stream,
                 ProgressBar(self._label, size) as progress,
             ):
-                for number, found in enumerate(
+                for number, record in enumerate(
                     read_abstracts(stream, name="stdin" if piped else str(file)), 1
                 ):
                     if self.stop.asked:
@@ -106,26 +107,28 @@ class Reader:
                         f"{number:,} records read"
                         + (f", {at / size:.0%} of the file" if size else ""),
                     )
-                    yield found
+                    yield record
         except InputError as error:
             self.errors.add(error)
 
     def all(self, files: Iterable[Path], *others: Iterable[Abstract]) -> list[Abstract]:
-        """Return the abstracts of files, and others, by id; another one under an id that is taken
-        is reported.
+        """Return the abstracts of the files and ``others`` by id, and report different records with
+        the same id.
         """
         by_id: dict[str, Abstract] = {}
-        for found in (each for source in (*map(self.each, files), *others) for each in source):
-            if isinstance(found, InputError):
-                self.errors.add(found)
+        for record in (record for source in (*map(self.each, files), *others) for record in source):
+            if isinstance(record, InputError):
+                self.errors.add(record)
                 continue
-            first = by_id.setdefault(found.id, found)
-            if (first.title, first.text) != (found.title, found.text):
-                self.errors.add(f"{found.id}: two records have this id. Give each its own.")
+            first = by_id.setdefault(record.id, record)
+            if (first.title, first.text) != (record.title, record.text):
+                self.errors.add(
+                    f"{record.id}: two different records have this id. Give each its own."
+                )
         return list(by_id.values())
 
     def counted_off(self, abstracts: Sequence[Abstract], label: str) -> Iterator[Abstract]:
-        """Yield abstracts while something is made of each, with progress; ends early once a person
+        """Yield the abstracts with progress while the caller processes them. Ends early if a person
         asks to stop.
         """
         with ProgressBar(label, len(abstracts)) as progress:
@@ -141,37 +144,37 @@ def _file_names(files: Iterable[Path]) -> str:
 
 
 def _screening_source(value: str | Path) -> Path | str:
-    """Return what is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or
-    ``pubmed``.
-    """
+    """Parse a source: a file of abstracts, ``-``, ``corpus:NAME`` in the database, or ``pubmed``."""
     stored = isinstance(value, str) and (value == PUBMED or value.startswith(CORPUS))
     return value if stored else shared.existing_file(value)
 
 
 def _concept_option(name: Part) -> Any:
-    other = ", or '' for none" if name == "comparison" else ""
-    return option(f"The {name}, in place of what is read of the question{other}.")
+    none_hint = ", or '' for none" if name == "comparison" else ""
+    return option(f"The {name}, instead of the one read from the question{none_hint}.")
 
 
 RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000))
 
 
 class ScreeningRequest(NamedTuple):
-    """What a screening is asked, and by which settings."""
+    """The question of a screening and its settings."""
 
     question: str
     settings: Settings
 
 
 def _screening_request(
-    question: str = option("What the evidence is to answer.", "--question", "-q", required=True),
+    question: str = option(
+        "The question that the evidence should answer.", "--question", "-q", required=True
+    ),
     population: str | None = _concept_option("population"),
     intervention: str | None = _concept_option("intervention"),
     comparison: str | None = _concept_option("comparison"),
     outcome: str | None = _concept_option("outcome"),
     graders: Names = option(
-        "Who grades: offline (the default: no key, no network) or a model. Repeated, they grade"
-        " together.",
+        "The grader: offline (the default: no key, no network) or a model. Repeat it to grade"
+        " with several.",
         "--grader",
         metavar="MODEL",
     ),
@@ -179,10 +182,12 @@ def _screening_request(
     assignments: Names = option("Any other setting of screening.", "--set", metavar="KEY=VALUE"),
 ) -> ScreeningRequest:
     if not question.strip():
-        raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
+        raise click.UsageError(
+            "--question is empty. Write the question that the evidence should answer."
+        )
     named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
-    given = (f"{name}={value}" for name, value in named.items() if value is not None)
-    settings = shared.chosen_settings((), (*assignments, *given))
+    assigned = (f"{name}={value}" for name, value in named.items() if value is not None)
+    settings = shared.chosen_settings((), (*assignments, *assigned))
     concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
     if stated := {part: text for part, text in concepts if text is not None}:
         lines = written_lines(concept_lines(settings.screening_concepts) | stated)
@@ -190,7 +195,7 @@ def _screening_request(
             settings = settings.with_values({"screening_concepts": lines})
         except ValueError as error:
             raise click.UsageError(
-                "the concepts are too long: at most 10,000 characters together."
+                "the concepts are too long. Use at most 10,000 characters together."
             ) from error
     return ScreeningRequest(question, settings)
 
@@ -203,14 +208,14 @@ def screen(
     sources: tuple[Path | str, ...] = argument(
         required=True, metavar="SOURCE...", type=_screening_source
     ),
-    asked: ScreeningRequest = ASKED,
+    request: ScreeningRequest = ASKED,
     everything: bool = option(
-        "Grade every abstract in the first round: they are all there is.", "--all"
+        "Grade every abstract in the first round, without a search.", "--all"
     ),
     form: Form = FORMAT,
     db: Path | None = option(
-        "Store it, and the records of its files, in this database; one that searches a corpus"
-        " always is."
+        "Store the screening and the records of its files in this database. A screening that"
+        " searches a corpus is always stored."
     ),
     out: Path = shared.out(),
 ) -> None:
@@ -235,16 +240,19 @@ def screen(
     records that could not be read, or no source or grader that could be asked; the rest is
     screened. 2: wrong use. 130: stopped.
     """
-    files = [each for each in sources if isinstance(each, Path)]
-    stored = tuple(each for each in sources if isinstance(each, str))
+    files = [source for source in sources if isinstance(source, Path)]
+    stored = tuple(source for source in sources if isinstance(source, str))
     if everything and PUBMED in stored:
-        raise click.UsageError("--all: PubMed can't be read whole. Search it, or give a file.")
-    control = RunControl(RunBudget(call_s=asked.settings.call_deadline_s))
-    # before anything is read: a model that can't be asked is wrong use
-    grader = grader_for(asked.settings, control)
+        raise click.UsageError(
+            "--all doesn't work with PubMed, which is too large to read"
+            " completely. Search it, or give a file."
+        )
+    control = RunControl(RunBudget(call_s=request.settings.call_deadline_s))
+    # before anything is read, because a model that can't be reached is wrong use
+    grader = grader_for(request.settings, control)
     workbench = shared.open_workbench(database_path(db)) if db is not None or stored else None
     reader = Reader(
-        "Stopping; what is graded so far is written. Press Ctrl-C again to stop at once."
+        "Stopping; the grades so far will be written. Press Ctrl-C again to stop at once."
     )
     with reader.stop as stop:
         read = reader.all(files)
@@ -255,12 +263,12 @@ def screen(
         )
         searched: list[Retriever] = []
         if everything:
-            held = [
-                workbench.store.corpora.iterate(each.removeprefix(CORPUS))
-                for each in stored
+            stored_abstracts = [
+                workbench.store.corpora.iterate(source.removeprefix(CORPUS))
+                for source in stored
                 if workbench
             ]
-            read = reader.all((), read, *held)
+            read = reader.all((), read, *stored_abstracts)
             searched.append(FixedSetRetriever(read))
         elif files:
             of_files = reader.counted_off(read, "Preparing the search")
@@ -270,11 +278,11 @@ def screen(
                 )
             )
         if workbench is not None and stored and not everything:
-            searched += workbench.screenings.sources(stored, asked.settings, control.cancellation)
+            searched += workbench.screenings.sources(stored, request.settings, control.cancellation)
         if stop.asked:
             end_interrupted("Stopped before anything was graded.")
         if not read and not stored:
-            raise JobFailed("There is no abstract to screen.")
+            raise JobFailed("There are no abstracts to screen.")
 
         def stopped() -> bool:
             if stop.asked:
@@ -283,37 +291,41 @@ def screen(
 
         finished: list[round_loop.FinishedRound] = []
         work = round_loop.screen(
-            asked.question,
+            request.question,
             tuple(searched),
             grader,
-            asked.settings,
+            request.settings,
             screening_id=round_loop.new_screening_id(),
             thresholds=(
-                None if workbench is None else workbench.screenings.thresholds(asked.settings)
+                None if workbench is None else workbench.screenings.thresholds(request.settings)
             ),
             limit=max(1, len(read)) if everything else None,
             given_whole=everything,
             cancelled=stopped,
             keep=finished.append,
         )
-        with send_telemetry(asked.settings), ProgressBar("Grading") as progress:
-            found = run_to_completion(
+        with send_telemetry(request.settings), ProgressBar("Grading") as progress:
+            result = run_to_completion(
                 work, lambda event: _show_event(progress, event), ScreeningStart()
             )
-    _show_screening(found)
-    by_id = {abstract.id: abstract for each in finished for abstract in each.abstracts}
+    _show_screening(result)
+    by_id = {
+        abstract.id: abstract
+        for finished_round in finished
+        for abstract in finished_round.abstracts
+    }
     if workbench is not None:
         workbench.screenings.store_screening(
-            shared.operator(), found, [by_id[grade.abstract_id] for grade in found.grades]
+            shared.operator(), result, [by_id[grade.abstract_id] for grade in result.grades]
         )
-        say(f"Screening {found.id} is stored in {database_path(db)}.")
+        say(f"Screening {result.id} is stored in {database_path(db)}.")
         if corpus is not None and not stop.asked:
             _keep_records(workbench, corpus, read, _file_names(files))
-    _write_screening(found, by_id, form, out)
+    _write_screening(result, by_id, form, out)
     if stop.asked:
-        end_interrupted("What was graded by then is written.")
-    if found.outcome == "error":
-        raise JobFailed(" ".join(found.reasons))
+        end_interrupted("Stopped. The grades so far are written.")
+    if result.outcome == "error":
+        raise JobFailed(" ".join(result.reasons))
     reader.errors.end("The rest is screened.")
 
 
@@ -332,7 +344,7 @@ def screening() -> None:
 def further(
     screening: str = argument(),
     files: tuple[Path, ...] = FILES,
-    rounds: int = option("Further rounds at most.", default=2, within=(1, 20)),
+    rounds: int = option("The maximum number of further rounds.", default=2, within=(1, 20)),
     db: Path | None = option("The database that holds the screening."),
     form: Form = FORMAT,
     out: Path = shared.out(),
@@ -359,24 +371,24 @@ def further(
         if reader.stop.asked:
             end_interrupted("Stopped before anything was searched.")
         if not abstracts:
-            raise JobFailed("There is no abstract to search.")
+            raise JobFailed("There are no abstracts to search.")
         corpus = records_corpus(name, abstracts)
         _keep_records(workbench, corpus, abstracts, name)
         sources = (f"{CORPUS}{corpus}",)
     try:
         with ProgressBar("Grading") as progress:
-            found = workbench.screenings.search_further(
+            started = workbench.screenings.search_further(
                 shared.operator(),
                 screening,
                 rounds,
                 sources=sources,
                 on_event=lambda event: _show_event(progress, event),
             )
-        opened = workbench.screenings.open(found.id)
+        opened = workbench.screenings.open(started.id)
     except (UnknownRecord, InputError) as error:
         raise JobFailed(str(error)) from error
     _show_screening(opened.screening)
-    say(f"Screening {found.id} is stored in {database_path(db)}.")
+    say(f"Screening {started.id} is stored in {database_path(db)}.")
     _write_screening(opened.screening, opened.abstracts, form, out)
 
 
@@ -393,8 +405,8 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             shared.operator(), corpus, abstracts, source=name, on_batch=on_batch
         )
     say(
-        f"Its records are stored as corpus {corpus!r}: 'masis screening further' and the page can"
-        " search further."
+        f"Its records are stored as corpus {corpus!r}, so 'masis screening further' and the page"
+        " can search further."
     )
 
 
@@ -406,19 +418,19 @@ def _show_event(progress: ProgressBar, event: ScreeningEvent) -> None:
         say(event.message)
 
 
-def _show_screening(found: Screening) -> None:
-    """Show the rounds as a table, the outcome and its reasons."""
-    asked = question_of(found.question, found.settings)
-    say("; ".join(f"{part}: {text or 'none'}" for part, text in concepts_as_text(asked).items()))
+def _show_screening(result: Screening) -> None:
+    """Show the rounds as a table, then the outcome and its reasons."""
+    question = question_of(result.question, result.settings)
+    say("; ".join(f"{part}: {text or 'none'}" for part, text in concepts_as_text(question).items()))
     header = ("round", "found", "new", "keep", "more", "discard", "average", "required", "decision")
     rows = []
-    for each in found.rounds:
-        ruling, votes = each.ruling, each.ruling.tally
+    for round_ in result.rounds:
+        ruling, votes = round_.ruling, round_.ruling.tally
         average = "-" if ruling.average is None else f"{ruling.average:.3f}"
         numbers = (
-            each.number,
-            len(each.retrieved),
-            len(each.new),
+            round_.number,
+            len(round_.retrieved),
+            len(round_.new),
             votes.keep,
             votes.needs_more,
             votes.discard,
@@ -433,46 +445,50 @@ def _show_screening(found: Screening) -> None:
         )
     for line in table(header, rows, figures=True):
         say(line)
-    for each in found.rounds[1:]:
-        for query in each.queries:
-            say(f"Round {each.number} searched for “{query.text}”: {query.why}")
-    flow = found.flow
-    excluded = "; ".join(f"{each.count} {each.label}" for each in flow.excluded)
+    for round_ in result.rounds[1:]:
+        for query in round_.queries:
+            say(f"Round {round_.number} searched for “{query.text}”: {query.why}")
+    flow = result.flow
+    excluded = "; ".join(f"{group.count} {group.label}" for group in flow.excluded)
     say(
         f"{flow.identified:,} identified, {flow.duplicates:,} found again, {flow.screened:,}"
         f" screened, {flow.screened - flow.kept - flow.undecided:,}"
         f" excluded{f' ({excluded})' if excluded else ''}, {flow.undecided:,} undecided,"
         f" {flow.kept:,} kept."
     )
-    for reason in (f"{found.outcome.replace('_', ' ').capitalize()}.", *found.reasons):
+    for reason in (f"{result.outcome.replace('_', ' ').capitalize()}.", *result.reasons):
         say(reason)
 
 
 def _write_screening(
-    found: Screening, abstracts: dict[str, Abstract], form: Form, out: Path
+    result: Screening, abstracts: dict[str, Abstract], form: Form, out: Path
 ) -> None:
     with whole_file(out) as stream:
         if form == "json":
-            stream.write(found.model_dump_json(indent=2).encode() + b"\n")
+            stream.write(result.model_dump_json(indent=2).encode() + b"\n")
         elif form == "csv":
-            write_screening_csv(found, abstracts, stream)
+            write_screening_csv(result, abstracts, stream)
         elif form == "svg":
-            stream.write(prisma_svg(found).encode() + b"\n")
+            stream.write(prisma_svg(result).encode() + b"\n")
         else:
             write_screening_ris(
-                found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",)
+                result, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",)
             )
 
 
-@command("Store abstracts, to be searched and screened.", group=screening)
+@command("Store abstracts to search and screen.", group=screening)
 def corpus(
     name: str | None = argument(required=False),
     files: tuple[Path, ...] = FILES,
     query: str | None = option(
-        "Print the abstracts that hold any of these words, best first.", "--search", metavar="WORDS"
+        "Print the abstracts that contain any of these words, best match first.",
+        "--search",
+        metavar="WORDS",
     ),
-    limit: int = option("How many to print.", default=20, within=(1, 1000)),
-    remove: bool = option("Remove the corpus; screenings keep copies of what they graded."),
+    limit: int = option("How many abstracts to print.", default=20, within=(1, 1000)),
+    remove: bool = option(
+        "Remove the corpus. Screenings keep copies of the abstracts they graded."
+    ),
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
@@ -491,48 +507,49 @@ def corpus(
     130: stopped; what was read is stored.
     """
     if name is not None and sum((bool(files), query is not None, remove)) > 1:
-        raise click.UsageError("Add files, search or remove: one at a time.")
+        raise click.UsageError("Add files, search or remove, but only one at a time.")
     if name is not None and files:
         _add_to_corpus(shared.open_workbench(database_path(db)), name, files, emit)
         return
     workbench = shared.open_existing(db)
     if name is None:
         if not (listed := workbench.store.corpora.list_all()):
-            say("There is no corpus yet: 'masis screening corpus NAME FILE' makes one.")
+            say("There are no corpora yet. Create one with 'masis screening corpus NAME FILE'.")
         emit(list(listed), map(_corpus_line, listed))
     elif query is not None:
-        for found in workbench.store.corpora.search(name, query, limit):
-            click.echo(found.model_dump_json(exclude_defaults=True))
+        for abstract in workbench.store.corpora.search(name, query, limit):
+            click.echo(abstract.model_dump_json(exclude_defaults=True))
     elif remove:
-        held = workbench.store.corpora.summary(name).abstracts
+        count = workbench.store.corpora.summary(name).abstracts
         workbench.corpora.remove(shared.operator(), name)
-        emit({"removed": name, "abstracts": held})
-        say(f"Corpus {name!r} with {count_noun(held, 'abstract')} is removed.")
+        emit({"removed": name, "abstracts": count})
+        say(f"Corpus {name!r} with {count_noun(count, 'abstract')} is removed.")
     else:
         summary, imports = (
             workbench.store.corpora.summary(name),
             workbench.store.corpora.imports(name),
         )
         lines = (
-            f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added,"
-            f" {_refused_records(each)}"
-            for each in imports
+            f"{import_.at}  {import_.source}: {import_.identified:,} identified, {import_.added:,} added,"
+            f" {_refused_records(import_)}"
+            for import_ in imports
         )
         emit({**plain(summary), "imports": imports}, (_corpus_line(summary), *lines))
 
 
-def _corpus_line(found: CorpusSummary) -> str:
-    held = count_noun(found.abstracts, "abstract")
-    return f"{found.name}  {held}, {found.identified:,} identified, {_refused_records(found)}"
+def _corpus_line(summary: CorpusSummary) -> str:
+    abstracts = count_noun(summary.abstracts, "abstract")
+    return f"{summary.name}  {abstracts}, {summary.identified:,} identified, {_refused_records(summary)}"
 
 
-def _refused_records(found: CorpusSummary | CorpusImport) -> str:
-    return f"{count_noun(found.duplicates, 'duplicate')}, {found.faulty:,} unreadable"
+def _refused_records(counts: CorpusSummary | CorpusImport) -> str:
+    return f"{count_noun(counts.duplicates, 'duplicate')}, {counts.faulty:,} unreadable"
 
 
 def _add_to_corpus(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> None:
     reader = Reader(
-        "Stopping; what has been read is stored. Press Ctrl-C again to stop at once.", "Importing"
+        "Stopping; the records read so far will be stored. Press Ctrl-C again to stop at once.",
+        "Importing",
     )
     with reader.stop as stop:
         for file in files:
@@ -553,17 +570,17 @@ def _add_to_corpus(workbench: Workbench, name: str, files: Iterable[Path], emit:
     emit(summary)
     say(f"Corpus {name!r} holds {count_noun(summary.abstracts, 'abstract')}.")
     if stop.asked:
-        end_interrupted("The import was stopped: the same command again adds the rest.")
+        end_interrupted("The import was stopped. Run the same command again to add the rest.")
     reader.errors.end()
 
 
-@command("Take decisions from ASReview, Rayyan or Covidence as overrides.", group=screening)
+@command("Import decisions from ASReview, Rayyan or Covidence as overrides.", group=screening)
 def labels(
     screening: str = argument(),
     files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing_file),
     every: Recommendation | None = option(
-        "The decision about every record of the files: for Covidence, which exports a list for"
-        " each.",
+        "The decision for every record in the files. Use it for Covidence, which exports one"
+        " list per decision.",
         "--as",
     ),
     emit: Emit = shared.EMIT,
@@ -585,17 +602,17 @@ def labels(
     reader = Reader()
     workbench = shared.open_workbench(database_path(db))
     with reader.stop:
-        records = [each for file in files for each in reader.each(file)]
-    read = [each for each in records if isinstance(each, Abstract)]
-    found = workbench.screenings.import_labels(shared.operator(), screening, read, every=every)
-    reader.errors.add_all(each for each in records if isinstance(each, InputError))
+        records = [record for file in files for record in reader.each(file)]
+    read = [record for record in records if isinstance(record, Abstract)]
+    taken = workbench.screenings.import_labels(shared.operator(), screening, read, every=every)
+    reader.errors.add_all(record for record in records if isinstance(record, InputError))
     say(
-        f"{count_noun(found.changed, 'grade')} changed, {found.unchanged} as they were, {found.undecided}"
-        f" without a decision, {found.unknown} not in the screening."
+        f"{count_noun(taken.changed, 'grade')} changed, {taken.unchanged} as they were, {taken.undecided}"
+        f" without a decision, {taken.unknown} not in the screening."
     )
     opened = workbench.screenings.open(screening).screening
     line = f"{opened.outcome.replace('_', ' ')}, {count_noun(len(opened.kept), 'abstract')} kept"
-    emit({"outcome": opened.outcome, "kept": len(opened.kept), **plain(found)}, [line])
+    emit({"outcome": opened.outcome, "kept": len(opened.kept), **plain(taken)}, [line])
     reader.errors.end("")
 
 
@@ -617,15 +634,15 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
     record = {
         "drift": [
             {
-                "who": each.name,
-                "judgements": len(each.drift.points),
-                "disagreements": int(sum(point.value for point in each.drift.points)),
-                "usual": each.drift.usual,
-                "alarms": [number + 1 for number in each.drift.alarms],
-                "direction": each.drift.direction,
-                "why": each.drift.why,
+                "who": entry.name,
+                "judgements": len(entry.drift.points),
+                "disagreements": int(sum(point.value for point in entry.drift.points)),
+                "usual": entry.drift.usual,
+                "alarms": [number + 1 for number in entry.drift.alarms],
+                "direction": entry.drift.direction,
+                "why": entry.drift.why,
             }
-            for each in series
+            for entry in series
         ],
         "memory": {
             "on": memory.on,
@@ -634,11 +651,11 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
             "why": memory.shift.why,
         },
     }
-    none = ["No grade has been changed or agreed with yet: there is no drift to look for."]
+    none = ["Nobody has changed or confirmed a grade yet, so there is no drift to measure."]
     state, changes = ("on", "It changes") if memory.on else ("off", "Switched on, it would change")
     remembered = (
         f"Acceptance memory ({state}): {count_noun(len(memory.entries), 'acceptance')}."
         f" {memory.shift.why} {changes} what is required by {memory.shift.by:+.3f}."
     )
-    shown = [f"{each.name}: {each.counts}. {each.drift.why}" for each in series]
+    shown = [f"{entry.name}: {entry.counts}. {entry.drift.why}" for entry in series]
     emit(record, (*(shown or none), remembered))

@@ -1,5 +1,5 @@
-"""``masis demo``, ``serve``, ``ingest`` and ``mcp``: what runs until it is stopped; and who may
-sign in to it.
+"""Commands that run until stopped (``masis demo``, ``serve``, ``ingest``, ``mcp``), and ``person``
+for sign-in.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PORT = option("Default: 8501, or the next free one.", "--port", within=(1, 65535
 
 @command()
 def demo(
-    reset: bool = option("Start over: forget every run and decision of the demo."),
+    reset: bool = option("Start over and delete every run and decision of the demo."),
     port: int | None = PORT,
     no_browser: bool = option("Don't open a browser."),
     db: Path | None = option("The demo's database. Default: demo.db in your data folder."),
@@ -54,7 +54,7 @@ def demo(
     database = db or demo_database_path()
     if reset and db is not None:
         raise click.UsageError(
-            f"--reset forgets only the demo's own database. Remove {db} yourself, or leave --db"
+            f"--reset deletes only the demo's own database. Remove {db} yourself, or leave --db"
             " out."
         )
     if reset:
@@ -68,17 +68,18 @@ def demo(
 def serve(
     port: int | None = PORT,
     address: str = option(
-        "Where to listen. Anything but this machine's own address needs --insecure.",
+        "The address to listen on. An address that others can reach needs --sign-in or --insecure.",
         default="127.0.0.1",
     ),
     allow_hosts: Names = option(
-        "A host name or address that others use; repeat it. Requests to any other are refused. "
+        "A host name or address that others use. Can be repeated. Requests to other hosts are"
+        " refused. "
         " [default: only 127.0.0.1, localhost and ::1]",
         "--allow-host",
     ),
     sign_in: Path | None = option(
-        "Let in only who signs in, by this file: people with their roles, or an OpenID Connect"
-        " provider.",
+        "Require sign-in with this file, which lists people with their roles or an OpenID"
+        " Connect provider.",
         type=shared.FILE,
         metavar="FILE",
     ),
@@ -108,8 +109,8 @@ def serve(
     retention = of_retention.start_automatic(workbench.retention, workbench.settings)
     if retention is not None:
         say(
-            f"Retention works by itself: what ended over {workbench.settings.retention_days} days"
-            " ago goes."
+            "Automatic retention is on. Audits that ended over"
+            f" {workbench.settings.retention_days} days ago are removed."
         )
     backups = of_backups.start_automatic(workbench.backups, workbench.settings)
     if backups is not None:
@@ -125,16 +126,16 @@ def serve(
 
 
 def _prepare_demo(workbench: Workbench) -> None:
-    """Fill the demo's database with what it lacks, and say so: seconds the first time, then
-    nothing.
+    """Add what is missing from the demo's database and say so. This takes seconds the first time
+    only.
     """
     with send_telemetry(workbench.settings), ProgressBar("Auditing the demo cases") as progress:
 
         def watched(audits: list[Planned]) -> Iterator[Planned]:
             progress.total = len(audits)
-            for done, each in enumerate(audits, 1):
-                yield each
-                progress.move(done, each[0].id)
+            for done, planned in enumerate(audits, 1):
+                yield planned
+                progress.move(done, planned[0].id)
 
         filled = fill_demo(workbench, shared.operator(), watched)
     if filled.decisions:
@@ -142,9 +143,7 @@ def _prepare_demo(workbench: Workbench) -> None:
             f"{count_noun(filled.decisions, 'decision')} of simulated reviewers added, marked as"
             " simulated."
         )
-    say(
-        f"{count_noun(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}."
-    )
+    say(f"{count_noun(filled.audits, 'audit')} of demo cases run. Database: {workbench.database}.")
 
 
 def _open_workbench(
@@ -163,11 +162,11 @@ def _open_workbench(
 def person(
     name: str = argument(),
     role: str = option(
-        "What the person may do; docs/security.md has the list.",
+        "The person's role; docs/security.md lists the rights of each.",
         type=click.Choice(ROLES),
         required=True,
     ),
-    no_secret: bool = option("The person signs in with a provider; the file gives the role only."),
+    no_secret: bool = option("Leave out the secret, for a person who signs in with a provider."),
 ) -> None:
     """Print the entry of a person for the sign-in file, and a new secret for them.
 
@@ -180,23 +179,23 @@ def person(
         raise click.BadParameter(f"{name!r}: {problem}.", param_hint="NAME")
     lines = [f"[people.{json.dumps(name, ensure_ascii=False)}]", f'role = "{role}"']
     if not no_secret:
-        made = new_secret()
-        lines.append(f'secret = "{made.digest}"')
-        say(f"The secret of {name}, shown only now: {made.text}")
+        person_secret = new_secret()
+        lines.append(f'secret = "{person_secret.digest}"')
+        say(f"The secret of {name}, shown only once: {person_secret.text}")
     click.echo("\n".join(lines) + "\n")
 
 
 @command()
 def ingest(
-    address: str = option("Where to listen.", default="127.0.0.1"),
+    address: str = option("The address to listen on.", default="127.0.0.1"),
     port: int = option("", default=8700, within=(1, 65535)),
-    sources: Path | None = option("The file of sources. See below.", type=shared.FILE),
-    allowed: Names = option("A host name by which programs reach it. Repeatable.", "--allow-host"),
+    sources: Path | None = option("The file of sources, described below.", type=shared.FILE),
+    allowed: Names = option("A host name that programs use. Can be repeated.", "--allow-host"),
     insecure: bool = option(
-        "Let others send over unencrypted HTTP; else put a TLS proxy before it."
+        "Allow unencrypted HTTP from other machines. Prefer a TLS proxy in front."
     ),
     new_token: str | None = option(
-        "Print a token for a source and its entry in the file, and end.", metavar="SOURCE"
+        "Print a token for a source and its entry in the file, then exit.", metavar="SOURCE"
     ),
     db: Path | None = shared.DATABASE,
 ) -> None:
@@ -233,31 +232,35 @@ def ingest(
 
     if not is_loopback(address) and not insecure:
         raise SettingsError(
-            f"--address {address}: tokens and texts would travel unencrypted. Listen on 127.0.0.1"
-            " behind a proxy that adds TLS, or say --insecure."
+            f"--address {address}: tokens and texts would travel unencrypted. Listen on"
+            " 127.0.0.1 behind a proxy that adds TLS, or pass --insecure."
         )
-    found = read_sources(sources_file(sources))
+    known_sources = read_sources(sources_file(sources))
     workbench = shared.open_workbench(database_path(db))
     auditing = audit_settings(workbench.settings)
     jobs = Jobs(workbench, lambda database: WorkerProcess(database, "masis.ui.shell.worker"))
     if auditing is not None:
-        # what came before and was not audited; an unknown price is reported here
+        # audit the cases that arrived before the start; an unknown price is reported here
         jobs.audit_arrived(auditing)
     calls = webhook.start(workbench)
-    say(f"Database: {workbench.database}. {count_noun(len(found), 'source')}: {', '.join(found)}.")
+    say(
+        f"Database: {workbench.database}. {count_noun(len(known_sources), 'source')}: {', '.join(known_sources)}."
+    )
     say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
     judging = (
         ", ".join(sorted(set(auditing.models().values())))
         if auditing
-        else "nobody (ingest_model = off)"
+        else "no model (ingest_model = off)"
     )
     say(f"Audited by {judging}.")
     audit_more = partial(jobs.audit_arrived, auditing) if auditing else None
-    served = application(workbench.ingestion, found, AllowedHosts(allowed), audit_more)
+    served = application(workbench.ingestion, known_sources, AllowedHosts(allowed), audit_more)
     try:
         uvicorn.run(served, host=address, port=port, log_config=None, access_log=False)
     except SystemExit as error:
-        raise JobFailed(f"{address}:{port}: can't listen there. Is the port taken?") from error
+        raise JobFailed(
+            f"{address}:{port}: can't listen on this address. Is the port in use?"
+        ) from error
     except KeyboardInterrupt:
         return
     finally:
@@ -275,23 +278,25 @@ def mcp(
         "stdio: for a client that starts this command. http: streamable HTTP at /mcp.",
         default="stdio",
     ),
-    host: str = option("Where to listen, with http.", default="127.0.0.1"),
+    host: str = option("The address to listen on, with http.", default="127.0.0.1"),
     port: int = option(
-        "With http; 0 takes a free one, which is shown on stderr.", default=8765, within=(0, 65535)
+        "The port, with http. 0 picks a free one, which is shown on stderr.",
+        default=8765,
+        within=(0, 65535),
     ),
     allowed: Names = option(
-        "A host name by which others reach the server, with http. Without one it listens to this"
-        " machine only; with one it also needs a secret, in MASIS_MCP_TOKEN. May be repeated.",
+        "A host name that others use, with http. Without one the server accepts only this"
+        " machine; with one it also needs a secret in MASIS_MCP_TOKEN. Can be repeated.",
         "--allow-host",
     ),
     concurrency: int | None = option(
-        "How many audits at once. Default: 2; with models, as many as calls go to a provider, at"
-        " least 4.",
+        "The number of concurrent audits. Default: 2; with models, the number of concurrent"
+        " calls to a provider, at least 4.",
         within=(1, 64),
     ),
     max_cost: float | None = option(
-        "What calls to models may cost until the server ends; then no tool asks one. Prices:"
-        " docs/models.md.",
+        "The most that model calls may cost until the server ends; after that, tools call no"
+        " model. Prices: docs/models.md.",
         **shared.COST,
     ),
     judges: Judges = shared.JUDGES,
@@ -315,7 +320,7 @@ def mcp(
     Needs the extra mcp: pip install '.[mcp]'.
     """
     settings = judges.load().settings
-    # a model that nothing answers to is wrong use, not a failure of each call
+    # an unknown model is wrong use, and is reported once instead of on every call
     check_models(settings)
     require("The MCP server needs a package that is not installed", "mcp", "mcp")
     from masis.integrations.mcp import transports
@@ -326,21 +331,25 @@ def mcp(
     if transport == "http":
         transports.check_address(host, allowed, token)
     workbench = Workbench.open(database_path(db), settings)
-    # the SDK's warnings alone: at lower levels its log repeats texts
+    # Only the SDK's warnings are logged, because at lower levels its log repeats texts.
     for name in ("mcp", "uvicorn"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.WARNING)
         logger.propagate = False
         logger.handlers = [
-            each for each in logging.getLogger("masis").handlers if isinstance(each, LogLines)
+            handler
+            for handler in logging.getLogger("masis").handlers
+            if isinstance(handler, LogLines)
         ]
     context = click.get_current_context()
     context.with_resource(send_telemetry(settings))
     try:
         listener = transports.listening(host, port) if transport == "http" else None
     except OSError as error:
-        hint = "Is the port taken? --port 0 takes a free one."
-        raise JobFailed(f"{host}:{port}: can't listen there ({error.strerror}). {hint}") from error
+        hint = "Is the port in use? --port 0 picks a free one."
+        raise JobFailed(
+            f"{host}:{port}: can't listen on this address ({error.strerror}). {hint}"
+        ) from error
     server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
     judging = ", ".join(sorted(set(settings.models().values())))
     say(f"Database: {workbench.database}. Judges: {judging}.")

@@ -1,5 +1,5 @@
-"""SQLite: cases, runs, the decision log, drafts; corpora and screenings. All SQL of the product
-lives in this package.
+"""The SQLite store of cases, runs, logs, drafts, corpora and screenings. All SQL of the product is
+in this package.
 
     store = Store.open(path)
     store.cases.add(case)
@@ -92,13 +92,21 @@ class Store:
         unguarded: Unguarded = "refuse",
         log_key: bytes | None = None,
     ) -> Self:
-        """Open a database, creating or migrating it; runs and screenings whose process is gone
-        become interrupted.
+        """Open a database, creating or migrating it. Jobs whose process has ended become
+        interrupted.
 
-        ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open
-        all the same (to look what was altered), or rearm. With ``log_key`` entries of the logs are
-        signed as they are appended. Raises NotADatabase, NewerDatabase, OtherSchema and StoreError
-        too.
+        Args:
+            path: The database file.
+            now: Returns the current time.
+            unguarded: What to do if a log has lost a trigger: refuse, open (to inspect the damage) or
+                rearm.
+            log_key: The key that signs new log entries.
+
+        Raises:
+            UnguardedLog: A trigger is missing and ``unguarded`` is "refuse".
+            StoreError: The file can't be used. Subclasses are NotADatabase, NewerDatabase and
+                OtherSchema.
+
         """
         opened = open_database(Path(path), now=now, unguarded=unguarded, log_key=log_key)
         store = cls(opened)
@@ -107,7 +115,7 @@ class Store:
         return store
 
     def replies_of(self, case_id: str) -> CachedReplies:
-        """The cache of models' replies about a case."""
+        """Return the cache of model replies about a case."""
         return CachedReplies(self.database, case_id)
 
     @property
@@ -117,13 +125,13 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Several writes as one: all of them are stored, or none."""
+        """Store several writes together: either all of them or none."""
         with self.database.transaction():
             yield
 
     def check(self) -> StoreCheck:
-        """Whether file, schema, guards and log are in order. Raises StoreError where the file can't
-        even be read.
+        """Check file, schema, triggers and logs. Raises StoreError if the file can't be read at
+        all.
         """
         return check(self.database)
 
@@ -133,33 +141,31 @@ class Store:
             return signatures.check(connection, key)
 
     def sign_logs(self, key: bytes) -> SigningResult:
-        """Sign every entry of both logs that has no signature; what was forged before is signed
-        with it.
-        """
+        """Sign every unsigned entry of both logs. Forged entries would be signed too."""
         with self.database.transaction() as connection:
             return signatures.sign_unsigned(connection, key)
 
     def settle(self) -> bool:
-        """Carry the write-ahead log into the file; False where another program still reads an old
+        """Checkpoint the write-ahead log. Returns False if another program still reads an old
         state.
         """
         return shrinking.settle(self.database)
 
     def try_writing(self) -> WriteTrial:
-        """Whether the database takes a write: one is made, and stays."""
+        """Check with a test write whether the database is writable. The written time stays."""
         return try_writing(self.database)
 
     def shrink(
         self, stopped: Callable[[], bool] | None = None, *, freed: int | None = None
     ) -> Shrunk:
-        """Give the free space in the file back to the disk, or say why that can't be.
+        """Return the free space in the file to the disk, or say why that isn't possible.
 
         ``freed`` says how many bytes were just removed: for hardly any the file is not rewritten.
         """
         return shrinking.shrink(self.database, stopped, freed=freed)
 
     def close(self) -> None:
-        """Close all connections; a later use opens new ones."""
+        """Close all connections. Later use opens new ones."""
         self.database.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,5 @@
-"""Jobs: audits and screenings, stored as they go, so that a killed one is resumed where it stopped.
+"""Jobs (audits and screenings) are stored step by step, so that an interrupted one resumes where it
+stopped.
 
 A job is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for
 good: what the machine said is never overwritten. ``audits.runs`` and ``screening.screenings`` add
@@ -37,7 +38,7 @@ P = TypeVar("P")
 M = TypeVar("M", bound=BaseModel)
 
 _AGAIN = {"run": "Audit the case again", "screening": "Screen the question again"}
-"""What replaces a job whose content is gone."""
+"""The advice for replacing a job whose content is gone."""
 
 
 def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlite3.Row:
@@ -50,7 +51,7 @@ def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlit
 
 
 def assert_not_removed(connection: sqlite3.Connection, job: sqlite3.Row) -> None:
-    """Raise Removed where the content of a job was removed."""
+    """Raise Removed if the content of a job was removed."""
     if job["removed_by"] is None:
         return
     at, how = connection.execute(
@@ -66,7 +67,7 @@ def assert_not_removed(connection: sqlite3.Connection, job: sqlite3.Row) -> None
 
 
 def update_job(connection: sqlite3.Connection, seq: int, **columns: Any) -> None:
-    """Write columns of a job; its version follows."""
+    """Set columns of a job and increment its version."""
     assignments = ", ".join(f"{name} = ?" for name in columns)
     connection.execute(
         f"UPDATE jobs SET {assignments}, version = version + 1 WHERE seq = ?",  # noqa: S608 (names of our own columns)
@@ -77,21 +78,21 @@ def update_job(connection: sqlite3.Connection, seq: int, **columns: Any) -> None
 def save_part(
     connection: sqlite3.Connection, seq: int, kind: PartKind, number: int, payload: bytes
 ) -> None:
-    """Write a part of a job, in place of the one with its number."""
+    """Store a part of a job, replacing one with the same number."""
     connection.execute(
         "INSERT OR REPLACE INTO job_parts VALUES (?, ?, ?, ?)", [seq, kind, number, payload]
     )
 
 
 def drop_parts(connection: sqlite3.Connection, seq: int, kind: PartKind, above: int = -1) -> None:
-    """Remove the parts of a kind whose numbers are above this one."""
+    """Remove the parts of a kind with numbers above this one."""
     connection.execute(
         "DELETE FROM job_parts WHERE job_seq = ? AND kind = ? AND number > ?", [seq, kind, above]
     )
 
 
 def last_part(connection: sqlite3.Connection, seq: int, kind: PartKind) -> int:
-    """Return the number of the last part of a kind; 0 where there is none."""
+    """Return the number of the last part of a kind, or 0 if there is none."""
     sql = "SELECT max(number) FROM job_parts WHERE job_seq = ? AND kind = ?"
     return connection.execute(sql, [seq, kind]).fetchone()[0] or 0
 
@@ -107,12 +108,12 @@ def read_parts(
 
 
 def pack(text: str, level: int = 6) -> bytes:
-    """Pack text that is long: an iteration repeats its answer's words and shrinks to a sixth."""
+    """Compress a long text. An iteration repeats the words of its answer and shrinks to a sixth."""
     return zlib.compress(text.encode(), level)
 
 
 def unpack(packed: bytes) -> str:
-    """Return what ``pack`` packed."""
+    """Decompress a text from ``pack``."""
     return zlib.decompress(packed).decode()
 
 
@@ -120,8 +121,8 @@ def unpack(packed: bytes) -> str:
 def readable(
     connection: sqlite3.Connection, kind: JobKind, seq: int, hint: str | None = None
 ) -> Iterator[None]:
-    """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it
-    can't be read.
+    """Raise RecordDamaged, with the run and its case or the screening, if the stored content can't
+    be read.
     """
     try:
         yield
@@ -147,32 +148,30 @@ def readable(
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"
-"""Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has
-SQLite use it.
+"""SQLite uses a partial index only if the query repeats the index's condition, so ``!= 'finished'``
+must be stated.
 """
 
 
 class StoredJobs(StorePart, Generic[E, P]):
-    """The jobs of one kind in a store: what runs and screenings have in common."""
+    """The jobs of one kind in a store, with the operations that runs and screenings share."""
 
     kind: ClassVar[JobKind]
     event_type: type[E]
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
-        """Bring up to date what follows from the state of a job. Inside the transaction that
-        changed it.
-        """
+        """Update what depends on the state of a job. Called inside the transaction that changed it."""
 
     def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
-        """Note that a job was cut short. Inside the transaction that says so."""
+        """Record that a job was interrupted. Called inside the transaction that sets the state."""
 
     def row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
         """Return the row of a job. Raises UnknownRecord."""
         return job_row(connection, self.kind, job_id)
 
     def unfinished_row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
-        """Return the row of a job that may still be written to. Raises UnknownRecord, and
-        StoreError if finished.
+        """Return the row of a job that can still be written. Raises UnknownRecord, and StoreError
+        if it is finished.
         """
         row = self.row(connection, job_id)
         if row["state"] == "finished":
@@ -202,7 +201,7 @@ class StoredJobs(StorePart, Generic[E, P]):
         at: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Write a new job, under way in this process unless an owner is named.
+        """Insert a new running job, owned by this process unless an owner is given.
 
         Raises StoreError where the id is taken.
         """
@@ -226,11 +225,11 @@ class StoredJobs(StorePart, Generic[E, P]):
         self.on_change(connection, self.row(connection, job_id))
 
     def progress(self, job_id: str) -> P:
-        """Return how far a job has come. Raises UnknownRecord and Removed."""
+        """Return the progress of a job. Raises UnknownRecord and Removed."""
         raise NotImplementedError
 
     def resume(self, job_id: str) -> P:
-        """Resume an interrupted job in this process, and return how far it had come.
+        """Resume an interrupted job in this process and return its progress.
 
         Raises UnknownRecord, Removed, and StoreError where it is under way in a living process, or
         finished.
@@ -264,8 +263,8 @@ class StoredJobs(StorePart, Generic[E, P]):
         return self.progress(job_id)
 
     def append_event(self, event: E) -> E:
-        """Store an event; returned with the number it got, which follows the last one where its own
-        was taken.
+        """Store an event and return it. If its number is taken, it gets the number after the last
+        one.
         """
         return self.append_events([event])[0]
 
@@ -296,16 +295,16 @@ class StoredJobs(StorePart, Generic[E, P]):
             return tuple(self.event_type.model_validate_json(row[0]) for row in rows)
 
     def abandon(self, job_id: str, why: str) -> None:
-        """Note that a job was cut short; it can be resumed. A finished one stays finished."""
+        """Mark a running job as interrupted, so that it can be resumed. A finished job stays
+        finished.
+        """
         with self._database.transaction(durable=False) as connection:
             job = self.row(connection, job_id)
             if job["state"] == "running":
                 self._interrupt(connection, job, why)
 
     def mark_lost(self) -> tuple[str, ...]:
-        """Mark jobs whose process is gone as interrupted, and return their ids; a living process
-        keeps its own.
-        """
+        """Mark jobs whose process has ended as interrupted, and return their ids."""
         lost = [
             row["id"]
             for row in self._database.execute(_UNFINISHED, [self.kind, "running"])
@@ -321,20 +320,20 @@ class StoredJobs(StorePart, Generic[E, P]):
         return tuple(lost)
 
     def in_state(self, state: Literal["running", "interrupted"]) -> tuple[str, ...]:
-        """Return the ids of the jobs in a state whose content is there, newest first."""
+        """Return the ids of jobs in this state with content, newest first."""
         rows = self._database.execute(
             f"{_UNFINISHED} AND removed_by IS NULL ORDER BY seq DESC", [self.kind, state]
         )
         return tuple(row["id"] for row in rows)
 
     def request_cancel(self, job_id: str) -> None:
-        """Ask whoever runs it to stop between two steps. Raises UnknownRecord."""
+        """Ask the process that runs the job to stop between two steps. Raises UnknownRecord."""
         with self._database.transaction(durable=False) as connection:
             seq = self.row(connection, job_id)["seq"]
             connection.execute("UPDATE jobs SET cancel_requested = 1 WHERE seq = ?", [seq])
 
     def cancel_requested(self, job_id: str) -> bool:
-        """Return whether somebody asked the job to stop. Raises UnknownRecord."""
+        """Return whether a person asked the job to stop. Raises UnknownRecord."""
         with self._database.reading() as connection:
             sql = "SELECT cancel_requested FROM jobs WHERE id = ? AND kind = ?"
             row = connection.execute(sql, [job_id, self.kind]).fetchone() or self.row(
@@ -343,7 +342,7 @@ class StoredJobs(StorePart, Generic[E, P]):
             return bool(row["cancel_requested"])
 
     def record_sign_of_life(self, connection: sqlite3.Connection, seq: int) -> None:
-        """Note a sign of life."""
+        """Update the time at which the job was last seen alive."""
         connection.execute("UPDATE jobs SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
 
     def _is_lost(self, job: sqlite3.Row) -> bool:

@@ -1,4 +1,4 @@
-"""What the store is asked and what it answers: filters, pages, summaries."""
+"""The inputs and outputs of the store: filters, pages and summaries."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class CaseSummary(OneLine, Record):
 
     @property
     def lesser(self) -> bool:
-        """Whether it counts as one where nothing was found, but has lesser issues."""
+        """Whether no serious issue was found although there are minor ones."""
         return self.standing == "nothing_found" and self.severity is not None
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class AssessedCase(NamedTuple):
 
 
 class AddResult(NamedTuple):
-    """What came of adding many cases."""
+    """The result of adding several cases."""
 
     added: int
     unchanged: int
@@ -191,7 +191,7 @@ class AddResult(NamedTuple):
 
 
 class FoundCases(NamedTuple):
-    """Ids of cases that were looked for, the first of them, and how many there are in all."""
+    """The first ids of the cases that matched, and the total number of matches."""
 
     ids: tuple[str, ...]
     total: int
@@ -232,12 +232,12 @@ class RunSummary(Record):
 
     @property
     def readable(self) -> bool:
-        """Whether it is finished and there to be read."""
+        """Whether the run is finished and its content still exists."""
         return self.state == "finished" and self.removed_at is None
 
 
 class RunProgress(Record):
-    """How far a run has come, from which it can be taken up again."""
+    """The progress of a run, with everything that is needed to resume it."""
 
     run_id: str
     case_id: str
@@ -255,7 +255,7 @@ class RunProgress(Record):
 
 
 class LogFilter(Record):
-    """Which entries of a log, on which page, newest first by default. Empty fields don't filter."""
+    """A filter and page of log entries, newest first by default. Empty fields don't filter."""
 
     reviewers: tuple[str, ...] = ()
     newest_first: bool = True
@@ -264,7 +264,7 @@ class LogFilter(Record):
 
 
 class DecisionFilter(LogFilter):
-    """Which entries of the decision log. Times are ISO 8601; ``until`` is excluded.
+    """A filter of the decision log. Times are ISO 8601; ``until`` is exclusive.
 
     ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made
     does not match. Unless ``machine_shown`` is "first", neither do acceptances by the policy whose
@@ -283,7 +283,7 @@ class DecisionFilter(LogFilter):
 
 
 class ScreeningLogFilter(LogFilter):
-    """Which entries of the screening log."""
+    """A filter of the screening log."""
 
     screening_id: str | None = None
     abstract_id: str | None = None
@@ -294,15 +294,14 @@ DecisionPage = Page[LogEntry]
 
 
 class LogHead(NamedTuple):
-    """Length and last digest of the log: keep them elsewhere, and a cut tail shows."""
+    """The length and last digest of a log. Stored elsewhere, they reveal a truncated log."""
 
     length: int
     digest: str
 
 
 class DatasetVersion(Record):
-    """A data set frozen under a name: when, by whom, of what, and the manifest that it was made
-    with.
+    """A frozen, named data set: its time, author, selection and manifest.
 
     ``form`` and ``encoding`` are those of an export, ``selection`` the filter, split and shares as
     the manifest has them; ``log_length`` and ``log_digest`` say where the decision log ended,
@@ -323,19 +322,17 @@ class DatasetVersion(Record):
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return int(self.manifest["counts"]["rows"])
 
     @property
     def cases(self) -> int:
-        """How many cases gave rows."""
+        """The number of cases with rows."""
         return int(self.manifest["counts"]["cases"])
 
 
 class LostFromDataset(NamedTuple):
-    """Cases of a dataset version that can't be read as they were: redacted since, or their audit
-    removed.
-    """
+    """How many cases of a dataset version were redacted or lost their audit since it was frozen."""
 
     redacted: int
     removed: int
@@ -353,8 +350,8 @@ class LostFromDataset(NamedTuple):
 
 
 class StoreCheck(Record):
-    """The health of a database: ``problems`` of file, schema and the states kept, and the checks of
-    both logs.
+    """The health of a database: the ``problems`` of file, schema and derived states, and the checks
+    of both logs.
     """
 
     path: str
@@ -369,5 +366,5 @@ class StoreCheck(Record):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems and self.log.intact and self.screening_log.intact

@@ -1,16 +1,18 @@
--- The schema of the workbench's database: what a new file is made with (core/migrations.py).
+-- The schema of a new workbench database (core/migrations.py).
 --
--- Until 0.2.0 is released this file is edited in place. From then on it stays as it is, but for comments: a change is
--- a step appended to MIGRATIONS. A statement ends at the end of a line. The triggers that let logs only grow are not
--- here but in core/guards.py, which arms them again after every step.
+-- Until 0.2.0 is released this file is edited in place. After that only its comments may change,
+-- and a schema change is a migration appended to MIGRATIONS. Each statement must end at the end of
+-- a line. The triggers that make the logs append-only are in core/guards.py, which creates them
+-- again after every migration.
 
-PRAGMA application_id = 0x4D415349;  -- MASI in the file's header: what tells a database of the workbench from any other
+-- "MASI" in the file header; identifies a database of the workbench
+PRAGMA application_id = 0x4D415349;
 
--- app_version: the version that wrote last. schema: the digest of this file.
+-- app_version: the version that last migrated the file. schema: the digest of this file.
 CREATE TABLE store_info (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 
--- Cases ---------------------------------------------------------------------------------------------------------------
+-- Cases -------------------------------------------------------------------------------------------
 
 CREATE TABLE cases (
     seq INTEGER PRIMARY KEY,
@@ -20,14 +22,15 @@ CREATE TABLE cases (
     query_start TEXT NOT NULL,
     field TEXT,
     dataset TEXT,
-    -- all below is derived from runs and decision_log (reviews/states.py) and may be recomputed at any time
+    -- All columns below are derived from runs and decision_log (reviews/states.py) and can be
+    -- recomputed.
     state TEXT NOT NULL DEFAULT 'new',
     updated_at TEXT NOT NULL,
     version INTEGER NOT NULL DEFAULT 1,
     run_seq INTEGER REFERENCES jobs (seq),
     decision_seq INTEGER REFERENCES decision_log (seq),
     reviewer TEXT,
-    quality REAL,          -- this and the others are of the original answer
+    quality REAL,          -- like the other figures, of the original answer
     revised_quality REAL,  -- of the best revision
     confidence REAL,
     overall REAL,
@@ -39,23 +42,28 @@ CREATE TABLE cases (
     reasons TEXT NOT NULL DEFAULT '[]',
     disagreement REAL NOT NULL DEFAULT -1,
     doubt REAL NOT NULL DEFAULT -1,
-    redaction_seq INTEGER REFERENCES decision_log (seq),  -- the entry that says who redacted the case, when and why
+    redaction_seq INTEGER REFERENCES decision_log (seq),  -- the log entry of the case's redaction
     tier TEXT,
     risk REAL NOT NULL DEFAULT -1,
-    headline TEXT,         -- what is worst about the original answer, in words; a second line counts the rest by kind
-    severity TEXT,         -- of its worst issue
+    -- the worst issue of the original answer in words; a second line counts the others by kind
+    headline TEXT,
+    severity TEXT,         -- of the worst issue
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
-    pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are still missing after the first
+    pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are missing after the first
     policy TEXT,                         -- the policy that these decisions record
-    planted INTEGER NOT NULL DEFAULT 0,  -- whether it is a copy with a planted fault (planted_faults); never derived
-    -- Where the case stands, for people: exactly one of nine, so that their counts add up. A shared case that others
-    -- have begun to decide stands where the audit left it: who has decided it adds that it waits (audits/queue.py).
-    -- What an audit found before a later step of it failed, such as the revision, is wrong all the same.
+    -- whether it is a copy with a planted fault (planted_faults); never derived
+    planted INTEGER NOT NULL DEFAULT 0,
+    -- The status that people see: exactly one of nine, so that their counts add up. A shared case
+    -- that others have started to decide keeps the status from its audit; audits/queue.py shows it
+    -- as waiting to those who have decided. Issues found before a later step of the audit failed,
+    -- such as the revision, still count.
     standing TEXT NOT NULL GENERATED ALWAYS AS (CASE
         WHEN state IN ('new', 'running', 'needs_review') AND iterations IS NULL THEN 'not_audited'
         WHEN state = 'interrupted' THEN 'failed'
-        WHEN state IN ('running', 'needs_review') AND instr(reasons, '"error"') AND tier IS NOT 'must_look' THEN 'failed'
-        WHEN state IN ('approved', 'overridden', 'rejected', 'superseded', 'redacted') THEN 'decided'
+        WHEN state IN ('running', 'needs_review') AND instr(reasons, '"error"')
+        AND tier IS NOT 'must_look' THEN 'failed'
+        WHEN state IN ('approved', 'overridden', 'rejected', 'superseded', 'redacted')
+        THEN 'decided'
         WHEN state = 'planted' THEN 'planted'
         WHEN state IN ('escalated', 'needs_adjudication') THEN 'waits'
         WHEN state = 'accepted' THEN 'nothing_found'
@@ -66,19 +74,20 @@ CREATE TABLE cases (
     END) STORED
 ) STRICT;
 
--- apart from the narrow rows that lists are made of
+-- The full records, in a table of their own so that the rows that lists scan stay short.
 CREATE TABLE case_payloads (
     case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
     payload TEXT NOT NULL
 ) STRICT;
 
--- the texts themselves stay in case_payloads; beginnings of three and four letters have an index of their own
+-- A contentless index: the texts are in case_payloads. Prefixes of three and four letters are
+-- indexed too.
 CREATE VIRTUAL TABLE case_words USING fts5 (
     id, query, answer, evidence, content='', tokenize='unicode61 remove_diacritics 2', prefix='3 4'
 );
 
 
--- The queue: its orders, its filters, and the values that are counted -------------------------------------------------
+-- The queue: its orders, its filters, and the values that it counts -------------------------------
 
 CREATE INDEX cases_risk ON cases (risk DESC);
 CREATE INDEX cases_state_risk ON cases (state, risk DESC);
@@ -86,7 +95,8 @@ CREATE INDEX cases_disagreement ON cases (disagreement DESC);
 CREATE INDEX cases_state_disagreement ON cases (state, disagreement DESC);
 CREATE INDEX cases_doubt ON cases (doubt DESC);
 CREATE INDEX cases_standing ON cases (standing, risk DESC);
-CREATE INDEX cases_open ON cases (risk DESC) WHERE standing NOT IN ('decided', 'planted');  -- what a list shows unless asked for more
+-- the default list
+CREATE INDEX cases_open ON cases (risk DESC) WHERE standing NOT IN ('decided', 'planted');
 CREATE INDEX cases_field ON cases (field);
 CREATE INDEX cases_dataset ON cases (dataset);
 CREATE INDEX cases_reviewer ON cases (reviewer);
@@ -95,14 +105,16 @@ CREATE INDEX cases_reasons ON cases (reasons);
 CREATE INDEX cases_models ON cases (models);
 CREATE INDEX cases_severity ON cases (severity, standing, iterations);
 CREATE INDEX cases_pending ON cases (seq) WHERE pending > 0;
--- all that is filtered and sorted by: a filtered list is one pass over this index
+-- All columns used in filters and orders, so that a filtered list needs only one pass over this
+-- index.
 CREATE INDEX cases_filtered ON cases (
-    state, standing, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons,
+    state, standing, tier, field, dataset, reviewer, quality, confidence, risk, disagreement,
+        doubt, flags, reasons,
     models, severity, iterations
 );
 
 
--- Jobs: audits (runs) and screenings, and the parts they leave as they go ---------------------------------------------
+-- Jobs: audits (runs) and screenings, and the parts stored as they progress -----------------------
 
 CREATE TABLE jobs (
     seq INTEGER PRIMARY KEY,
@@ -118,9 +130,9 @@ CREATE TABLE jobs (
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     version INTEGER NOT NULL DEFAULT 1,
     removed_by INTEGER REFERENCES purges (seq),
-    asked_by TEXT NOT NULL DEFAULT '',  -- the person who asked for it, where one did
+    asked_by TEXT NOT NULL DEFAULT '',  -- the person who requested it, if any
     settings TEXT NOT NULL,
-    -- of a run: its case, and its figures, which lists show and sort by
+    -- Runs only: the case, and the figures that lists show and sort by.
     case_seq INTEGER REFERENCES cases (seq),
     case_digest TEXT,
     models TEXT,
@@ -142,42 +154,50 @@ CREATE TABLE jobs (
     doubt REAL NOT NULL DEFAULT -1,
     tier TEXT,
     risk REAL NOT NULL DEFAULT -1,
-    rule TEXT,  -- the acceptance rule that the reasons follow
+    rule TEXT,  -- the acceptance rule behind the reasons
     auditor TEXT,  -- digest of models, prompts and weights
     likely REAL,  -- the built-in probability of fault
     coverable INTEGER,  -- whether a guarantee may cover it
     headline TEXT,      -- as in cases
-    worded TEXT,        -- the version of the code that worded the headline: one of another version is worded again
+    -- the version of the code that worded the headline; other versions reword it
+    worded TEXT,
     severity TEXT,      -- as in cases
-    -- of a screening
+    -- Screenings only.
     question TEXT,
     sources TEXT,
     thresholds TEXT,
     outcome TEXT,
     kept INTEGER,
-    -- long texts come last: a list needs none of them
+    -- Long texts are last, so that SQLite needn't read their overflow pages to get the columns of a
+    -- list.
     draft TEXT,
     payload BLOB,
     UNIQUE (id, kind),
-    CHECK (iif(kind = 'run', case_seq IS NOT NULL AND models IS NOT NULL, question IS NOT NULL AND sources IS NOT NULL))
+    CHECK (iif(kind = 'run', case_seq IS NOT NULL AND models IS NOT NULL,
+        question IS NOT NULL AND sources IS NOT NULL))
 ) STRICT;
 CREATE INDEX jobs_unfinished ON jobs (kind, state) WHERE state != 'finished';
-CREATE INDEX runs_of_case ON jobs (case_seq, settings_digest, state, kind) WHERE kind = 'run';  -- with kind it answers alone
+-- a covering index of the view's filter, since it includes kind
+CREATE INDEX runs_of_case ON jobs (case_seq, settings_digest, state, kind) WHERE kind = 'run';
 CREATE INDEX screenings_newest ON jobs (kind) WHERE kind = 'screening';
 
 CREATE VIEW runs AS SELECT
-    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, asked_by, settings,
-    case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
-    iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
+    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested,
+        removed_by, asked_by, settings,
+    case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence,
+        overall, invalid, uncited,
+    iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement,
+        doubt, tier, risk, rule,
     auditor, likely, coverable, headline, worded, severity, draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
-    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
+    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested,
+        removed_by, settings,
     version, question, sources, thresholds, outcome, kept, payload
 FROM jobs WHERE kind = 'screening';
 
--- kind is event, iteration, step (what the iteration under way has finished: 1,000 times its number and a place) or
--- round; an event is JSON, the others are packed
+-- kind is event, iteration, round, or step (a finished step of the current iteration, numbered
+-- 1,000 times the iteration plus its position). Events are JSON; the others are compressed.
 CREATE TABLE job_parts (
     job_seq INTEGER NOT NULL REFERENCES jobs (seq),
     kind TEXT NOT NULL,
@@ -186,8 +206,8 @@ CREATE TABLE job_parts (
     PRIMARY KEY (job_seq, kind, number)
 ) STRICT;
 
--- the cache of models' replies (setting cache); what key digests and payload holds: llm/recordings.py. They go with the
--- content of any run of their case.
+-- The cache of model replies (setting cache). llm/recordings.py defines key and payload. Removing
+-- the content of any run of a case removes the case's replies.
 CREATE TABLE replies (
     case_seq INTEGER NOT NULL REFERENCES cases (seq),
     key TEXT NOT NULL,
@@ -195,7 +215,8 @@ CREATE TABLE replies (
     PRIMARY KEY (case_seq, key)
 ) STRICT, WITHOUT ROWID;
 
--- only grows (guards.py) and names no row of runs: it outlasts them. One row for each start that has ended.
+-- Append-only (guards.py). It refers to no row of runs, so that it outlives them. One row per ended
+-- start of a run.
 CREATE TABLE executions (
     seq INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
@@ -214,7 +235,7 @@ CREATE TABLE executions (
 ) STRICT;
 CREATE INDEX executions_of_case ON executions (case_id);
 
--- what programs have sent in over HTTP, and what became of it
+-- Requests that programs sent over HTTP, and their results.
 CREATE TABLE inbox (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -230,7 +251,7 @@ CREATE TABLE inbox (
 CREATE UNIQUE INDEX inbox_keys ON inbox (source, key) WHERE key IS NOT NULL;
 CREATE INDEX inbox_waiting ON inbox (seq) WHERE done_at IS NULL;
 
--- which cases they have sent
+-- The cases that each program sent.
 CREATE TABLE arrivals (
     seq INTEGER PRIMARY KEY,
     case_seq INTEGER NOT NULL REFERENCES cases (seq),
@@ -238,8 +259,9 @@ CREATE TABLE arrivals (
     UNIQUE (case_seq, source)
 ) STRICT;
 
--- what the webhook has still to deliver about them; the trigger adds to it while a webhook is set (store_info). What
--- leaves or enters an adjudication is no notice: it would say that all reviewers of an unsettled case have decided.
+-- Notices about these cases that the webhook has yet to deliver, added by the trigger while a
+-- webhook is set (store_info). Entering or leaving adjudication sends no notice, because that would
+-- reveal that all reviewers of an unsettled case have decided.
 CREATE TABLE notices (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),
@@ -254,17 +276,19 @@ CREATE TRIGGER cases_notify AFTER UPDATE OF state ON cases
 WHEN OLD.state IS NOT NEW.state
     AND (NEW.state IN ('approved', 'overridden', 'rejected', 'escalated')
         OR (NEW.state = 'needs_review' AND OLD.state <> 'needs_adjudication'
-            AND (NEW.pending = 0 OR OLD.state = 'running'))) -- else it is told that one of several has decided
+            -- otherwise the notice would reveal that one of several reviewers has decided
+            AND (NEW.pending = 0 OR OLD.state = 'running')))
     AND EXISTS (SELECT 1 FROM store_info WHERE key = 'webhook')
     AND EXISTS (SELECT 1 FROM arrivals WHERE case_seq = NEW.seq)
 BEGIN
     INSERT INTO notices (case_seq, event, at) VALUES (
-        NEW.seq, iif(NEW.state IN ('needs_review', 'escalated'), 'case.needs_review', 'case.decided'), NEW.updated_at
+        NEW.seq, iif(NEW.state IN ('needs_review', 'escalated'), 'case.needs_review',
+        'case.decided'), NEW.updated_at
     );
 END;
 
 
--- Figures of runs: apart from the runs, named by their id, so that they outlast what retention removes ----------------
+-- Figures of runs, in tables that refer to runs by id only, so that they outlive removed runs -----
 
 CREATE TABLE run_measures (
     seq INTEGER PRIMARY KEY,
@@ -311,10 +335,10 @@ CREATE TABLE iteration_measures (
 ) STRICT, WITHOUT ROWID;
 
 
--- The decision log ----------------------------------------------------------------------------------------------------
+-- The decision log --------------------------------------------------------------------------------
 
--- Only grows, in a hash chain (guards.py). What people wrote lies in decision_payloads, so that it can be redacted
--- without a gap in the chain.
+-- Append-only, with a hash chain (guards.py). The texts that people wrote are in decision_payloads,
+-- so that they can be redacted without breaking the chain.
 CREATE TABLE decision_log (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -339,8 +363,8 @@ CREATE TABLE decision_payloads (
     entry_seq INTEGER PRIMARY KEY REFERENCES decision_log (seq),
     reviewer TEXT NOT NULL,
     payload TEXT NOT NULL,
-    -- what statistics over all decisions read. The texts are looked for in the canonical payload: within a string their
-    -- quotes would be escaped
+    -- Columns for statistics over all decisions. Searching the canonical JSON text is safe because
+    -- quotes inside a string would be escaped.
     blind INTEGER NOT NULL AS (instr(payload, '"machine_shown":[]') > 0) STORED,
     simulated INTEGER NOT NULL AS (instr(payload, '"simulated":true') > 0) STORED,
     marks INTEGER NOT NULL AS (instr(payload, '"labels":[{') > 0) STORED,
@@ -348,13 +372,15 @@ CREATE TABLE decision_payloads (
         CASE payload ->> '$.verdict' WHEN 'override' THEN payload ->> '$.extra.reason_code' END
     ) STORED,
     seconds REAL AS (
-        CASE WHEN json_type(payload, '$.extra.seconds') IN ('integer', 'real') THEN payload ->> '$.extra.seconds' END
+        CASE WHEN json_type(payload, '$.extra.seconds') IN ('integer', 'real')
+        THEN payload ->> '$.extra.seconds' END
     ) STORED
 ) STRICT;
 CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer);
-CREATE INDEX simulated_decisions ON decision_payloads (entry_seq) WHERE simulated;  -- empty but in a demo
+-- empty except in a demo
+CREATE INDEX simulated_decisions ON decision_payloads (entry_seq) WHERE simulated;
 
--- of entries of the decision log and the screening log, made with a key that lies outside of the database
+-- Signatures of entries of both logs, made with a key that is stored outside of the database.
 CREATE TABLE log_signatures (
     log TEXT NOT NULL,
     seq INTEGER NOT NULL,
@@ -363,10 +389,10 @@ CREATE TABLE log_signatures (
 ) STRICT, WITHOUT ROWID;
 
 
--- Reviewing, alone and as a team --------------------------------------------------------------------------------------
+-- Reviewing, alone and as a team ------------------------------------------------------------------
 
--- Copies of sound answers with one planted fault, for measuring who finds it. fault: what was changed, as JSON
--- (schema/faults.py). It is in no other table, so that nothing that shows a case tells it from others.
+-- Copies of sound answers with one planted fault, to measure who finds it. fault is the change as
+-- JSON (schema/faults.py). No other table contains it, so that a copy looks like any other case.
 CREATE TABLE planted_faults (
     case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
     source_seq INTEGER NOT NULL REFERENCES cases (seq),
@@ -378,7 +404,7 @@ CREATE TABLE planted_faults (
 ) STRICT;
 CREATE INDEX planted_copies_of ON planted_faults (source_seq);
 
--- what people have typed and not yet submitted
+-- Text that people typed but haven't submitted yet.
 CREATE TABLE drafts (
     reviewer TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -396,7 +422,8 @@ CREATE TABLE leases (
     PRIMARY KEY (case_seq, reviewer)
 ) STRICT, WITHOUT ROWID;
 
--- derived from the decision log: kind is decided, assigned, skipped (who: a reviewer) or tagged (who: the tag)
+-- Derived from the decision log. kind is decided, assigned or skipped (who is a reviewer), or
+-- tagged (who is the tag).
 CREATE TABLE case_work (
     case_seq INTEGER NOT NULL REFERENCES cases (seq),
     kind TEXT NOT NULL,
@@ -406,8 +433,9 @@ CREATE TABLE case_work (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX work_of ON case_work (kind, who, case_seq);
 
--- policies, rubrics and views; only grows (guards.py): the newest row of a kind and name counts. Each but a view carries
--- the digest of itself and of the digest before, and entries of the log carry the last one of their time.
+-- Policies, rubrics and views. Append-only (guards.py); the newest row of a kind and name is in
+-- force. Each row except views has a digest that includes the previous digest, and log entries
+-- record the latest digest of their time.
 CREATE TABLE team_records (
     seq INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
@@ -421,9 +449,10 @@ CREATE INDEX team_records_named ON team_records (kind, name, seq);
 CREATE INDEX team_records_chained ON team_records (seq) WHERE digest IS NOT NULL;
 
 
--- Data sets frozen under a name ---------------------------------------------------------------------------------------
+-- Data sets frozen under a name -------------------------------------------------------------------
 
--- which cases, entries and audits a data set was made of, and its manifest; no text of them
+-- The cases, entries and audits that a data set was made from, and its manifest, without their
+-- texts.
 CREATE TABLE dataset_versions (
     seq INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -439,7 +468,7 @@ CREATE TABLE dataset_versions (
     app TEXT NOT NULL
 ) STRICT;
 
--- the cases that gave rows; judgements: [[entry, in force, run, iteration], ...]
+-- The cases with rows. judgements is [[entry, in force, run, iteration], ...].
 CREATE TABLE dataset_members (
     dataset_seq INTEGER NOT NULL REFERENCES dataset_versions (seq),
     case_seq INTEGER NOT NULL REFERENCES cases (seq),
@@ -450,7 +479,7 @@ CREATE TABLE dataset_members (
 ) STRICT, WITHOUT ROWID;
 
 
--- Retention: who removed what by which rule, without a word of what was removed. Both only grow (guards.py). ----------
+-- Retention: who removed what by which rule, without the removed texts. Both tables are append-only
 
 CREATE TABLE purges (
     seq INTEGER PRIMARY KEY,
@@ -474,10 +503,10 @@ CREATE INDEX purged_by ON purged (purge_seq);
 CREATE INDEX purged_record ON purged (record_id);
 
 
--- Corpora of abstracts ------------------------------------------------------------------------------------------------
+-- Corpora of abstracts ----------------------------------------------------------------------------
 
--- The words of a corpus lie in an FTS5 table of its own (corpus_words_SEQ, made with the corpus): how rare a word is, on
--- which the order rests, is then a matter of that corpus alone, and removing it takes no time.
+-- Each corpus has its own FTS5 table (corpus_words_SEQ), so that the word frequencies used for
+-- ranking are those of the corpus alone, and removing a corpus is fast.
 CREATE TABLE corpora (
     seq INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -499,9 +528,11 @@ CREATE INDEX abstracts_of_corpus ON corpus_abstracts (corpus_seq);
 CREATE UNIQUE INDEX abstracts_by_id ON corpus_abstracts (corpus_seq, id);
 CREATE INDEX abstracts_by_doi ON corpus_abstracts (corpus_seq, doi) WHERE doi IS NOT NULL;
 CREATE INDEX abstracts_by_pmid ON corpus_abstracts (corpus_seq, pmid) WHERE pmid IS NOT NULL;
-CREATE INDEX abstracts_by_title ON corpus_abstracts (corpus_seq, title_key) WHERE title_key IS NOT NULL;
+CREATE INDEX abstracts_by_title ON corpus_abstracts (corpus_seq, title_key)
+    WHERE title_key IS NOT NULL;
 
--- counts are written with the abstracts they count: an import that is cut short counts what it stored
+-- Counts are written together with the abstracts, so that an interrupted import counts what it
+-- stored.
 CREATE TABLE corpus_imports (
     seq INTEGER PRIMARY KEY,
     corpus_seq INTEGER NOT NULL REFERENCES corpora (seq),
@@ -515,9 +546,10 @@ CREATE TABLE corpus_imports (
 CREATE INDEX imports_of_corpus ON corpus_imports (corpus_seq);
 
 
--- Screenings: the abstracts they graded, what people said about grades, and what is remembered --------------------------
+-- Screenings: graded abstracts, people's decisions about grades, and remembered grades ------------
 
--- a copy of each abstract as it was graded: corpora may be removed, PubMed corrects its records
+-- A copy of each abstract as it was graded, because corpora can be removed and PubMed corrects its
+-- records.
 CREATE TABLE screening_abstracts (
     seq INTEGER PRIMARY KEY,
     screening_seq INTEGER NOT NULL REFERENCES jobs (seq),
@@ -528,14 +560,14 @@ CREATE TABLE screening_abstracts (
     UNIQUE (screening_seq, abstract_id)
 ) STRICT;
 
--- the graders' replies, by what they depend on: may be emptied at any time, and the graders are then asked again
+-- A cache of the graders' replies, by a digest of their inputs. It can be emptied at any time.
 CREATE TABLE remembered_grades (
     key TEXT PRIMARY KEY,
     at TEXT NOT NULL,
     grade BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- what people said about grades, as a chain of its own that only grows (guards.py)
+-- People's decisions about grades: an append-only log with its own hash chain (guards.py).
 CREATE TABLE screening_log (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -558,7 +590,8 @@ CREATE TABLE screening_log_payloads (
     payload TEXT NOT NULL
 ) STRICT;
 
--- the acceptance memory; a reset marks what it forgets and deletes nothing: how far the critic drifts is seen over it all
+-- The acceptance memory. A reset only marks the forgotten rows, because drift is measured over all
+-- of them.
 CREATE TABLE acceptances (
     seq INTEGER PRIMARY KEY,
     screening_seq INTEGER NOT NULL REFERENCES jobs (seq),

@@ -261,7 +261,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Stopping after the audits under way" in err
-    assert "the same command goes on from here" in err
+    assert "Run the same command again to continue" in err
     assert "Traceback" not in err
     kept = finished_runs(database)
     assert 5 <= kept < 400

@@ -148,7 +148,7 @@ def test_no_audit_begins_that_would_pass_the_limit_on_cost(masis: Masis, tmp_pat
     )
     finished = sum(each == ["finished"] for each in states(database, 12))
     assert 0 < finished < 12
-    assert "The limit of --max-cost was reached" in result.stderr
+    assert "The --max-cost limit was reached" in result.stderr
     again = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "50")
     assert again.exit_code == 0
     assert states(database, 12) == [["finished"]] * 12
@@ -324,7 +324,7 @@ def test_what_one_audit_recorded_another_replays_without_a_key_or_a_call_and_say
         "audit", file, "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies
     )
     assert first.exit_code == 0, first.stderr
-    assert first.stderr.count("redaction, purge and retention don't reach it") == 1
+    assert first.stderr.count("redaction, purge and retention don't affect it") == 1
     recorded = len(replies.read_bytes().splitlines())
     asked = len(server.requests)
     monkeypatch.delenv("HERE_KEY")

@@ -57,7 +57,7 @@ def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path
     proposed = masis("import", file, "--suggest", "--save", own)
     assert proposed.exit_code == 0, proposed.stderr
     assert "question  Wie lang ist sie?" in proposed.stdout
-    assert "Not mapped: nr. An id is named by --map id=KEY" in proposed.stderr
+    assert "Not mapped: nr. Set the id with --map id=KEY" in proposed.stderr
     assert f"Import it: masis import {file} --map {own}" in proposed.stderr
     assert masis("import", file, "--map", own, "--db", database).exit_code == 0
     by_options = (
@@ -100,7 +100,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(
         tmp_path / "h.db",
     )
     assert f"{len(rows) - without} cases imported." in result.stderr
-    assert f"{without} errors, named above" in result.stderr
+    assert f"{without} errors, listed above" in result.stderr
     assert result.stderr.count("evidence: is empty: 'references' holds nothing") == 5
 
 
@@ -240,7 +240,7 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
         result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
         assert result.exit_code == 0, result.output
         return (
-            "the team's policy hides from reviewers what this shows of 2 undecided cases"
+            "this shows audit results of 2 undecided cases that the team's policy hides from reviewers"
             in result.stderr
         )
 
@@ -505,9 +505,9 @@ def test_figures_of_a_lake_are_those_of_its_audits_and_nothing_is_stored(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "say what to bring in"),
+        ((), "choose what to import"),
         (("--sample", "0"), "write a share as 2% or 0.02"),
-        (("--sample", "2%", "--as", "ragas"), "is read alone"),
+        (("--sample", "2%", "--as", "ragas"), "on its own"),
     ],
 )
 def test_wrong_use_is_named(

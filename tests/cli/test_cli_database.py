@@ -77,7 +77,7 @@ def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> N
     assert "goes   3 runs" in dry.stdout
     assert "1 of them needing review; --keep-waiting keeps those" in dry.stdout
     assert "1 of these for what people decided (--include-decided" in dry.stdout
-    assert "this was a dry run" in dry.stderr
+    assert "This was a dry run" in dry.stderr
     would = read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]
     assert (would["runs"], would["waiting"]) == (3, 1)
     for flags, runs in (
@@ -226,7 +226,7 @@ def test_without_a_yes_it_changes_nothing_and_with_one_it_does_what_it_showed(
 ) -> None:
     monkeypatch.setenv("MASIS_SPOT_CHECK_SHARE", "0")
     unasked = masis("db", "reassess", "--db", judged)
-    assert (unasked.exit_code, "say --yes" in unasked.stderr) == (2, True)
+    assert (unasked.exit_code, "pass --yes" in unasked.stderr) == (2, True)
     assert states_of(judged) == BEFORE
     result = masis("db", "reassess", "--yes", "--by", "Grace", "--json", "--db", judged)
     assert result.exit_code == 0, result.stderr

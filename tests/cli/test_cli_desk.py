@@ -25,7 +25,7 @@ def database(masis: Masis, tmp_path: Path) -> Path:
     result = masis("audit", file, "--db", database)
     assert result.exit_code == 0, result.stderr
     table = result.stdout.splitlines()
-    assert table[0].split() == ["case", "stands", "worst", "issue", "quality", "question"]
+    assert table[0].split() == ["case", "status", "worst", "issue", "quality", "question"]
     assert table[1].startswith(
         "a     Something is wrong  Cites [9], which doesn't exist: “It was opened"
     )
@@ -71,7 +71,7 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     assert (entry["decision"]["verdict"], entry["decision"]["reviewer"]) == ("reject", "Ada")
     assert entry["decision"]["machine_shown"] == ["answer", "verdicts", "scores", "issues"]
     assert masis("label", "a", "unsupported", "in 1931", "--by", "Ada", *at).exit_code == 0
-    assert "No case waits for you." in masis("queue", *at).stderr
+    assert "No cases need your decision." in masis("queue", *at).stderr
     log = masis("log", "a", *at).stdout
     assert log.count("Rejected the original answer of a by Ada") == 2
     newest = json.loads(masis("log", "a", "--limit", "1", "--json", *at).stdout)
@@ -117,7 +117,7 @@ def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_pa
     assert (found["standing"], type(found["quality"])) == ("wrong", float)
     file.write_bytes(lines(case("c", query=...)))
     for command in ("audit", "import"):
-        assert "1 error, named above. Nothing was" in masis(command, file, "--db", database).stderr
+        assert "1 error, listed above. Nothing was" in masis(command, file, "--db", database).stderr
 
 
 @pytest.fixture(scope="module")

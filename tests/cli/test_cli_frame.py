@@ -130,7 +130,7 @@ def test_models_are_given_for_all_roles_or_for_one() -> None:
     ("models", "assignments", "expected"),
     [
         (["critc=offline"], [], "there is no role 'critc'. Did you mean 'critic'?"),
-        (["critic="], [], "no model is named"),
+        (["critic="], [], "the model is missing"),
         (["a", "b"], [], "two models for all roles"),
         ([], ["max_iterations"], "write it as KEY=VALUE"),
     ],

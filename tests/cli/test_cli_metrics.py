@@ -114,7 +114,7 @@ def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(
     result = masis("bench", *files, demo_case_files()[0], "--half", "all", "--bootstrap", "10")
     assert result.exit_code == 1
     assert all(f"{name}.jsonl" in result.stderr for name in contents)
-    assert "4 files could not be measured, named above." in result.stderr
+    assert "4 files couldn't be measured; the errors are listed above." in result.stderr
     assert "Traceback" not in result.stderr
     assert "auditor" in result.stdout
 

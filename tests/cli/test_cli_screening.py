@@ -85,7 +85,7 @@ def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(
     result = masis("screen", file, "-q", QUESTION, "--all")
     assert result.exit_code == 1
     assert "some.jsonl, line 2" in result.stderr
-    assert "two records have this id" in result.stderr
+    assert "two different records have this id" in result.stderr
     assert len(Screening.model_validate_json(result.stdout).grades) == 1
 
 
@@ -297,7 +297,7 @@ def test_what_can_not_be_read_is_named_and_the_rest_is_kept(
     assert result.exit_code == 1
     assert f"{file}, line 1, record 1: has no end." in result.stderr
     assert f"{other}: is in no format of abstracts" in result.stderr
-    assert "2 errors, named above" in result.stderr
+    assert "2 errors, listed above" in result.stderr
     assert "holds 1 abstract." in result.stderr
     assert (
         masis("screening", "corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code
@@ -315,7 +315,7 @@ def test_a_corpus_is_removed_on_request(masis: Masis, tmp_path: Path, database: 
     gone = masis("screening", "corpus", "mine", "--search", "asthma", "--db", database)
     assert (gone.exit_code, gone.stdout) == (1, "")
     assert "there is no corpus 'mine'" in gone.stderr
-    assert "There is no corpus yet" in masis("screening", "corpus", "--db", database).stderr
+    assert "There are no corpora yet" in masis("screening", "corpus", "--db", database).stderr
 
 
 def many(tmp_path: Path, count: int = 2_000) -> Path:
@@ -361,7 +361,7 @@ def test_reading_a_large_file_can_be_stopped(
         assert "Stopped before anything was graded." in result.stderr
         return
     assert "many.ris: 700 records, 700 added" in result.stderr
-    assert "the same command again adds the rest" in result.stderr
+    assert "Run the same command again to add the rest" in result.stderr
     monkeypatch.undo()
     again = masis(*command, many(tmp_path), "--db", database)
     assert "2,000 records, 1,300 added, 700 duplicates" in again.stderr

@@ -86,7 +86,7 @@ def test_a_reset_never_touches_a_database_that_was_named(
     before = mine.stat().st_size
     result = masis("demo", "--reset", "--db", mine)
     assert result.exit_code == 2
-    assert "forgets only the demo's own database" in result.stderr
+    assert "deletes only the demo's own database" in result.stderr
     assert mine.stat().st_size == before
 
 

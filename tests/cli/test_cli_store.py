@@ -141,7 +141,7 @@ def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, aud
             {"length": 1, "head": "0" * 64},
             "entry 1 has another digest than the head that was noted",
         ),
-        ({"length": 1}, "holds no head that `masis verify-log --note` wrote"),
+        ({"length": 1}, "wasn't written by `masis verify-log --note`"),
     ],
 )
 def test_a_log_that_was_cut_or_rewritten_shows_against_what_was_noted(
@@ -256,7 +256,7 @@ def test_a_database_that_can_t_be_written_is_checked_by_a_copy_and_an_empty_file
     monkeypatch.setattr("masis.cli.database.os.access", lambda path, mode: mode != os.W_OK)
     found = masis("verify-log", "--db", database)
     assert found.exit_code == 0, found.stderr
-    assert "can't be written: a copy of it is checked" in found.stderr
+    assert "is read-only, so a copy of it is checked" in found.stderr
     assert [path.name for path in folder.iterdir()] == [database.name], (
         "nothing was written beside it"
     )

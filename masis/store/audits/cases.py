@@ -90,9 +90,9 @@ class Cases(Queue):
             nonlocal added, unchanged
             with self._database.transaction(durable=False) as connection:
                 at = self._database.now()
-                for each in prepared:
+                for case in prepared:
                     try:
-                        if _insert_case(connection, each, at) == "added":
+                        if _insert_case(connection, case, at) == "added":
                             added += 1
                         else:
                             unchanged += 1
@@ -221,7 +221,7 @@ class EvidenceOfCases(StorePart):
         """
         wanted = list(dict.fromkeys(evidence_ids))
         quoted = (
-            [json.dumps(each, ensure_ascii=False) for each in wanted]
+            [json.dumps(name, ensure_ascii=False) for name in wanted]
             if len(wanted) <= _LOOKED_FOR_FIRST
             else []
         )
@@ -241,10 +241,10 @@ class EvidenceOfCases(StorePart):
             """,  # noqa: S608 (only marks for values)
             [*quoted, json.dumps(wanted), limit],
         )
-        found = dict.fromkeys(wanted, FoundCases((), 0))
+        found_cases = dict.fromkeys(wanted, FoundCases((), 0))
         for chunk, total, case_id in rows:
-            found[chunk] = FoundCases((*found[chunk].ids, case_id), total)
-        return found
+            found_cases[chunk] = FoundCases((*found_cases[chunk].ids, case_id), total)
+        return found_cases
 
     def with_words(self, text: str, *, limit: int, offset: int = 0) -> FoundCases:
         """The cases whose evidence holds all words of a text, the one that says most about them

@@ -83,7 +83,7 @@ class Inbox(StorePart):
         """
         with self._database.transaction() as connection:
             at = self._database.now()
-            return [_store_request(connection, each, at) for each in requests]
+            return [_store_request(connection, request, at) for request in requests]
 
     def waiting(self, limit: int) -> list[tuple[int, ReceivedRequest]]:
         """Return the oldest requests that nobody has read, with their numbers."""

@@ -292,11 +292,11 @@ class Measures(StorePart):
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        found = []
+        rows = []
         for row in rows:
             models = {role: row[role] for role in ROLES if row[role] is not None}
-            found.append(record_of(MeasuredRun, row, models=models))
-        return Page[MeasuredRun](rows=tuple(found), total=total)
+            rows.append(record_of(MeasuredRun, row, models=models))
+        return Page[MeasuredRun](rows=tuple(rows), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
@@ -306,7 +306,7 @@ def write(connection: sqlite3.Connection, run: Run) -> None:
     The state of its case follows after this, and takes the figures away where it is a copy with a
     planted fault that people have decided (``reviews/states.py``).
     """
-    found = run_metrics.of_run(run)
+    measured = run_metrics.of_run(run)
     row = {name: getattr(run, name) for name in _OF_RUN} | {
         name: getattr(run.usage, name) for name in _OF_USAGE
     }
@@ -319,22 +319,22 @@ def write(connection: sqlite3.Connection, run: Run) -> None:
                 0
             ]
         ),
-        "loop_ms": found.loop_ms,
+        "loop_ms": measured.loop_ms,
         "termination": run.termination_reason,
-        "confidence": found.confidence,
-        "overall": found.overall,
+        "confidence": measured.confidence,
+        "overall": measured.overall,
         "input_tokens": run.usage.prompt_tokens,
         "output_tokens": run.usage.completion_tokens,
-        "iterations": len(found.iterations),
-        "hallucination": found.critique.hallucination,
-        "revision": found.critique.revision,
-        "claim_confidence": found.critique.confidence,
-        "claims": found.critique.claims,
+        "iterations": len(measured.iterations),
+        "hallucination": measured.critique.hallucination,
+        "revision": measured.critique.revision,
+        "claim_confidence": measured.critique.confidence,
+        "claims": measured.critique.claims,
     }
     connection.execute("DELETE FROM run_measures WHERE run_id = ?", [run.id])
     seq = insert(connection, "run_measures", row)
-    for each in found.iterations:
-        insert(connection, "iteration_measures", {"measures_seq": seq, **each._asdict()})
+    for iteration in measured.iterations:
+        insert(connection, "iteration_measures", {"measures_seq": seq, **iteration._asdict()})
 
 
 def _measure_condition(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:

@@ -26,12 +26,14 @@ from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummar
 from masis.views.headline import wording_version
 
 QUERY_SHOWN = 200
-"""Characters of the question that a list shows."""
+"""How many characters of the question a list shows."""
 
 NOT_DECIDED: tuple[Standing, ...] = tuple(
-    each for each in get_args(Standing) if each not in ("decided", "planted", "to_review")
+    standing
+    for standing in get_args(Standing)
+    if standing not in ("decided", "planted", "to_review")
 )
-"""Where cases stand that still ask something of somebody."""
+"""The statuses of cases that still need work."""
 
 _WORDS_SEARCHED = 32
 _WORD_LENGTH = 100
@@ -39,11 +41,11 @@ _BEGINNING = 3
 
 
 class Matching(NamedTuple):
-    """The cases that a filter finds, as SQL: ``FROM source WHERE where``, with the values that this
-    binds.
+    """The cases that a filter matches, as SQL: ``FROM source WHERE where`` with its bound values.
 
-    ``narrowed``: by more than states, so that no index holds the matches in an order.
-    ``words_only``: by words alone, which their index counts without a look at the cases.
+    ``narrowed`` is True if the filter uses more than states, so that no index has the matches in
+    order. ``words_only`` is True if it uses only words, which the full-text index counts without
+    reading cases.
     """
 
     source: str
@@ -54,7 +56,7 @@ class Matching(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """What a queue is sorted by before the case's number, and the values it binds."""
+    """The sort key of a queue, before the case's number, and its bound values."""
 
     key: str
     falls: bool = False
@@ -66,8 +68,8 @@ class _Order(NamedTuple):
         return f"{key} {'DESC' if self.falls == forward else 'ASC'}, {number}"
 
     def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
-        """Return the condition of all cases behind (or before) number ``seq``, which itself need
-        not match.
+        """Return the condition for all cases after (or before) number ``seq``, which need not match
+        the filter.
         """
         own = connection.execute(
             f"SELECT {self.key} FROM cases WHERE seq = ?",  # noqa: S608 (every name is ours, what people give is bound; so below)
@@ -85,13 +87,11 @@ _ORDERS = {
     "oldest": _Order("seq"),
     "newest": _Order("seq", falls=True),
 }
-"""The column of each order. ``masis/audit/acceptance.py`` works out what the first two say of a run
-when it ends.
+"""The sort key of each order. ``masis/audit/acceptance.py`` computes the first two when a run ends.
 """
 
 _PRESSING = ("risk", "disagreement", "least_confident")
-"""Orders in which what one can decide now comes before what one has decided and others are still to
-settle; what passed the audit comes last in the first of them."""
+"""Orders that list cases the viewer can decide before those that wait for others."""
 
 _PRIME = 2_147_483_647
 # Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would
@@ -104,7 +104,9 @@ _SHUFFLED = (
 
 
 _BEHIND = 1000
-"""Taken from what a case is sorted by that waits for others: more than any two differ by."""
+"""Subtracted from the sort key of a case that waits for others; larger than any difference between
+keys.
+"""
 
 
 def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
@@ -127,18 +129,18 @@ def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
 
 
 _HEADLINES_KEPT = 10_000
-"""Headlines that were worded again, in memory: about 2 MB."""
+"""How many reworded headlines are cached in memory, about 2 MB."""
 
 
 class Queue(StorePart):
-    """The cases of a store, found, ordered and counted."""
+    """Finds, orders and counts the cases of a store."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._headlines: dict[tuple[int, str], str] = {}
 
     def search(self, case_filter: CaseFilter) -> CasePage:
-        """One page of the cases that match, and how many match."""
+        """Return one page of the matching cases and their total number."""
         with self._database.reading() as connection:
             found, order = matching(connection, case_filter), _order(connection, case_filter)
             total = self._count(case_filter, found)
@@ -163,7 +165,7 @@ class Queue(StorePart):
         )
 
     def count_matching(self, case_filter: CaseFilter) -> int:
-        """How many cases match; page and order don't matter."""
+        """Return how many cases match, regardless of page and order."""
         with self._database.reading() as connection:
             return self._count(case_filter, matching(connection, case_filter))
 
@@ -175,9 +177,7 @@ class Queue(StorePart):
         return int(self._database.cached_rows(sql, found.values)[0][0])
 
     def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
-        """One case as lists show it to a reviewer: state, figures, version. Raises
-        UnknownRecord.
-        """
+        """Return a case as a reviewer's list shows it. Raises UnknownRecord."""
         with self._database.reading() as connection:
             [row] = _queue_rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
             headlines = self._reword_headlines(connection, [row])
@@ -186,11 +186,10 @@ class Queue(StorePart):
     def _reword_headlines(
         self, connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]
     ) -> dict[int, str]:
-        """Return the headlines, by run, that an earlier version of the product has worded in
-        another way.
+        """Return, by run, the headlines that an earlier version of the product worded differently.
 
-        They are kept in memory: to word one again its run is read. ``masis db reassess --again``
-        stores them.
+        They are cached because rewording one requires reading its run. ``masis db reassess
+        --again`` stores the new ones.
         """
         version = wording_version()
         stale = {
@@ -210,11 +209,11 @@ class Queue(StorePart):
     def beside(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
     ) -> str | None:
-        """The case behind one (or before it) in the order of a filter that is none of ``without``;
-        None at the ends.
+        """Return the neighbour of a case in the filter's order, skipping ``without``, or None at
+        the ends.
 
-        The one need not match itself, since a decision often moves a case out of the queue it was
-        opened from. Raises UnknownRecord.
+        The given case need not match the filter, since a decision often removes it from the queue
+        it was opened from. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
             beyond = _order(connection, case_filter).beyond(
@@ -223,15 +222,15 @@ class Queue(StorePart):
             return _first_matching(connection, case_filter, without, forward=forward, beyond=beyond)
 
     def first(self, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
-        """The first case of a queue that is none of ``without``."""
+        """Return the first case of a queue that isn't in ``without``."""
         with self._database.reading() as connection:
             return _first_matching(connection, case_filter, without)
 
     def following(
         self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()
     ) -> str | None:
-        """The next case of a queue that is none of ``without``; after the last one, from the first
-        on again.
+        """Return the next case of a queue that isn't in ``without``, starting over after the last
+        one.
 
         Raises UnknownRecord.
         """

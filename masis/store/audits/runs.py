@@ -399,10 +399,10 @@ class Runs(StoredJobs[Event, RunProgress]):
     def summary(self, run_id: str) -> RunSummary:
         """Return one run as lists show it. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            found = summaries(connection, "runs.id = ?", [run_id])
-        if not found:
+            matches = summaries(connection, "runs.id = ?", [run_id])
+        if not matches:
             raise UnknownRecord(f"there is no run {run_id!r}.")
-        return found[0]
+        return matches[0]
 
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
         """Return the ids of cases with more than one finished run, the one that ran last first."""

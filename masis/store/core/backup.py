@@ -57,11 +57,11 @@ def back_up(database: Database, target: Path) -> BackupCheck:
     part = _partial_file(target)
     try:
         _copy(database.path, part)
-        found = verify(part)
-        if found.problems:
+        checked = verify(part)
+        if checked.problems:
             raise StoreError(
                 f"{database.path}: no backup was made, since the copy is not in order: "
-                f"{'; '.join(found.problems[:5])}. `masis health` says more."
+                f"{'; '.join(checked.problems[:5])}. `masis health` says more."
             )
         _make_durable(part, target)
     except OSError as error:
@@ -70,7 +70,7 @@ def back_up(database: Database, target: Path) -> BackupCheck:
         ) from error
     finally:
         remove(part)
-    return found.model_copy(update={"path": str(target)})
+    return checked.model_copy(update={"path": str(target)})
 
 
 def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
@@ -85,7 +85,7 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
             _migrated_copy(path, known) as file,
             contextlib.closing(Database(file, size=1)) as database,
         ):
-            found = check(database)
+            report = check(database)
             with database.reading() as connection:
                 deep = [
                     row[0]
@@ -94,10 +94,10 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
                 ]
                 gone = guards.missing(connection)
                 problems = [
-                    *found.problems,
+                    *report.problems,
                     *(f"the file is damaged: {text}" for text in deep),
-                    *found.log.broken,
-                    *found.screening_log.broken,
+                    *report.log.broken,
+                    *report.screening_log.broken,
                     *subjects.check(connection).broken,
                     *screening_subjects.check(connection).broken,
                     *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
@@ -105,10 +105,10 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
         return BackupCheck(
             path=str(path),
             bytes=path.stat().st_size,
-            cases=found.counts["cases"],
-            runs=found.counts["runs"],
-            length=found.log.length,
-            head=found.log.head,
+            cases=report.counts["cases"],
+            runs=report.counts["runs"],
+            length=report.log.length,
+            head=report.log.head,
             problems=tuple(problems),
         )
     except sqlite3.DatabaseError as error:
@@ -141,10 +141,10 @@ def restore(
                 " name a new file."
             ),
         )
-    found = verify(backup)
-    if found.problems:
+    checked = verify(backup)
+    if checked.problems:
         raise StoreError(
-            f"{backup}: is not in order, nothing was restored: {'; '.join(found.problems[:5])}."
+            f"{backup}: is not in order, nothing was restored: {'; '.join(checked.problems[:5])}."
         )
     part = _partial_file(database)
     aside: Path | None = None
@@ -162,7 +162,7 @@ def restore(
         ) from error
     finally:
         remove(part)
-    return found, aside
+    return checked, aside
 
 
 def _copy(source_file: Path, part: Path) -> None:

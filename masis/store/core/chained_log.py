@@ -1,4 +1,4 @@
-"""An append-only log bound by a hash chain: the decision log and the screening log are two of them.
+"""An append-only log with a hash chain, used for the decision log and the screening log.
 
 ``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry
 before, a line each; the first entry follows 64 zeros. An entry's id is the beginning of its digest.
@@ -29,7 +29,7 @@ from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
 NOTHING_BEFORE = "0" * 64
-"""What the first entry follows."""
+"""The previous digest of the first entry."""
 
 _ID_LENGTH = 24
 
@@ -38,7 +38,7 @@ E = TypeVar("E", LogEntry, ScreeningEntry)
 
 
 def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no blanks: the same content gives the same text. Raises
+    """Return JSON with sorted keys and no whitespace, so that equal content has equal text. Raises
     ValueError for NaN.
     """
     return json.dumps(
@@ -47,12 +47,12 @@ def canonical_json(value: Any) -> str:
 
 
 def sha256(text: str) -> str:
-    """Return the SHA-256 of a text, in hexadecimal digits."""
+    """Return the SHA-256 of a text as hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def place_after(head: LogHead, at: str, payload_digest: str) -> ChainedEntry:
-    """Return where an entry stands that is appended at this time."""
+    """Return the chain fields of an entry appended after ``head`` at this time."""
     seq, previous = head.length + 1, head.digest
     digest = _entry_digest(seq, at, payload_digest, previous)
     return ChainedEntry(
@@ -66,14 +66,13 @@ def place_after(head: LogHead, at: str, payload_digest: str) -> ChainedEntry:
 
 
 def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
-    """Return the link of the chain."""
+    """Return the digest that links an entry to the one before."""
     return sha256(f"{seq}\n{at}\n{payload_digest}\n{previous}")
 
 
 @dataclass(frozen=True)
 class ChainedLog(Generic[D, E]):
-    """One log: its tables, what an entry of it is, and everything that both logs do with their
-    entries.
+    """One log: its tables, its record types, and the operations that both logs share.
 
     Everything but ``verify`` runs inside a transaction of the caller, which must be durable where
     it appends.
@@ -82,40 +81,38 @@ class ChainedLog(Generic[D, E]):
     table: str
     payloads: str
     select: str
-    """Selects every entry as ``log``, with ``payload`` (NULL where redacted), ``reviewer`` and the
-    ids it names.
+    """Selects every entry as ``log``, with ``payload`` (NULL if redacted), ``reviewer`` and the ids
+    it refers to.
     """
 
     noun: str
     decision: type[D]
     entry: type[E]
     columns: tuple[str, ...]
-    """Facts that are columns of the table."""
+    """Facts stored as columns of the table."""
 
     links: tuple[str, ...]
-    """Columns of the table that refer to other rows, besides ``redacts``."""
+    """Columns of the table that refer to other rows, in addition to ``redacts``."""
 
     about: tuple[str, ...]
-    """Fields of a decision that name what it is about: a redaction is about the same."""
+    """Fields of a decision that name its subject; a redaction has the same subject."""
 
     repeated: Mapping[str, str]
-    """Fields of a decision that columns repeat, each with the column of ``select`` that does."""
+    """Fields of a decision that are also stored as columns, each with its column in ``select``."""
 
     @property
     def name(self) -> str:
-        """The log in words."""
+        """The name of the log in words."""
         return self.table.replace("_", " ")
 
     def facts(self, entry: sqlite3.Row | D) -> dict[str, Any]:
-        """Return what the columns say of an entry, or what they must say of a decision, by the same
-        names.
-        """
+        """Return the repeated facts by name, from the columns of a row or from a decision."""
         if isinstance(entry, sqlite3.Row):
             return {name: entry[column] for name, column in self.repeated.items()}
         return {name: getattr(entry, name) for name in self.repeated}
 
     def head(self, connection: sqlite3.Connection) -> LogHead:
-        """Return length and last digest."""
+        """Return the length and the last digest."""
         row = connection.execute(
             f"SELECT seq, digest FROM {self.table} ORDER BY seq DESC LIMIT 1"  # noqa: S608 (names of ours, here and below)
         ).fetchone()
@@ -124,7 +121,7 @@ class ChainedLog(Generic[D, E]):
     def rows(
         self, connection: sqlite3.Connection, where: str, values: list[Any]
     ) -> list[sqlite3.Row]:
-        """Return the rows of entries that a condition of ours names, in order."""
+        """Return the rows of the entries that match a condition, in order."""
         return connection.execute(
             f"{self.select} WHERE {where} ORDER BY log.seq", values
         ).fetchall()
@@ -137,7 +134,7 @@ class ChainedLog(Generic[D, E]):
         return found[0]
 
     def entry_of(self, row: sqlite3.Row) -> E:
-        """Return an entry from its row. Raises StoreError where it can't be read."""
+        """Return the entry in a row. Raises StoreError if it can't be read."""
         try:
             decision = (
                 None
@@ -416,11 +413,14 @@ def check_subjects(
     noun: str,
     compare: Callable[[sqlite3.Row, D], str | list[str]],
 ) -> SubjectCheck:
-    """Compare the entries of a log with what they are about, as it is stored.
+    """Compare the entries of a log with the stored records that they are about.
 
-    ``rows`` hold ``seq``, ``id`` and ``payload`` of each, and whatever ``compare`` needs, which
-    returns the problems of one entry, or the reason for which it can't be compared, which is none.
-    ``noun`` is what an entry is called.
+    Args:
+        rows: Rows with ``seq``, ``id``, ``payload`` and the columns that ``compare`` needs.
+        decision: The model of the payload.
+        noun: The name of an entry in messages.
+        compare: Returns the problems of one entry, or as a string the reason why it can't be compared.
+
     """
     broken: list[str] = []
     reasons: Counter[str] = Counter()

@@ -1,5 +1,5 @@
-"""Opening a database, and lending out connections to it: is the file ours, older or newer, are its
-guards armed.
+"""Opens databases and lends connections to them, after checking the application id, schema version
+and triggers.
 
 Many threads and processes share one file: WAL, a busy timeout, and the write lock taken before
 reading whatever a write depends on (``BEGIN IMMEDIATE``), so that nobody writes on the strength of
@@ -40,18 +40,18 @@ from masis.store.core import guards, migrations
 from masis.store.core.migrations import MIGRATIONS, Migration
 
 BUSY_TIMEOUT_S = 15.0
-"""How long a writer waits for another before it gives up; a batch of an import holds the lock for
-some 50 ms.
+"""How many seconds a writer waits for another one. A batch of an import holds the lock for about 50
+ms.
 """
 
 POOL_SIZE = 8
-"""Connections a process holds to one file at most: more readers than that at once gain nothing on
-one disk.
+"""The maximum number of connections per process to one file. More concurrent readers aren't faster
+on one disk.
 """
 
 MOST_CACHED = 200
-"""Statements whose rows a connection remembers until something is written, such as counts of cases
-by filter.
+"""How many statements a connection caches rows for until something is written, such as counts by
+filter.
 """
 
 Unguarded = Literal["refuse", "open", "rearm"]
@@ -59,25 +59,25 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 class Connection(sqlite3.Connection):
-    """A connection, lent to one thread at a time, with what the pool and the transaction in it have
-    to know.
+    """A connection, lent to one thread at a time, with the state that the pool and its transaction
+    need.
     """
 
-    file: tuple[int, int] | None = None  # device and inode of the file it has open
-    # the key that signs entries of the logs; None where nobody gave one
+    file: tuple[int, int] | None = None  # device and inode of the open file
+    # the key that signs log entries, if any
     log_key: bytes | None = None
-    era = 0  # how often its pool had been closed when it was opened
+    era = 0  # how often its pool had been closed when the connection was opened
     durable = False  # whether a commit waits for the disk (synchronous = FULL)
     writes = False  # whether the transaction holds the write lock
-    lost = False  # whether SQLite has undone the transaction by itself
-    once_committed: list[Callable[[], object]]  # what is called once the transaction is committed
+    lost = False  # whether SQLite has rolled back the transaction itself
+    once_committed: list[Callable[[], object]]  # actions to call after the commit
 
-    # what Database.cached read, and the change number of the database then
+    # the change number and the rows cached by Database.cached_rows
     computed: tuple[tuple[int, int], dict[tuple[Any, ...], list[Any]]] = ((-1, -1), {})
 
 
 class _Pool:
-    """At most ``size`` connections, each lent to one thread at a time, the one used last first."""
+    """At most ``size`` connections, each lent to one thread at a time, most recently used first."""
 
     def __init__(self, path: Path, size: int, log_key: bytes | None = None) -> None:
         self.path, self.size, self.log_key, self.era = path, size, log_key, 0
@@ -85,16 +85,16 @@ class _Pool:
         _POOLS.add(self)
 
     def forget(self) -> None:
-        """Start without connections and close none: closing one in a forked child would drop the
-        parent's locks.
+        """Drop all connections without closing them, since closing one in a forked child would
+        release the parent's locks.
         """
         self.opened: set[Connection] = set()
         self._idle: list[Connection] = []
         self._free = threading.Semaphore(self.size)
 
     def take(self) -> Connection:
-        """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and
-        sqlite3's errors.
+        """Borrow a connection, waiting while all are lent. Raises DatabaseBusy and sqlite3's
+        errors.
         """
         if not self._free.acquire(timeout=BUSY_TIMEOUT_S):
             raise DatabaseBusy(
@@ -106,7 +106,7 @@ class _Pool:
             with contextlib.suppress(IndexError):
                 if (idle := self._idle.pop()).file == file:
                     return idle
-                # the file was moved or replaced: what they show is of the old one
+                # The file was moved or replaced, so the idle connections read the old one.
                 self._discard(idle)
                 self._discard_idle()
             connection = connect(self.path, create=False)
@@ -118,16 +118,18 @@ class _Pool:
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Take a connection back; it is closed where the pool was closed meanwhile."""
-        if connection in self.opened:  # else this process was forked while it was lent
+        """Return a connection to the pool, or close it if the pool was closed in the meantime."""
+        if (
+            connection in self.opened
+        ):  # otherwise this process was forked while the connection was lent
             self._idle.append(connection)
             self._free.release()
             if connection.era != self.era:
                 self._discard_idle()
 
     def close(self) -> None:
-        """Close what is idle now, and what is lent when it comes back. A later use
-        opens new ones.
+        """Close the idle connections now and the lent ones when they are returned. Later use opens
+        new ones.
         """
         self.era += 1
         self._discard_idle()
@@ -145,8 +147,8 @@ class _Pool:
 
 _POOLS: weakref.WeakSet[_Pool] = weakref.WeakSet()
 _INHERITED: list[set[Connection]] = []
-"""Connections of the process this one was forked from: kept, since Python closes what nothing
-refers to.
+"""Connections of the process this one was forked from, referenced so that Python doesn't close
+them.
 """
 
 
@@ -166,8 +168,8 @@ def _close_all() -> None:
 
 
 class Database:
-    """The file and its pool of connections: share the object freely, between threads and across a
-    fork.
+    """A database file and its pool of connections. One object can be shared between threads and
+    across a fork.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class Database:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._pool.opened)
 
     def execute(self, sql: str, values: Values = ()) -> list[sqlite3.Row]:
@@ -197,19 +199,20 @@ class Database:
             return connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> sqlite3.Row | None:
-        """Run one statement and return its first row; None where there is none."""
+        """Run one statement and return its first row, or None if there is none."""
         rows = self.execute(sql, values)
         return rows[0] if rows else None
 
     def value(self, sql: str, values: Values = ()) -> Any:
-        """Run one statement that gives a row, and return that row's first column."""
+        """Run one statement that returns a row, and return the first column of that row."""
         return self.execute(sql, values)[0][0]
 
     def walk(self, sql: str, *values: Any, at_once: int = 100) -> Iterator[sqlite3.Row]:
-        """Yield the rows that a statement gives in order of ``seq``, some in memory at a time.
+        """Yield the rows of a statement in order of ``seq``, loading ``at_once`` rows at a time.
 
-        The statement ends with a bound from which the next ones come: ``seq > ? ORDER BY seq``.
-        Nothing is held between: others may write, and what they append comes too.
+        The statement must end with a lower bound on ``seq``, to which ``ORDER BY`` and ``LIMIT``
+        are added: ``seq > ? ORDER BY seq``. No lock is held between batches, so rows that others
+        append meanwhile are included.
         """
         seq = 0
         while rows := self.execute(f"{sql} LIMIT {at_once}", [*values, seq]):
@@ -218,13 +221,19 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
-        """Hold the write lock from the first line on; all that is written is stored, or nothing.
+        """Hold the write lock from the start, and store either all writes or none.
 
-        Inside another transaction it is a savepoint: if it fails, and the caller goes on, only its
-        own part is undone. ``durable``: what is committed survives a power cut (``synchronous =
-        FULL``), as every writer of a log needs; without it a power cut may undo the last
-        transactions, never a part of one. Raises RuntimeError inside ``reading()``, whose state may
-        be old by now, and where it is durable inside one that is not.
+        Inside another transaction this is a savepoint, so that only its own part is undone if it
+        fails and the caller continues.
+
+        Args:
+            durable: Whether a commit survives a power cut (``synchronous = FULL``). Logs need this.
+                Without it a power cut can undo the last transactions, but never part of one.
+
+        Raises:
+            RuntimeError: Called inside ``reading()``, whose snapshot may be outdated, or ``durable``
+                inside a transaction that isn't.
+
         """
         connection = self._own_connection
         if connection is None:
@@ -244,7 +253,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Several reads of one and the same state, whatever others write meanwhile."""
+        """Run several reads on the same snapshot, regardless of concurrent writes."""
         if (connection := self._own_connection) is not None:
             yield connection
             return
@@ -252,12 +261,11 @@ class Database:
             yield connection
 
     def cached_rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows of a statement, from memory unless the database was written to since, by
-        anybody.
+        """Return the rows of a statement, cached until anyone writes to the database.
 
-        SQLite numbers the commits of others (``data_version``), and a connection counts the rows it
-        changed itself. A transaction that writes asks anew: what it has not committed yet is for
-        nobody else.
+        SQLite counts the commits of other connections (``data_version``), and a connection counts
+        the rows it changed itself (``total_changes``). A write transaction bypasses the cache,
+        because its uncommitted rows must not be shared.
         """
         with self.reading() as connection:
             if connection.writes:
@@ -274,21 +282,19 @@ class Database:
             return known[asked]
 
     def on_commit(self, action: Callable[[], object]) -> None:
-        """Call something when the transaction of this thread is committed, at once where there is
-        none.
-        """
+        """Call ``action`` when this thread's transaction commits, or immediately if there is none."""
         if (connection := self._own_connection) is None:
             action()
         else:
             connection.once_committed.append(action)
 
     def close(self) -> None:
-        """Close every connection. A later use opens new ones."""
+        """Close every connection. Later use opens new ones."""
         self._pool.close()
 
     @property
     def _own_connection(self) -> Connection | None:
-        """The connection in whose transaction this thread is."""
+        """The connection of the transaction that this thread is in."""
         connection: Connection | None = getattr(self._local, "connection", None)
         return connection
 
@@ -303,8 +309,8 @@ class Database:
 
     @contextlib.contextmanager
     def _lend_transaction(self, *, writes: bool, durable: bool = False) -> Iterator[Connection]:
-        """Lend a connection to this thread for one transaction, which is committed or undone at its
-        end.
+        """Lend a connection to this thread for one transaction, which is committed or rolled back
+        at the end.
         """
         actions: list[Callable[[], object]] = []
         with self._lend_connection() as connection:
@@ -329,7 +335,7 @@ class Database:
 
 
 class StorePart:
-    """A part of a store: what it reads and writes of one subject."""
+    """A part of a store: the reads and writes of one subject."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -337,8 +343,8 @@ class StorePart:
 
 @contextlib.contextmanager
 def _savepoint(connection: Connection) -> Iterator[None]:
-    """A part of a transaction that can be undone alone; of nested ones, SQLite takes a name for the
-    innermost.
+    """Run a part of a transaction that can be rolled back alone. SQLite applies a repeated name to
+    the innermost savepoint.
     """
     pending = len(connection.once_committed)
     connection.execute("SAVEPOINT part")
@@ -350,9 +356,9 @@ def _savepoint(connection: Connection) -> Iterator[None]:
             connection.execute("ROLLBACK TO part")
             connection.execute("RELEASE part")
         else:
-            # A full or failing disk has SQLite undo the whole transaction. A caller that goes on
-            # all the same would from now on commit statement by statement: what it writes goes
-            # where it is undone at the end.
+            # On a full or failing disk SQLite rolls back the whole transaction and returns to
+            # autocommit. A caller that continued would then commit each statement on its own, so
+            # start a new transaction, which is rolled back at the end.
             connection.lost = True
             connection.execute("BEGIN")
         raise
@@ -360,14 +366,16 @@ def _savepoint(connection: Connection) -> Iterator[None]:
 
 
 def connect(path: Path, *, create: bool = True) -> Connection:
-    """Open a connection as every part of the store expects it. Rows answer to column names."""
+    """Open a connection with the settings that the store expects. Rows are accessible by column
+    name.
+    """
     address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         address,
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
-        check_same_thread=False,  # a pool lends it to one thread after another
+        check_same_thread=False,  # the pool lends it to one thread at a time
         factory=Connection,
     )
     connection.row_factory = sqlite3.Row
@@ -376,7 +384,7 @@ def connect(path: Path, *, create: bool = True) -> Connection:
         "recursive_triggers = ON",
         "synchronous = NORMAL",
         "cache_size = -16000",
-        "secure_delete = ON",  # what is redacted is overwritten, not merely unlinked
+        "secure_delete = ON",  # overwrite redacted content instead of only unlinking its pages
     ):
         connection.execute(f"PRAGMA {pragma}")
     connection.file = _file_identity(path)
@@ -399,12 +407,23 @@ def open_database(
     known: Sequence[Migration] = MIGRATIONS,
     log_key: bytes | None = None,
 ) -> Database:
-    """Open, creating folders and file, migrating an older one, asserting the guards of the log.
+    """Open a database: create folders and file, migrate an older one, and check the triggers of the
+    logs.
 
-    ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was
-    altered), or rearm. With ``log_key`` entries of the logs are signed as they are appended. Raises
-    NotADatabase (something else is there), NewerDatabase (a later version wrote it), OtherSchema (a
-    development version made it), UnguardedLog, StoreError (the place can't be used).
+    Args:
+        path: The database file.
+        now: Returns the current time.
+        unguarded: What to do if a trigger is missing: refuse, open (to inspect the damage) or rearm.
+        known: The migrations of this version.
+        log_key: The key that signs new log entries.
+
+    Raises:
+        NotADatabase: The file is something else.
+        NewerDatabase: A later version wrote it.
+        OtherSchema: A development version with another schema made it.
+        UnguardedLog: A trigger is missing.
+        StoreError: The path can't be used.
+
     """
     _check_place(path)
     try:
@@ -424,7 +443,9 @@ def open_database(
 
 
 class _FailureKind(NamedTuple):
-    """What an error of SQLite means for a person: the error to raise, what happened, what to do."""
+    """The meaning of an SQLite error for users: the exception to raise, what happened, and what to
+    do.
+    """
 
     raises: type[StoreError]
     what: str
@@ -471,8 +492,8 @@ _TROUBLE = {
     "SQLITE_CANTOPEN": _GONE,
     "SQLITE_IOERR": _FailureKind(DiskFailed, "its disk fails", RESTORE),
 }
-"""By the primary name of SQLite's error; ``SQLITE_IOERR_WRITE`` and the like are more exact names
-of the same.
+"""The failures by SQLite's primary error name; extended names such as ``SQLITE_IOERR_WRITE`` share
+a primary name.
 """
 _LIMITED = _FailureKind(
     DatabaseFull,
@@ -491,9 +512,9 @@ def _size_is_limited() -> bool:
 
 
 def _failure_kind(error: sqlite3.Error) -> _FailureKind | None:
-    """What is wrong with the file; None where the statement is, not the file."""
+    """Return what is wrong with the file, or None if the error is about the statement."""
     name = getattr(error, "sqlite_errorname", None) or ""
-    # another file, without our tables, is in its place
+    # another file without our tables has replaced it
     if name == "SQLITE_ERROR" and "no such table" in str(error):
         return _GONE
     if name == "SQLITE_IOERR_WRITE" and _size_is_limited():
@@ -503,8 +524,8 @@ def _failure_kind(error: sqlite3.Error) -> _FailureKind | None:
 
 @contextlib.contextmanager
 def explained_errors(path: Path) -> Iterator[None]:
-    """Raise what SQLite says about a file as an error that names the hint; let errors of a
-    statement pass.
+    """Translate SQLite's errors about the file into exceptions with a hint; errors about a
+    statement pass through.
 
     These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and
     DiskFailed.
@@ -537,8 +558,8 @@ def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch, once for the file; SQLite does not wait its turn for this when several open a new
-    file at once.
+    """Switch the file to WAL once. SQLite doesn't apply the busy timeout to this switch, so retry
+    it here.
     """
     until = time.monotonic() + BUSY_TIMEOUT_S
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -559,9 +580,9 @@ def _check_place(path: Path) -> None:
                 f" {path / 'masis.db'}."
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file itself is only ever opened by SQLite. Closing any other handle on it would drop
-        # every lock that this process holds (POSIX), and another process would then take the log of
-        # its writes away from under it.
+        # Only SQLite may open the file. With POSIX locks, closing any other handle on it releases
+        # all locks of this process (sqlite.org/howtocorrupt.html, section 2.2), and another process
+        # could then delete the write-ahead log that is in use.
         if path.exists() and not os.access(path, os.R_OK):
             raise StoreError(f"{path}: can't be used (Permission denied). {_ELSEWHERE}")
     except OSError as error:
@@ -571,8 +592,8 @@ def _check_place(path: Path) -> None:
 def assert_readable(
     connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS
 ) -> None:
-    """Check that a file is empty or a database of the workbench that this version can read; changes
-    nothing.
+    """Check, without changing it, that a file is empty or a workbench database that this version
+    can read.
 
     Raises NotADatabase (another program made it), OtherSchema (a development version made it, with
     another ``schema.sql``) and NewerDatabase (a later version has changed its schema).

@@ -1,4 +1,5 @@
-"""Triggers that keep the logs growing only: no update, no delete, no replacement, no gap.
+"""Triggers that make the logs append-only: rows can't be updated, deleted or replaced, and numbers
+have no gaps.
 
 They are armed again after every migration, since rebuilding a table (``transform()`` of
 sqlite-utils) drops them without a word, and asserted on every opening. They stop accidents and
@@ -14,8 +15,14 @@ from masis.errors import UnguardedLog
 
 
 def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> dict[str, str]:
-    """The triggers of a table whose rows are numbered without a gap; ``once``: what no two rows
-    share; ``changed``: which rows are never changed.
+    """Return the triggers of a table whose rows are numbered without gaps.
+
+    Args:
+        table: The table.
+        name: The name of the log in error messages.
+        once: A condition that matches existing rows with the same unique values as the new one.
+        changed: A condition that matches the rows that must not be updated.
+
     """
     again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
     return {
@@ -41,9 +48,7 @@ def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> di
 
 
 def _chain_triggers(log: str, payloads: str, name: str) -> dict[str, str]:
-    """The triggers of a log with a chain, and of the table beside it that holds what its entries
-    say.
-    """
+    """Return the triggers of a chained log and of the table with its payloads."""
     return _only_grows(
         log, f"the {name}", "id = NEW.id OR token = NEW.token OR redacts = NEW.redacts"
     ) | {
@@ -80,11 +85,11 @@ GUARDS: dict[str, dict[str, str]] = {
         "team_records", "the record of policies, rubrics and views", changed="OLD.kind <> 'view'"
     ),
 }
-"""The guards of each log, by its table."""
+"""The triggers of each append-only table."""
 
 
 def arm(connection: sqlite3.Connection) -> None:
-    """Create every guard, replacing whatever was in its place. Call it inside a transaction.
+    """Create every trigger, replacing any existing one. Call it inside a transaction.
 
     A log that a later migration makes is guarded from then on.
     """
@@ -98,7 +103,7 @@ def arm(connection: sqlite3.Connection) -> None:
 
 
 def missing(connection: sqlite3.Connection, log: str | None = None) -> tuple[str, ...]:
-    """Guards of one log, or of all, that are absent or read otherwise than they should."""
+    """Return the triggers of one log, or of all, that are missing or differ from their definition."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     armed = {name: " ".join(sql.split()) for name, sql in rows}
     wanted = [GUARDS[log]] if log is not None else GUARDS.values()
@@ -111,7 +116,7 @@ def missing(connection: sqlite3.Connection, log: str | None = None) -> tuple[str
 
 
 def assert_armed(connection: sqlite3.Connection) -> None:
-    """Raise UnguardedLog naming the guards that are gone."""
+    """Raise UnguardedLog with the names of missing or changed triggers."""
     for log in GUARDS:
         if gone := missing(connection, log):
             raise UnguardedLog(

@@ -1,4 +1,4 @@
-"""The health of a database: what `masis health` shows."""
+"""The health of a database, as ``masis health`` shows it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from masis.store.screening import corpus_search
 from masis.store.screening.log import ScreeningLog
 
 WRITE_WITHIN_MS = 2_000
-"""How long the trial of a write waits for other writers, who show by being there that it can be
-written.
+"""How long the test write waits for other writers. If one holds the lock, the database is evidently
+writable.
 """
 
 
 class WriteTrial(NamedTuple):
-    """What came of trying to write."""
+    """The result of a test write."""
 
     ok: bool
     message: str
 
 
 def try_writing(database: Database) -> WriteTrial:
-    """Write the time into the database and commit it: a disk that is full refuses no earlier."""
+    """Write the time into the database and commit it, because a full disk reports an error only at
+    that point.
+    """
     connection = connections.connect(database.path)
     try:
         connection.execute(f"PRAGMA busy_timeout = {WRITE_WITHIN_MS}")
@@ -56,7 +58,7 @@ _COUNTED = {
 
 
 def check(database: Database) -> StoreCheck:
-    """Read the whole file once and say what is wrong with it; changes nothing."""
+    """Read the whole file once and return its problems, without changing anything."""
     with database.reading() as connection:
         version = connection.execute(
             "SELECT value FROM store_info WHERE key = 'app_version'"
@@ -79,8 +81,8 @@ def _count_table(connection: sqlite3.Connection, table: str) -> int:
 
 
 def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
-    """What is wrong with the file, the states kept, the logs, corpora, and content that a purge
-    says it removed.
+    """Yield the problems of the file, the derived states, the logs, the corpora, and content left
+    over by a purge.
     """
     damaged = (row[0] for row in connection.execute("PRAGMA quick_check(10)"))
     yield from (f"the file is damaged: {text}" for text in damaged if text != "ok")
@@ -107,7 +109,7 @@ def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _damaged_runs(connection: sqlite3.Connection) -> list[str]:
-    """The ids of runs of which something that is stored can't be unpacked."""
+    """Return the ids of runs with content that can't be decompressed."""
     found: dict[str, None] = {}
     for name, packed in connection.execute("""SELECT id, payload FROM runs WHERE payload IS NOT NULL
            UNION ALL SELECT id, job_parts.payload FROM job_parts JOIN runs ON runs.seq = job_seq

@@ -1,5 +1,4 @@
-"""The schema: ``schema.sql`` makes a new database, and named steps appended to it change one that
-is there.
+"""The schema: ``schema.sql`` creates a new database, and migrations update an existing one.
 
 Until 0.2.0 is released ``schema.sql`` is edited in place, and a database that was made with another
 one is refused (``connections.open_database``). From then on it stays as it is: a change is a
@@ -31,16 +30,14 @@ if TYPE_CHECKING:
 Migration: TypeAlias = "Callable[[Database], None]"
 
 APPLICATION_ID = 0x4D415349
-"""``MASI`` in the file's header, set by ``schema.sql``: what tells a database of the workbench from
-any other.
-"""
+"""``MASI`` in the file header, set by ``schema.sql``. It identifies a database of the workbench."""
 
 SET_NAME = "masis"
 _SCHEMA = Path(__file__).parent.parent / "schema.sql"
 
 
 def m001_schema(db: Database) -> None:
-    """Everything in ``schema.sql``, and the digest of that file."""
+    """Create everything in ``schema.sql`` and store the digest of that file."""
     for statement in _statements(_SCHEMA.read_text(encoding="utf-8")):
         db.execute(statement)
     db.execute("INSERT INTO store_info VALUES ('schema', ?)", [schema_digest()])
@@ -51,18 +48,18 @@ MIGRATIONS: tuple[Migration, ...] = (m001_schema,)
 
 @cache
 def schema_digest() -> str:
-    """The SHA-256 of ``schema.sql`` without its comments and line breaks."""
+    """Return the SHA-256 of ``schema.sql`` without comments and line breaks."""
     without_comments = re.sub(r"--.*", "", _SCHEMA.read_text(encoding="utf-8"))
     return hashlib.sha256(" ".join(without_comments.split()).encode()).hexdigest()
 
 
 def migration_names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
-    """The names of migrations, in order."""
+    """Return the names of the migrations, in order."""
     return tuple(migration.__name__ for migration in migrations)
 
 
 def applied_migrations(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """The names of the migrations that this database has run, in the order it ran them."""
+    """Return the names of the migrations that this database has run, in order."""
     known = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
     if connection.execute(known).fetchone() is None:
         return ()
@@ -73,7 +70,7 @@ def applied_migrations(connection: sqlite3.Connection) -> tuple[str, ...]:
 
 
 def made_with_this_schema(connection: sqlite3.Connection) -> bool:
-    """Whether a database of the workbench began with the ``schema.sql`` of this version."""
+    """Return whether the database was created with this version's ``schema.sql``."""
     if applied_migrations(connection)[:1] != migration_names()[:1]:
         return False
     row = connection.execute("SELECT value FROM store_info WHERE key = 'schema'").fetchone()
@@ -83,11 +80,12 @@ def made_with_this_schema(connection: sqlite3.Connection) -> bool:
 def migrate(
     connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
 ) -> tuple[str, ...]:
-    """Run what is pending, each migration in a transaction of its own with its record; returns the
-    names it ran.
+    """Run the pending migrations, each in its own transaction with its record, and return their
+    names.
 
-    The write lock is taken before looking what is pending, so that two processes opening a new file
-    at once don't both create it. The guards of the log are armed again in the same transaction.
+    The write lock is taken before the pending migrations are read again, so that two processes that
+    open a new file at once don't both create it. The triggers of the logs are created again in the
+    same transaction.
     """
     done: list[str] = []
     while pending := [
@@ -118,10 +116,10 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, each of which ends with its line.
+    """Yield the statements of a script. Each must end at the end of a line.
 
-    ``executescript`` won't do: it commits what is under way, and the schema would be there without
-    its record.
+    ``executescript`` can't be used here because it commits the open transaction first, which would
+    create the schema without its migration record.
     """
     statement = ""
     for line in script.splitlines(keepends=True):

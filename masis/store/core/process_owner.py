@@ -1,4 +1,4 @@
-"""Which process a run belongs to, and whether that process is still alive.
+"""Identifies the process that owns a run, and checks whether that process is still alive.
 
 A process id alone is reused sooner or later, so the time the process started goes with it. A
 process on another machine can't be asked: its runs count as lost once they have given no sign of
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 SILENCE_S = 3600.0
-"""Seconds without an event after which a run on another machine counts as lost: 40 times a loop's
-deadline.
+"""After this many seconds without an event, a run on another machine counts as lost; this is 40
+times a loop's deadline.
 """
 
 
 class Owner(NamedTuple):
-    """A process: the machine's name, its id there, and when it started (in whatever form the system
-    gives it).
+    """A process: the name of its machine, its process id, and its start time in the system's own
+    format.
     """
 
     host: str
@@ -31,7 +31,7 @@ class Owner(NamedTuple):
 
 
 def this_process() -> Owner:
-    """The process that is asking."""
+    """Return the current process."""
     return _owner_of(os.getpid())
 
 
@@ -41,7 +41,7 @@ def _owner_of(pid: int) -> Owner:
 
 
 def is_alive(owner: Owner) -> bool | None:
-    """Whether the process still runs; None where that can't be known from here."""
+    """Return whether the process still runs, or None if that can't be determined from this machine."""
     if owner.host != socket.gethostname():
         return None
     started = process_start(owner.pid)
@@ -49,8 +49,8 @@ def is_alive(owner: Owner) -> bool | None:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process of this machine started; None if there is none with that id (a zombie is
-    none).
+    """Return the start time of a process on this machine, or None if it doesn't exist or is a
+    zombie.
     """
     if Path("/proc/self/stat").exists():
         try:

@@ -1,4 +1,4 @@
-"""Signatures of log entries, with a key that lies outside of the database.
+"""Signatures of log entries, made with a key stored outside of the database.
 
 The hash chain shows that an entry was altered as long as nobody recomputes it; who can write the
 file can. A signature is HMAC-SHA-256 over the name of the log, the number and the digest of an
@@ -22,14 +22,14 @@ LOGS = ("decision_log", "screening_log")
 
 
 class SigningResult(NamedTuple):
-    """How many entries got a signature, and how many had one."""
+    """How many entries were signed now, and how many had a signature before."""
 
     new: int
     before: int
 
 
 def signature(key: bytes, log: str, seq: int, digest: str) -> str:
-    """Return the signature of one entry, in hexadecimal digits."""
+    """Return the signature of one entry as hexadecimal digits."""
     return hmac.new(key, f"masis\n{log}\n{seq}\n{digest}".encode(), hashlib.sha256).hexdigest()
 
 
@@ -42,9 +42,7 @@ def sign(connection: sqlite3.Connection, key: bytes, log: str, seq: int, digest:
 
 
 def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> SigningResult:
-    """Sign every entry that has no signature. What somebody forged before is signed with it: verify
-    first.
-    """
+    """Sign every unsigned entry. Verify the log first, since forged entries would be signed too."""
     before = int(connection.execute("SELECT count(*) FROM log_signatures").fetchone()[0])
     new = 0
     for log in LOGS:
@@ -59,7 +57,7 @@ def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> SigningResult:
 
 
 def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
-    """Check the signature of every entry of both logs, and name entries without one and signatures
+    """Check the signatures of both logs, and list entries without a signature and signatures
     without an entry.
     """
     signed, broken = 0, list[str]()
@@ -101,7 +99,7 @@ def _log_title(log: str) -> str:
 
 
 def _unsigned_entries(log: str, numbers: Sequence[int]) -> Iterator[str]:
-    """Name the entries that nobody signed, those that follow each other as one."""
+    """Yield a message for each range of consecutive unsigned entries."""
     for _, following in groupby(enumerate(numbers), key=lambda placed: placed[1] - placed[0]):
         run = [seq for _, seq in following]
         entries = f"entry {run[0]}" if len(run) == 1 else f"entries {run[0]} to {run[-1]}"

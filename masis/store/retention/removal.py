@@ -97,24 +97,22 @@ class Retention(StorePart):
         """What a purge by this rule would do now; changes nothing."""
         with self._database.reading() as connection:
             old = _old(connection, rule)
-            goes = _removal_candidates(
-                connection, [each for each in old if each["kept_for"] is None]
-            )
+            goes = _removal_candidates(connection, [row for row in old if row["kept_for"] is None])
             goes += _old_grades(connection, rule)
-            kinds = Counter(each.kind for each in goes)
+            kinds = Counter(job.kind for job in goes)
             return PurgePlan(
                 rule=rule,
                 goes=tuple(goes),
                 runs=kinds["run"],
                 screenings=kinds["screening"],
-                bytes=sum(each.bytes for each in goes),
+                bytes=sum(job.bytes for job in goes),
                 parts=PartCounts(
                     **{
-                        name: sum(getattr(each.parts, name) for each in goes)
+                        name: sum(getattr(job.parts, name) for job in goes)
                         for name in PartCounts.model_fields
                     }
                 ),
-                kept=Counter(each["kept_for"] for each in old if each["kept_for"] is not None),
+                kept=Counter(row["kept_for"] for row in old if row["kept_for"] is not None),
                 runs_in_all=self._database.value(
                     "SELECT count(*) FROM runs WHERE removed_by IS NULL"
                 ),
@@ -150,7 +148,7 @@ class Retention(StorePart):
             with self._database.transaction(durable=False) as connection:
                 held_from = time.monotonic()
                 again = _old(connection, rule, found[start : start + BATCH])
-                if batch := [each for each in again if each["kept_for"] is None]:
+                if batch := [row for row in again if row["kept_for"] is None]:
                     seq = seq or begin_purge(connection, rule, by, how, self._database.now())
                     _remove_content(connection, seq, batch)
             time.sleep((time.monotonic() - held_from) * BREATH)
@@ -168,7 +166,7 @@ class Retention(StorePart):
                 )
                 connection.execute(f"DELETE FROM {_OLD_GRADES}", [rule.cutoff])  # noqa: S608
         settle(self._database)
-        return next((each for each in Purges(self._database).history() if each.seq == seq), None)
+        return next((purge for purge in Purges(self._database).history() if purge.seq == seq), None)
 
 
 def _old(

@@ -38,8 +38,13 @@ class Member(NamedTuple):
     def of(cls, outcome: CaseOutcome, side: str) -> Member:
         """Return a case as a version keeps it."""
         pins = tuple(
-            Pin(each.entry.seq if each.entry else None, each.in_force, each.run_seq, each.number)
-            for each in outcome.judgements
+            Pin(
+                judgement.entry.seq if judgement.entry else None,
+                judgement.in_force,
+                judgement.run_seq,
+                judgement.number,
+            )
+            for judgement in outcome.judgements
         )
         return cls(outcome.seq, outcome.state, side, pins)
 
@@ -73,8 +78,8 @@ class Datasets(StorePart):
             connection.executemany(
                 "INSERT INTO dataset_members VALUES (?, ?, ?, ?, ?)",
                 (
-                    [seq, *each[:3], json.dumps(each.pins, separators=(",", ":"))]
-                    for each in members
+                    [seq, *member[:3], json.dumps(member.pins, separators=(",", ":"))]
+                    for member in members
                 ),
             )
 
@@ -181,7 +186,7 @@ def _decision_labels(connection: sqlite3.Connection, member: Member) -> list[tup
 def _member(row: sqlite3.Row | Sequence[Any]) -> Member:
     case_seq, state, side, judgements = row
     pins = json.loads(judgements) if isinstance(judgements, str) else judgements
-    return Member(case_seq, state, side, tuple(Pin(*each) for each in pins))
+    return Member(case_seq, state, side, tuple(Pin(*pin) for pin in pins))
 
 
 def _version_row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:

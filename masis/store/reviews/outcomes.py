@@ -75,7 +75,7 @@ class CaseOutcome(NamedTuple):
         """The judgement that the case's state follows from; None where nobody decided and no run is
         finished.
         """
-        return next((each for each in self.judgements if each.in_force), None)
+        return next((judgement for judgement in self.judgements if judgement.in_force), None)
 
 
 class Outcomes(StorePart):
@@ -113,13 +113,13 @@ def _matching(
     These are the ones that the demo's simulated reviewers decided, and copies with a planted fault,
     decided or not.
     """
-    found = queue.matching(connection, case_filter)
+    matches = queue.matching(connection, case_filter)
     return connection.execute(
-        f"""SELECT {column} FROM {found.source} WHERE {found.where} AND NOT cases.planted AND cases.seq NOT IN (
+        f"""SELECT {column} FROM {matches.source} WHERE {matches.where} AND NOT cases.planted AND cases.seq NOT IN (
                 SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq
                 WHERE simulated AND made.kind = 'decision'
             ) ORDER BY cases.seq""",  # noqa: S608 (every name is ours, what people give is bound)
-        found.values,
+        matches.values,
     )
 
 

@@ -179,14 +179,14 @@ class PlantedFaults(StorePart):
             JOIN decision_payloads AS content ON content.entry_seq = before.seq AND content.reviewer = ?
             WHERE copy.id = ? AND before.seq < ? LIMIT 1
         """
-        found: list[PlantedDecision] = []
+        decided: list[PlantedDecision] = []
         with self._database.reading() as connection:
             for entry in map(LOG.entry_of, LOG.rows(connection, made, [])):
                 decision = entry.decision
                 if decision is None:
                     continue
                 values: list[Any] = [decision.reviewer, decision.case_id, entry.seq]
-                found.append(
+                decided.append(
                     PlantedDecision(
                         case_id=decision.case_id,
                         reviewer=decision.reviewer,
@@ -195,7 +195,7 @@ class PlantedFaults(StorePart):
                         decision=decision,
                     )
                 )
-        return found
+        return decided
 
     def sound(self, case_filter: CaseFilter | None = None) -> list[str]:
         """Return the ids of the cases whose answer a person approved and that no copy was made of,
@@ -212,11 +212,11 @@ class PlantedFaults(StorePart):
                 AND NOT EXISTS (SELECT 1 FROM planted_faults WHERE source_seq = approved.seq)
         """
         with self._database.reading() as connection:
-            found = queue.matching(connection, case_filter or CaseFilter())
+            matches = queue.matching(connection, case_filter or CaseFilter())
             rows = connection.execute(
-                f"SELECT cases.id FROM {found.source} WHERE {found.where} AND cases.seq IN ({sound}) "  # noqa: S608
+                f"SELECT cases.id FROM {matches.source} WHERE {matches.where} AND cases.seq IN ({sound}) "  # noqa: S608
                 "ORDER BY cases.seq",
-                found.values,
+                matches.values,
             ).fetchall()
         return [str(row[0]) for row in rows]
 

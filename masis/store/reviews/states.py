@@ -115,12 +115,12 @@ def _state_of_case(
         return DerivedState("redacted", finished, entry_seq)
     if replaced:
         return DerivedState("superseded", finished, entry_seq)
-    made = sum(entry.kind == "decision" for entry in standing) if policy else 0
-    if policy is not None and made >= policy.reviewers:
+    decided = sum(entry.kind == "decision" for entry in standing) if policy else 0
+    if policy is not None and decided >= policy.reviewers:
         return DerivedState("needs_adjudication", finished, None)
     if any(run.state == "running" for run in runs):
         return DerivedState("running", finished, entry_seq)
-    if made:
+    if decided:
         return DerivedState("needs_review", finished, None)
     if finished is not None:
         return DerivedState("accepted" if entry else "needs_review", finished, entry_seq)
@@ -165,7 +165,8 @@ def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> Entr
     groups: list[list[EntryFact]] = []
     for decision in decisions:
         group = next(
-            (each for each in groups if all(_same_verdict(one, decision) for one in each)), None
+            (group for group in groups if all(_same_verdict(member, decision) for member in group)),
+            None,
         )
         if group is None:
             groups.append([decision])
@@ -176,12 +177,12 @@ def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> Entr
     return enough[0][-1] if len(enough) == 1 else None
 
 
-def _same_verdict(one: EntryFact, other: EntryFact) -> bool:
+def _same_verdict(first: EntryFact, second: EntryFact) -> bool:
     """Whether two decisions say the same about the same answer; an unknown answer is taken for the
     same.
     """
-    return one.verdict == other.verdict and (
-        None in (one.answer, other.answer) or one.answer == other.answer
+    return first.verdict == second.verdict and (
+        None in (first.answer, second.answer) or first.answer == second.answer
     )
 
 
@@ -351,7 +352,7 @@ def _work_of_case(
     reviewer's skip.
     """
     undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
-    found: dict[tuple[str, str], int] = {}
+    work: dict[tuple[str, str], int] = {}
     for entry in entries:
         kind, reviewer = entry["kind"], entry["reviewer"]
         if (
@@ -360,10 +361,10 @@ def _work_of_case(
             and (policy is not None or entry["seq"] == now.entry_seq)
         ):
             # of a redacted decision the name is gone, not that somebody made it
-            found["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
-            found.pop(("skipped", reviewer), None)
+            work["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
+            work.pop(("skipped", reviewer), None)
         elif kind == "skip" and reviewer:
-            found["skipped", reviewer] = entry["seq"]
+            work["skipped", reviewer] = entry["seq"]
         elif kind in ("assign", "unassign", "tag", "untag") and entry["payload"]:
             content = json.loads(entry["payload"])
             names: Iterable[str] = (
@@ -371,10 +372,10 @@ def _work_of_case(
             )
             for name in names:
                 key = ("assigned" if kind in ("assign", "unassign") else "tagged", name)
-                found.pop(key, None)
+                work.pop(key, None)
                 if not kind.startswith("un"):
-                    found[key] = entry["seq"]
-    return found
+                    work[key] = entry["seq"]
+    return work
 
 
 def _run_figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object]:

@@ -83,9 +83,11 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         removed = row["removed_by"] is not None and decision.about.run is not None
         return REMOVED_RUN if removed and not problems else problems
 
-    found = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)
+    checked = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)
     changed, derived = _changed_cases(connection), states.problems(connection)
-    return found.model_copy(update={"broken": (*found.broken, *gone, *altered, *changed, *derived)})
+    return checked.model_copy(
+        update={"broken": (*checked.broken, *gone, *altered, *changed, *derived)}
+    )
 
 
 def _subject_problems(

@@ -163,11 +163,11 @@ class Team(StorePart):
         if shown == "first":
             return False
         sql, values = hidden_cases(reviewer, shown)
-        found = self._database.row(
+        hidden = self._database.row(
             f"SELECT 1 FROM cases WHERE run_seq IS NOT NULL AND {sql} LIMIT 1",  # noqa: S608
             values,
         )
-        return found is not None
+        return hidden is not None
 
     def oldest_skipped(self, reviewer: str, among: Iterable[str]) -> str | None:
         """Of these cases the one that the reviewer skipped longest ago; None where they skipped
@@ -200,10 +200,10 @@ class Team(StorePart):
         with self._database.reading() as connection:
             if version is None:
                 return in_force(connection, kind)
-        found = [kind(), *(record for *_, record in self.history(kind))]
-        if version not in range(len(found)):
+        records = [kind(), *(record for *_, record in self.history(kind))]
+        if version not in range(len(records)):
             raise StoreError(f"there is no version {version} of the {kind.kind.replace('_', ' ')}.")
-        return found[version]
+        return records[version]
 
     def history(self, kind: type[T]) -> list[tuple[str, str, T]]:
         """Return when, by whom and what was set of a kind, oldest first."""
@@ -328,9 +328,9 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
         "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
     )
     changed = [
-        (now, seq)
+        (needed, seq)
         for seq, case_id, before in rows
-        if (now := policy.decisions_needed(case_id)) != before
+        if (needed := policy.decisions_needed(case_id)) != before
     ]
     connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed)
 

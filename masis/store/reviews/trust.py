@@ -186,8 +186,8 @@ class TrustReads(StorePart):
                 "log.seq IN (SELECT value FROM json_each(?))",
                 [json.dumps(list(entries))],
             )
-        found = {entry.seq: entry.decision for entry in map(LOG.entry_of, rows)}
-        return {seq: decision for seq, decision in found.items() if decision is not None}
+        decision_by_seq = {entry.seq: entry.decision for entry in map(LOG.entry_of, rows)}
+        return {seq: decision for seq, decision in decision_by_seq.items() if decision is not None}
 
     def answers(self, entries: Sequence[int]) -> dict[int, str | None]:
         """Return what tells the answer that each of these decisions lets stand from others, by the

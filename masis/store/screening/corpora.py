@@ -121,12 +121,15 @@ def _find_same_study(connection: sqlite3.Connection, corpus: int, new: RecordKey
 
 def _study_of(connection: sqlite3.Connection, corpus: int, notice: PublicationNotice) -> int | None:
     """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
-    named = [*(("doi", each) for each in notice.dois), *(("pmid", each) for each in notice.pmids)]
-    found = _known_by(connection, corpus, (*named, ("title_key", notice.title or None)))
+    named = [
+        *(("doi", identifier) for identifier in notice.dois),
+        *(("pmid", identifier) for identifier in notice.pmids),
+    ]
+    matches = _known_by(connection, corpus, (*named, ("title_key", notice.title or None)))
     return next(
         (
             row["seq"]
-            for row in found
+            for row in matches
             if notice_of(Abstract.model_validate_json(row["payload"])) is None
         ),
         None,
@@ -137,9 +140,9 @@ def _notice_about(
     connection: sqlite3.Connection, corpus: int, study: RecordKeys
 ) -> PublicationStatus | None:
     """Return what a notice that came before a study says of it; None where there is none."""
-    found = _known_by(connection, corpus, [("title_key", study.title)])
-    notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in found)
-    return next((each.status for each in notices if each is not None), None)
+    matches = _known_by(connection, corpus, [("title_key", study.title)])
+    notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in matches)
+    return next((notice_of.status for notice_of in notices if notice_of is not None), None)
 
 
 def _rewrite(
@@ -147,9 +150,9 @@ def _rewrite(
 ) -> None:
     """Change what a corpus says of a study: a later record of it, or a notice, has marked it."""
     stored = Abstract.model_validate_json(_payload(connection, seq))
-    if (now := change(stored)) != stored:
+    if (changed := change(stored)) != stored:
         connection.execute(
-            "UPDATE corpus_abstracts SET payload = ? WHERE seq = ?", [_payload_of(now), seq]
+            "UPDATE corpus_abstracts SET payload = ? WHERE seq = ?", [_payload_of(changed), seq]
         )
 
 
@@ -186,7 +189,7 @@ class Corpora(StorePart):
     def add_many(
         self,
         corpus: str,
-        found: Iterable[Abstract | InputError],
+        records: Iterable[Abstract | InputError],
         *,
         source: str,
         batch: int = BATCH,
@@ -209,7 +212,7 @@ class Corpora(StorePart):
             if on_batch is not None:
                 on_batch(len(batch_of))
 
-        in_batches(found, batch, keep)
+        in_batches(records, batch, keep)
         return self._import(seq)
 
     def list_all(self) -> tuple[CorpusSummary, ...]:
@@ -219,10 +222,10 @@ class Corpora(StorePart):
 
     def summary(self, corpus: str) -> CorpusSummary:
         """One corpus. Raises UnknownRecord."""
-        found = [each for each in self.list_all() if each.name == corpus]
-        if not found:
+        matches = [summary for summary in self.list_all() if summary.name == corpus]
+        if not matches:
             raise _unknown_corpus(corpus)
-        return found[0]
+        return matches[0]
 
     def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
         """What was imported into a corpus, oldest first. Raises UnknownRecord."""
@@ -254,8 +257,12 @@ class Corpora(StorePart):
             return ()
         with self._database.reading() as connection:
             terms, seq = search_terms(query), _seq(connection, corpus)
-            found = corpus_search.search(connection, seq, terms, limit=limit, offset=max(offset, 0))
-            return tuple(Abstract.model_validate_json(_payload(connection, each)) for each in found)
+            numbers = corpus_search.search(
+                connection, seq, terms, limit=limit, offset=max(offset, 0)
+            )
+            return tuple(
+                Abstract.model_validate_json(_payload(connection, number)) for number in numbers
+            )
 
     def retriever(self, corpus: str) -> CorpusRetriever:
         """The corpus as a retriever. Raises UnknownRecord."""
@@ -294,10 +301,11 @@ class Corpora(StorePart):
                 connection, "corpus_imports", {"corpus_seq": corpus_seq, "at": at, "source": source}
             )
 
-    def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
+    def _keep(self, import_seq: int, records: Iterable[Abstract | InputError]) -> list[InputError]:
         """Store a batch and count it, in one transaction; returns what could not be stored."""
         ready = [
-            each if isinstance(each, InputError) else _prepare_abstract(each) for each in found
+            record if isinstance(record, InputError) else _prepare_abstract(record)
+            for record in records
         ]
         faults: list[InputError] = []
         added = 0
@@ -310,11 +318,11 @@ class Corpora(StorePart):
                     "the corpus was removed while abstracts were imported into it. Import them"
                     " again."
                 )
-            for each in ready:
+            for prepared in ready:
                 outcome = (
-                    each
-                    if isinstance(each, InputError)
-                    else _insert_abstract(connection, row[0], each)
+                    prepared
+                    if isinstance(prepared, InputError)
+                    else _insert_abstract(connection, row[0], prepared)
                 )
                 if isinstance(outcome, InputError):
                     faults.append(outcome)

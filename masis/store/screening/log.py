@@ -103,16 +103,16 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
         One that was taken back, by whoever had said it, is left out; repeated, it is there once.
         """
-        found: dict[tuple[str, str], GradeAgreement] = {}
+        agreement_by: dict[tuple[str, str], GradeAgreement] = {}
         for entry_id, decision in self._standing_entries(screening_id, "agreement"):
             if (agreement := decision.agreement) is None:
                 continue
             key = (agreement.abstract_id, agreement.reviewer)
             if not agreement.agrees:
-                found.pop(key, None)
-            elif key not in found:
-                found[key] = agreement.model_copy(update={"id": entry_id})
-        return tuple(found.values())
+                agreement_by.pop(key, None)
+            elif key not in agreement_by:
+                agreement_by[key] = agreement.model_copy(update={"id": entry_id})
+        return tuple(agreement_by.values())
 
     def _standing_entries(
         self, screening_id: str, kind: ScreeningEntryKind
@@ -126,7 +126,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
                 LOG.entry_of,
                 LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]),
             )
-            return [(each.id, each.decision) for each in entries if each.decision is not None]
+            return [(entry.id, entry.decision) for entry in entries if entry.decision is not None]
 
     def entries(self, log_filter: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
         """One page of the log."""
@@ -180,8 +180,8 @@ def _require_open(
         "SELECT 1 FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ? AND grade IS"
         " NOT NULL"
     )
-    there = connection.execute(graded, [row["seq"], decision.abstract_id]).fetchone()
-    if decision.abstract_id is not None and there is None:
+    row_of_grade = connection.execute(graded, [row["seq"], decision.abstract_id]).fetchone()
+    if decision.abstract_id is not None and row_of_grade is None:
         raise UnknownRecord(
             f"screening {decision.screening_id!r} has no grade of {decision.abstract_id!r}."
         )

@@ -127,7 +127,12 @@ def _write_result(
     }
     for each in screening.rounds:
         save_part(connection, seq, "round", each.number, pack(each.model_dump_json()))
-    _store(connection, seq, ((first.get(each.id, 0), each) for each in abstracts), screening.grades)
+    _store(
+        connection,
+        seq,
+        ((first.get(abstract.id, 0), abstract) for abstract in abstracts),
+        screening.grades,
+    )
     bare = screening.model_copy(update={"rounds": (), "grades": ()})
     order = json.dumps([grade.abstract_id for grade in screening.grades], ensure_ascii=False)
     update_job(
@@ -214,7 +219,10 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             number = finished.round.number
             save_part(connection, seq, "round", number, pack(finished.round.model_dump_json()))
             _store(
-                connection, seq, ((number, each) for each in finished.abstracts), finished.grades
+                connection,
+                seq,
+                ((number, abstract) for abstract in finished.abstracts),
+                finished.grades,
             )
             update_job(connection, seq, seen_at=self._database.now())
 
@@ -277,11 +285,11 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             )
             finished = tuple(
                 FinishedRound(
-                    each,
-                    tuple(abstract for number, abstract in abstracts if number == each.number),
-                    tuple(grades[new] for new in each.new if new in grades),
+                    round_,
+                    tuple(abstract for number, abstract in abstracts if number == round_.number),
+                    tuple(grades[new] for new in round_.new if new in grades),
                 )
-                for each in read_parts(connection, "screening", row["seq"], "round", Round)
+                for round_ in read_parts(connection, "screening", row["seq"], "round", Round)
             )
             return ScreeningProgress(
                 screening_id=screening_id,

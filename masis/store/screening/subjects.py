@@ -82,15 +82,15 @@ def _screening_problems(
     about = decision.about
     assert about is not None
     abstract_id = decision.abstract_id
-    now = digests(connection, screening_seq, abstract_id)
-    if now.screening != about.screening:
+    current = digests(connection, screening_seq, abstract_id)
+    if current.screening != about.screening:
         yield (
             f"the result of screening {decision.screening_id!r} is not the one it is about: it was"
             " altered"
         )
-    if now.abstract != about.abstract:
+    if current.abstract != about.abstract:
         yield f"abstract {abstract_id!r} is not the one that was graded: it was altered"
-    if now.grade != about.grade:
+    if current.grade != about.grade:
         yield (
             f"the grade of abstract {abstract_id!r} is not the one that it is about: it was altered"
         )

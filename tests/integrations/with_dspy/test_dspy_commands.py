@@ -124,7 +124,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(
         (
             ("optimize", "--name", "a", "--model", "scripted:m", "--on", "new.jsonl"),
             1,
-            "no answer with labels",
+            "no answers with labels",
         ),
         (
             ("optimize", "--name", "a", "--model", "scripted:m", "--on", "decisions"),

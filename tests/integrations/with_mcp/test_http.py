@@ -170,7 +170,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         told = refused("--port", str(port), database=tmp_path / "m.db")
     assert told.startswith("1: ")
-    assert f"127.0.0.1:{port}: can't listen there" in told
+    assert f"127.0.0.1:{port}: can't listen on this address" in told
 
 
 def test_bodies_that_a_page_may_send_without_asking_are_refused(door: Door) -> None:
