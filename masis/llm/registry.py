@@ -1,6 +1,6 @@
-"""From a model string to a model that can be asked; and a test of the connection.
+"""Resolves model strings to models, and tests their connections.
 
-Clients, limits and what is known of a server are shared by all that ask it in this process.
+All callers in this process share clients, limits and known server capabilities.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ PROBE_TOKENS = 200
 
 
 class Ready(BaseModel):
-    """What a model replies to the test of its connection."""
+    """The reply that a connection test asks for."""
 
     ready: bool
 
 
 class ProbeResult(NamedTuple):
-    """What the test of a connection found; ``mode`` is how replies can be asked for, None where
-    there were none.
+    """The result of a connection test; ``mode`` is the reply format that works, or None without a
+    reply.
     """
 
     ok: bool
@@ -61,14 +61,14 @@ os.register_at_fork(after_in_child=_providers.clear)
 
 
 STAGES = ","
-"""Stands between two verifiers of which the second is asked for what the first leaves unsettled:
+"""Separates two verifiers; the second one checks the claims that the first can't decide:
 ``offline,MODEL``.
 """
 
 
 def stages(string: str, role: str) -> tuple[str, str] | None:
-    """The two stages of a verifier; None for a plain model string. Raises SettingsError for stages
-    that can't be.
+    """Return the two stages of a verifier, or None for a plain model string. Raises SettingsError
+    for invalid stages.
     """
     # the name of a folder or file may hold a comma
     if STAGES not in string or fillable(string) or Replayed.of(string):
@@ -91,10 +91,14 @@ def stages(string: str, role: str) -> tuple[str, str] | None:
 
 
 def resolve(string: str, role: str, settings: Settings | None = None) -> str:
-    """The full model string: ``openai`` for a critic is ``openai:gpt-4o``.
+    """Return the full model string: ``openai`` for a critic becomes ``openai:gpt-4o``.
 
-    Raises SettingsError for a provider that is not known or has no key, MissingExtra for an SDK
-    that is not installed; nothing is asked over the network.
+    Nothing is sent over the network.
+
+    Raises:
+        SettingsError: The provider is unknown or has no key.
+        MissingExtra: The provider's SDK isn't installed.
+
     """
     if string == OFFLINE:
         return OFFLINE
@@ -117,8 +121,8 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model that is asked in the end, that of somebody's own critic too; ``offline`` where none
-    is asked.
+    """Return the model that is asked in the end, including the model of a plug-in; ``offline`` if
+    there is none.
     """
     if staged := stages(string, role):
         string = staged[1]
@@ -131,7 +135,7 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
 
 
 def asks_a_model(string: str, role: str, settings: Settings) -> bool:
-    """Whether a language model is asked in the end; nothing is checked but whose the name is."""
+    """Return whether the role uses a language model; only the name is checked."""
     if staged := stages(string, role):
         string = staged[1]
     if string == OFFLINE or Replayed.of(string):
@@ -140,25 +144,24 @@ def asks_a_model(string: str, role: str, settings: Settings) -> bool:
     return found is None or bool(found.asks)
 
 
-class _Nobody:
-    """Stands where a model would be asked: every reply comes from a file."""
+class _ReplayOnlyProvider:
+    """A provider that never calls a model, because every reply is read from a recording."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema",)
     schema_in_cache = True
 
     def answer(self, call: Call) -> NoReturn:
-        """Fail: a file that lacks a reply says so before anybody is asked."""
+        """Fail, because a recording reports a missing reply before the provider is called."""
         raise TryFailed("unrecorded", "no model is asked where replies are recorded")
 
 
 def asker(
     string: str, role: str, control: RunControl, settings: Settings, replies: Replies | None = None
 ) -> Model:
-    """The model in this role, for one run; ``replies`` is where one is looked for before the model
-    is asked.
+    """Return the model in this role for one run; ``replies`` is searched before the model is asked.
 
-    Raises as ``resolve`` does, and as the choice of an output validator; SettingsError where
-    replies can't be recorded.
+    Raises the same errors as ``resolve`` and as the choice of an output validator, and
+    SettingsError if replies can't be recorded.
     """
     if string == OFFLINE:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
@@ -175,11 +178,11 @@ def asker(
     if recorded := Replayed.of(string):
         file = replay_file(recorded.file, role)
         name = file.source_name(role)
-        strict = ServerCapabilities(_Nobody.modes)
+        strict = ServerCapabilities(_ReplayOnlyProvider.modes)
         return make(
             name=str(name),
             model=name.model,
-            provider=_Nobody(),
+            provider=_ReplayOnlyProvider(),
             limiter=Limiter(1),
             capabilities=strict,
             replies=file,
@@ -201,8 +204,8 @@ def asker(
 
 
 def probe(string: str, settings: Settings | None = None, role: str = "critic") -> ProbeResult:
-    """Ask the model for a word; what came of it and what to do. Never raises for what a person can
-    put right.
+    """Ask the model for one word and return the result with advice; errors that a user can fix
+    aren't raised.
     """
     if string == OFFLINE:
         return ProbeResult(True, "No language model, so there is no connection to test.")
@@ -230,8 +233,8 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
 
 
 def _who_answered(asked: str, answered: str | None) -> str:
-    """Say who answered where that is not the model asked for: llama.cpp's server has one model and
-    ignores the name.
+    """Name the model that answered if it isn't the requested one, since llama.cpp's server ignores
+    the model name.
     """
     if (
         not answered

@@ -1,10 +1,11 @@
-"""Critics, revisers and verifiers that another package brings, by the name it gives them:
+"""Finds critics, revisers and verifiers that other packages provide, by names such as
 ``dspy:careful``.
 
-A package names them by an entry point of the group ``masis.critics``, ``masis.revisers`` or
-``masis.verifiers``, whose name is what stands before the colon and whose object is a
-``PluginRegistry``. What it fills a role with judges with a model of ours: calls, limits and records
-are those of every other role. A verifier may also ask no language model, as ``local:FOLDER`` does.
+A package registers them with an entry point of the group ``masis.critics``, ``masis.revisers`` or
+``masis.verifiers``. The name of the entry point is the part before the colon, and its object is a
+``PluginRegistry``. A plug-in uses one of our models, so its calls, limits and records are the same
+as those of every other role. A verifier may also work without a language model, as ``local:FOLDER``
+does.
 """
 
 from __future__ import annotations
@@ -22,49 +23,60 @@ GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "m
 """The roles that a plug-in can fill, and the group of entry points for each."""
 
 OWN = (EntryPoint("local", "masis.integrations.local.plugin:verifiers", "masis.verifiers"),)
-"""Those that come with the project, found whatever the installation's metadata says."""
+"""The plug-ins that ship with this project, found even if the installation's metadata is
+incomplete.
+"""
 
 
 class PluggedIn(Protocol):
-    """A critic, reviser or verifier, found by its name."""
+    """A critic, reviser or verifier that was found by its name."""
 
     @property
     def string(self) -> str:
-        """Its full name, as a run records it: ``dspy:careful@2``."""
+        """The full name, as a run records it: ``dspy:careful@2``."""
 
     @property
     def asks(self) -> str:
-        """The model string of the language model that it asks; empty for one that asks none."""
+        """The model string of the language model that it uses, or an empty string if it uses none."""
 
     @property
     def recorded(self) -> str:
-        """The version of what it asks, recorded among the versions of the prompts."""
+        """The version of its instructions, recorded with the versions of the prompts."""
 
     @property
     def characters(self) -> int:
-        """How long the instructions are that go with every question."""
+        """The length in characters of the instructions that are sent with every question."""
 
     def check(self) -> None:
-        """Raise MissingExtra where it can't be filled here."""
+        """Raise MissingExtra if a package that the plug-in needs isn't installed."""
 
     def build(self, model: Model | None, settings: Settings) -> Any:
-        """The role itself, for one run; ``model`` is None where it asks none. Raises MissingExtra
-        and SettingsError.
+        """Return the role object for one run; ``model`` is None if it uses no language model.
+
+        Raises:
+            MissingExtra: A package that it needs isn't installed.
+            SettingsError: The settings don't fit the plug-in.
+
         """
 
 
 class PluginRegistry(Protocol):
-    """What an entry point gives."""
+    """The object that an entry point provides."""
 
     def find(self, name: str, settings: Settings) -> PluggedIn:
-        """The one of this name. Raises SettingsError, with the nearest there is."""
+        """Return the plug-in of this name. Raises SettingsError that suggests the nearest known
+        name.
+        """
 
     def available(self, settings: Settings) -> tuple[str, ...]:
-        """The full names of those that could be asked for."""
+        """Return the full names of the available plug-ins."""
 
 
 def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
-    """Who fills the role by this name; None for a model string. Raises what the shelf raises."""
+    """Return the plug-in registered under this name, or None if ``string`` names a model.
+
+    Propagates the entry point's own errors.
+    """
     prefix, colon, name = (part.strip() for part in string.partition(":"))
     if (
         not colon
@@ -78,13 +90,13 @@ def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
 
 
 def fillable(string: str) -> tuple[str, ...]:
-    """The roles that a name of this kind can fill: ``("verifier",)`` for ``local:FOLDER``."""
+    """Return the roles that a name of this kind can fill: ``("verifier",)`` for ``local:FOLDER``."""
     prefix = string.partition(":")[0].strip()
     return tuple(role for role in GROUPS if ":" in string and prefix in _entry_points(role))
 
 
 def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
-    """All names that the role could be filled by."""
+    """Return all plug-in names that are available for the role."""
     found: list[str] = []
     for point in _entry_points(role).values():
         try:

@@ -1,14 +1,13 @@
-"""Whether what a lenient parser read is what a text says: nothing filled in, nothing lost, nothing
-run together.
+"""Checks that a lenient JSON parser read exactly what the text says.
 
 A parser that repairs JSON guesses, and a guess may drop an item, swallow the fields after a missing
-quote or close what was cut off. So its reading is only a proposal: it is walked along the text,
-token by token, and refused at the first thing that does not stand there. What the walk had to
-overlook is the list of repairs.
+quote or close a list that was cut off. Its reading is therefore only a proposal. It is compared
+with the text token by token and refused at the first difference. The differences that were
+tolerated are returned as the list of repairs.
 
-Overlooked: quotes of another kind or none, commas too many or missing, comments, ``True`` and
-``None``, line breaks and unescaped quotes inside a text, and a last brace missing behind a closed
-list or object. No value is ever invented.
+Tolerated are quotes of another kind or none, too many or missing commas, comments, ``True`` and
+``None``, line breaks and unescaped quotes inside a text, and a last brace that is missing after a
+closed list or object. No value is ever invented.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ _JSON_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
 class RepairRefused(ValueError):
-    """The text does not say this; the message says at which kind of place, without quoting it."""
+    """The text doesn't say what was proposed; the message names the kind of place without quoting
+    it.
+    """
 
 
 class VerifiedRepair(NamedTuple):
-    """The value with the types that the text gives it, where it ends there, and what had to be
-    overlooked.
-    """
+    """A value with the types that the text gives it, the offset where it ends, and the repairs."""
 
     value: dict[str, Any]
     end: int
@@ -69,12 +68,16 @@ def verify_repair(
     names: Iterable[str] = (),
     words: Iterable[str] = (),
 ) -> VerifiedRepair:
-    """What ``text[start:]`` says, where it is what was proposed. Raises RepairRefused.
+    """Return the value at ``text[start:]`` if it matches the proposed reading.
 
-    ``names`` are the fields of the record and of those in it: a text value that seems to hold one
-    of them, with a colon, after a quote that nothing escapes, may have swallowed the field.
-    ``words`` are those that may stand without quotes: the closed sets of the record; any other may
-    be a literal that is misspelt.
+    ``names`` are the fields of the record and of its nested records. A text value that seems to
+    contain one of them followed by a colon, after an unescaped quote, may have swallowed the field.
+    ``words`` are the words that may be written without quotes: the closed sets of the record. Any
+    other bare word may be a misspelt literal.
+
+    Raises:
+        RepairRefused: The text doesn't match the proposal.
+
     """
     walk = _Walk(text, start, names, words)
     value = walk.object(proposed, outermost=True)
@@ -92,10 +95,10 @@ class _Walk:
             re.compile(rf"(?<!\w)(?:{known})[\"'`]?\s{{0,50}}:", re.IGNORECASE) if known else None
         )
         self.closed = -1
-        """Behind the last list or object that the text closes."""
+        """The offset just after the last list or object that the text closes."""
 
     def object(self, proposed: dict[str, Any], outermost: bool = False) -> dict[str, Any]:
-        """The fields of an object, in the order in which they stand."""
+        """Return the fields of an object in the order in which they are written."""
         made: dict[str, Any] = {}
         for key, value in self._members("{", "}", proposed.items(), outermost):
             if not isinstance(key, str):
@@ -106,7 +109,7 @@ class _Walk:
         return made
 
     def value(self, proposed: Any) -> Any:
-        """Whatever stands at this place."""
+        """Return the value at the current position, whatever its type."""
         if isinstance(proposed, dict):
             return self.object(proposed)
         if isinstance(proposed, list):
@@ -123,8 +126,8 @@ class _Walk:
     def _members(
         self, opening: str, closing: str, members: Iterable[M], outermost: bool = False
     ) -> Iterator[M]:
-        """Yield what stands between two signs, walking over these and the commas; the members are
-        for the caller.
+        """Yield each member between two delimiters and skip the commas; the caller reads the
+        members.
         """
         self._take(opening)
         number = 0
@@ -164,7 +167,7 @@ class _Walk:
             raise RepairRefused(f"there is no {sign!r} where one was read")
 
     def _rest(self) -> str:
-        """What follows, less the fence that may close the reply."""
+        """Return the remaining text without the code fence that may close the reply."""
         return self.text[self.at :].strip().strip("`").strip()
 
     def _key(self, key: str) -> None:
@@ -180,8 +183,8 @@ class _Walk:
         self._read_quoted(key, opened.group())
 
     def _read_quoted(self, proposed: str, quote: str) -> None:
-        """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be
-        one text alone.
+        """Read a quoted text with its escapes resolved; if it has an unescaped quote, check that it
+        is a single text.
         """
         self.at += len(quote)
         unescaped, broken = 0, False
@@ -208,7 +211,7 @@ class _Walk:
             self.repairs.append("a quote in a text")
 
     def _escape_length(self, sign: str) -> int:
-        """How many characters an escape of this sign takes here; 0 where there is none."""
+        """Return the length of the escape sequence for this character, or 0 if there is none here."""
         text, at = self.text, self.at
         if not text.startswith("\\", at):
             return 0
@@ -228,8 +231,8 @@ class _Walk:
             raise RepairRefused("a text may have swallowed what follows it")
 
     def _bare(self, proposed: str) -> Any:
-        """A word without quotes, up to the next sign of the form: a literal, or one that the record
-        has to know.
+        """Read a word without quotes, up to the next delimiter: a literal, or a word that the
+        record allows.
         """
         found = _BARE.match(self.text, self.at)
         if found is None or found.group().strip() != proposed:
@@ -246,7 +249,7 @@ class _Walk:
         return proposed
 
     def _literal(self, proposed: float | bool | None) -> Any:
-        """A number, or a word that stands for a truth value or for nothing."""
+        """Read a number, a boolean or a null."""
         word = proposed is None or isinstance(proposed, bool)
         found = (_BARE_KEY if word else _NUMBER).match(self.text, self.at)
         written = found.group() if found else ""
@@ -267,7 +270,7 @@ class _Walk:
         return proposed
 
     def _expect_end(self) -> None:
-        """Nothing of the same word or number may follow."""
+        """Check that the word or number ends here."""
         at = self.at
         self._blank()
         if at == self.at and self.text[at : at + 1] not in (",", "}", "]"):

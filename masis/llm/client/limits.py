@@ -1,6 +1,4 @@
-"""How many calls may be under way at one address, in the whole process; first come,
-first served.
-"""
+"""Limits how many calls run at once at one address, for the whole process, in order of arrival."""
 
 from __future__ import annotations
 
@@ -11,34 +9,29 @@ from collections.abc import Callable
 from statistics import median
 
 LOOK_AGAIN_S = 0.1
-"""How often a waiting call asks whether it should still wait."""
+"""How often, in seconds, a waiting call checks whether it should still wait."""
 LONGEST_HOLD_S = 10.0
-"""For how long a server that has too many calls may keep all others waiting, whatever
-it asks for.
-"""
+"""The longest time that an overloaded server may block all calls, even if it asks for more."""
 
 
 SLOWER = 1.5
-"""A server has no room for more at once where replies take so many times as long as the same kind
-of call alone.
+"""A server is at its capacity when replies take this many times as long as the same kind of call
+alone.
 """
 SAMPLES_LEAST = 3
-"""Replies at one limit that are timed before the limit moves; twice the limit where
-that is more.
-"""
+"""Replies timed at one limit before the limit moves; twice the limit if that is more."""
 REMEMBERED = 50
-"""Replies after which a limit that was too high is tried again."""
+"""The number of replies after which a limit that was too high is tried again."""
 
 
 class Limiter:
-    """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while
-    in use.
+    """Limits the number of concurrent calls; thread-safe, and ``most`` may be changed while in use.
 
-    With ``adapts`` it begins with one call at a time and finds out how many the server serves side
-    by side: it doubles while replies take no longer than alone, goes back to what it was where they
-    do, from then on grows by one, and halves after a timeout; ``most`` is never passed. Every
-    limiter halves after a timeout and grows back, since a server that queues calls lets them all
-    run out of time.
+    With ``adapts`` it starts with one call at a time and finds out how many the server handles in
+    parallel. The limit doubles while replies are as fast as a call alone, returns to its previous
+    value when they get slower, and grows by one from then on. It never exceeds ``most``. Every
+    limiter halves after a timeout and grows back, because a server that queues calls lets all of
+    them time out.
     """
 
     def __init__(self, most: int, *, adapts: bool = False) -> None:
@@ -47,7 +40,7 @@ class Limiter:
         self._most = most
         self._adapts = adapts
         self.now = 1 if adapts else most
-        """How many calls may be under way at the moment."""
+        """The number of calls that may currently run at once."""
         self._alone_s: dict[str, float] = {}
         self._took: list[tuple[str, float]] = []
         self._doubles, self._before = True, 1
@@ -57,21 +50,19 @@ class Limiter:
 
     @property
     def most(self) -> int:
-        """How many calls may be under way."""
+        """The highest number of calls that may run at once."""
         return self._most
 
     @most.setter
     def most(self, most: int) -> None:
-        """Let so many be under way from now on; those that are go on."""
+        """Change the highest number of concurrent calls; calls that are already running continue."""
         with self._lock:
             self.now = min(self.now, most) if self._adapts or self.now != self._most else most
             self._most = self._ceiling = most
             self._wake()
 
     def record_reply(self, seconds: float, kind: str = "") -> None:
-        """Note how long a reply took that came; replies are held against those of the same kind
-        alone.
-        """
+        """Record how long a reply took; it is compared only with replies of the same kind."""
         with self._lock:
             self._until_next_try -= 1
             if self._until_next_try <= 0:
@@ -84,13 +75,13 @@ class Limiter:
                 self._wake()
 
     def timed_out(self) -> None:
-        """Note that no reply came in time: half as many calls at once from now on."""
+        """Record a timeout and halve the number of concurrent calls."""
         with self._lock:
             self._doubles = False
             self._set_limit(max(1, self.now // 2), too_high=True)
 
     def _move(self) -> None:
-        """Set the limit by how long replies took at the one so far."""
+        """Adjust the limit by the reply times measured at the current limit."""
         if self.now == 1:
             took: dict[str, list[float]] = collections.defaultdict(list)
             for kind, seconds in self._took:
@@ -114,17 +105,15 @@ class Limiter:
             self._ceiling, self._until_next_try = now, REMEMBERED
 
     def take_at_once(self) -> bool:
-        """A place, if one is free (which it is not while somebody waits); to be handed back with
-        ``give``.
-        """
+        """Acquire a slot if one is free and no other call is waiting; release it with ``give``."""
         with self._lock:
             free = self._free()
             self._under_way += free
             return free
 
     def take(self, still: Callable[[], bool]) -> bool:
-        """Wait for a place, as long as ``still`` says so; whether there is one, to be handed back
-        with ``give``.
+        """Wait for a slot while ``still`` returns true, and return whether one was acquired;
+        release it with ``give``.
         """
         if self.take_at_once():
             return True
@@ -147,14 +136,14 @@ class Limiter:
         return True
 
     def give(self) -> None:
-        """The call is over: its place goes to the one that waits longest."""
+        """Release a slot and hand it to the call that has waited longest."""
         with self._lock:
             self._under_way -= 1
             self._wake()
 
     def hold(self, seconds: float) -> None:
-        """Let no further call begin for so long: the server has too many, and said how long it
-        wants to have fewer.
+        """Start no new call for this many seconds, because the server reported that it is
+        overloaded.
         """
         with self._lock:
             self._held_until = max(
@@ -163,7 +152,7 @@ class Limiter:
 
     @property
     def is_holding(self) -> bool:
-        """Whether no call may begin at the moment."""
+        """Whether new calls are currently on hold."""
         return time.monotonic() < self._held_until
 
     def _free(self) -> bool:
@@ -180,8 +169,8 @@ _limiters: dict[str, Limiter] = {}
 
 
 def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
-    """The limiter of an address, the same for all that call it; the last ``most`` asked
-    for holds.
+    """Return the limiter that all callers of an address share; the ``most`` of the latest call
+    applies.
     """
     with _lock:
         found = _limiters.get(address)

@@ -1,7 +1,8 @@
-"""A model in a role: asks until there is a reply that can be read, or no more to be done.
+"""Asks a model in a role until a reply can be read or no further try makes sense.
 
-The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and
-counts (REQ-CRITIC-032). A provider makes one try; its ``RunControl`` says what a run allows.
+This is the only module that waits for a slot, retries, falls back to another reply format, enforces
+deadlines and counts usage (REQ-CRITIC-032). A provider makes one try; the ``RunControl`` holds the
+limits of the run.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ S = TypeVar("S", bound=BaseModel)
 log = logging.getLogger(__name__)
 
 RAW_KEPT = 20_000
-"""Characters of an unreadable reply that are kept with the record."""
+"""How many characters of an unreadable reply are kept with the record."""
 
-AGAIN: frozenset[Trouble] = frozenset({"rate", "server", "unreachable", "reset"})
-"""What may be over when the same is asked once more."""
-ONCE_MORE: frozenset[Trouble] = frozenset({"malformed", "empty"})
-"""What a second try may put right, and a third hardly."""
+RETRYABLE: frozenset[Trouble] = frozenset({"rate", "server", "unreachable", "reset"})
+"""Failures that may be over when the same request is sent again."""
+RETRYABLE_ONCE: frozenset[Trouble] = frozenset({"malformed", "empty"})
+"""Failures that a second try may fix, but that a third hardly would."""
 OUTCOMES: dict[Trouble, CallOutcome] = {
     "refused": "refused",
     "cut_off": "cut_off",
@@ -67,7 +68,7 @@ OUTCOMES: dict[Trouble, CallOutcome] = {
 
 @dataclass(frozen=True)
 class Model:
-    """A model string in a role, for one run. Safe to use from several threads."""
+    """A model string in a role, for one run; thread-safe."""
 
     name: str
     model: str
@@ -79,15 +80,15 @@ class Model:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     price: Price | None = None
     rescue: Callable[[str, type[BaseModel]], RepairedRecord | None] = lambda text, shape: None
-    """Reads a reply that strict reading refused,
-    where what it says is certain (``masis/audit/output_validation.py``).
+    """Reads a reply that strict parsing refused, if its content is certain
+    (``masis/audit/output_validation.py``).
     """
     replies: Replies | None = None
-    """Where a reply is looked for before the model is asked."""
+    """Recorded replies that are searched before the model is asked."""
     record: Callable[[Sequence[RecordedReply]], None] | None = None
-    """Writes down the replies to a question. Raises OSError where they can't be."""
+    """Writes the replies to a question to disk. Raises OSError if that fails."""
     log_texts: bool = False
-    """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does
+    """Whether prompts and replies are logged at DEBUG; they are never logged at INFO
     (REQ-CRITIC-SEC-003).
     """
 
@@ -95,10 +96,10 @@ class Model:
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def request_key(self, prompt: RolePrompt, temperature: float | None) -> RequestKey:
-        """What identifies the reply to a prompt that is put now.
+        """Return the key that identifies the reply to a prompt sent now.
 
-        A judge's samples have numbers of their own; where a run asks the same once more, as for an
-        answer that came back, counting goes on.
+        The samples of a judge have numbers of their own. If a run asks the same question again, for
+        example because an answer returned to an earlier text, the count continues.
         """
         # A prompt that was made elsewhere, as by DSPy, is its text without the run's mark, which is
         # always another.
@@ -129,28 +130,32 @@ class Model:
         max_tokens: int,
         temperature: float | None = None,
     ) -> R:
-        """The model's reply in the form of ``shape``.
+        """Return the model's reply as a record of type ``shape``.
 
-        Raises ProviderFailed where the model could not be reached, refused to work or had no time
-        left, and BadReply where it replied with something else; either way the call is on record
-        with all its tries.
+        The call is recorded with all its tries, whether it succeeds or fails.
+
+        Raises:
+            ProviderFailed: The model couldn't be reached, refused to work or ran out of time.
+            BadReply: The model's reply isn't such a record.
+
         """
         return _ModelRequest(self, prompt, shape, max_tokens, temperature).run()
 
     def say(self, prompt: RolePrompt, *, max_tokens: int, temperature: float | None = None) -> str:
-        """The model's reply as it comes, in words, for a prompt that asks for no record. Raises as
-        ``ask`` does.
+        """Return the model's reply as plain text, for a prompt that doesn't ask for a record.
+
+        Raises the same errors as ``ask``.
         """
         return _ModelRequest(self, prompt, TextReply, max_tokens, temperature).run().text
 
 
 class TextReply(BaseModel):
-    """A reply in words: the form of what is asked for in no form."""
+    """A plain-text reply, for prompts that don't ask for a record."""
 
     text: str
 
 
-_WHENCE: dict[ReplySource, str] = {
+_SOURCE_LABEL: dict[ReplySource, str] = {
     "model": "",
     "cache": "from the cache",
     "replay": "from recorded replies",
@@ -158,7 +163,7 @@ _WHENCE: dict[ReplySource, str] = {
 
 
 class _Stop(Exception):
-    """No further try: what came of the call, and why."""
+    """Ends the tries of a call, with its outcome and the reason."""
 
     def __init__(self, outcome: CallOutcome, why: str) -> None:
         super().__init__(why)
@@ -167,7 +172,7 @@ class _Stop(Exception):
 
 
 class _ModelRequest(Generic[R]):
-    """One question under way."""
+    """One question in progress."""
 
     def __init__(
         self,
@@ -194,11 +199,11 @@ class _ModelRequest(Generic[R]):
         self.under_way = observation.Observation()
         self.asked = model.request_key(self.prompt, temperature)
         self.got: list[RecordedReply] = []
-        """The replies so far, wherever they came from."""
+        """All replies so far, both recorded and new."""
         self.source: ReplySource = model.replies.source if model.replies else "model"
 
     def run(self) -> R:
-        """Try until there is a reply that can be read, or a reason to stop."""
+        """Try until a reply can be read or there is a reason to stop."""
         place = self.control.calls.place
         start = observation.CallStart(
             provider=self.model.name.partition(":")[0],
@@ -247,8 +252,8 @@ class _ModelRequest(Generic[R]):
         raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
 
     def _attempt(self) -> R:
-        """Ask once, and again in another form while the server refuses the form: that is no retry
-        of the same.
+        """Ask once, and ask in another format while the server refuses the format; that doesn't
+        count as a retry.
         """
         while True:
             call = self._next_call()
@@ -268,11 +273,14 @@ class _ModelRequest(Generic[R]):
                     self._report_retry(learned, failed.trouble, 0.0)
 
     def _recorded_reply(self) -> ModelReply | None:
-        """Return the recorded reply to this attempt; None where the model is asked, from then on
-        for good.
+        """Return the recorded reply to this attempt, or None if the model must be asked.
 
-        Raises TryFailed where none was recorded and nobody may be asked, and where the recorded one
-        was a refusal.
+        Once the model is asked, the rest of the request uses the model as well.
+
+        Raises:
+            TryFailed: The recorded reply was a refusal, or none was recorded and the model may not
+                be asked.
+
         """
         replies, attempt = self.model.replies, len(self.got) + 1
         if replies is None or self.source == "model":
@@ -299,13 +307,13 @@ class _ModelRequest(Generic[R]):
         return ModelReply(found.reply, self.answered_by, TokenUsage())
 
     def _note(self, outcome: Outcome, text: str) -> None:
-        """Add a reply that the model has just given."""
+        """Add a reply that the model has just sent."""
         if self.model.replies is not None or self.model.record is not None:
             asked = self.asked.model_dump() | {"attempt": len(self.got) + 1}
             self.got.append(RecordedReply(**asked, date=utc_now(), outcome=outcome, reply=text))
 
     def _keep(self, *, answered: bool) -> None:
-        """Store the replies: all where they are recorded, in the cache those to a question that was
+        """Store all replies in the recording, but cache only replies to a question that was
         answered.
         """
         if answered and self.model.replies is not None and self.source == "model":
@@ -321,14 +329,14 @@ class _ModelRequest(Generic[R]):
                 )
 
     def _again(self, error: BaseException) -> Again | None:
-        """Return whether a failure may be over at the next try."""
+        """Return a retry if the failure may be over at the next try."""
         if not isinstance(error, TryFailed):
             return None
         if error.trouble == "rate" and error.retry_after_s:
             self.model.limiter.hold(error.retry_after_s)
-        if error.trouble in AGAIN:
+        if error.trouble in RETRYABLE:
             return Again(error.retry_after_s)
-        if error.trouble in ONCE_MORE and not self.asked_once_more:
+        if error.trouble in RETRYABLE_ONCE and not self.asked_once_more:
             self.asked_once_more = True
             return Again(at_once=True)
         return None
@@ -366,7 +374,7 @@ class _ModelRequest(Generic[R]):
         )
 
     def _try(self, call: Call) -> ModelReply:
-        """One try, when its turn comes."""
+        """Wait for a slot and make one try."""
         self._wait_for_turn()
         try:
             if self.control.cancellation.is_cancelled:
@@ -403,11 +411,11 @@ class _ModelRequest(Generic[R]):
         return reply
 
     def _refuse_if_cut(self, call: Call, reply: ModelReply) -> None:
-        """Raise TryFailed where the server counted fewer tokens than it was sent: a part of the
+        """Raise TryFailed if the server counted fewer tokens than it was sent, so part of the
         prompt wasn't read.
 
-        Ollama and others cut a prompt to their context and say nothing. A reply to that rests on a
-        part of the evidence or of the instructions, so that nothing in it can be believed.
+        Ollama and others truncate a prompt to their context without an error. Such a reply rests on
+        part of the evidence or of the instructions, so it can't be trusted.
         """
         sent = "\n\n".join((call.prompt.system, call.prompt.shared, call.task()))
         if self.model.capabilities.cut_the_prompt(sent, reply.tokens):
@@ -422,7 +430,7 @@ class _ModelRequest(Generic[R]):
             )
 
     def _wait_for_turn(self) -> None:
-        """Time spent in the queue is taken from no deadline."""
+        """Wait for a slot; the time spent in the queue doesn't count against the deadline."""
         if self.model.limiter.take_at_once():
             return
         began = self.control.budget.seconds()
@@ -456,7 +464,9 @@ class _ModelRequest(Generic[R]):
         return parsed.record
 
     def _repair_reply(self, text: str, common: bool) -> R | None:
-        """The record in a reply out of form, where the output validator can tell it for certain."""
+        """Return the record in a malformed reply if the output validator can read it with
+        certainty.
+        """
         if (
             common
             and (held := self._rescue_record(text, shared_schema.holding(self.shape))) is not None
@@ -476,7 +486,7 @@ class _ModelRequest(Generic[R]):
         return answer
 
     def _report_repairs(self, repairs: tuple[str, ...]) -> None:
-        """Put on record what had to be overlooked in the reply that is read."""
+        """Record the repairs that were needed to read the reply."""
         if not repairs:
             return
         self.repaired = repairs
@@ -491,7 +501,7 @@ class _ModelRequest(Generic[R]):
         )
 
     def _left_s(self) -> float:
-        """Seconds left for all tries together; they count from the first turn on."""
+        """Return the seconds left for all tries together, counted from the first slot."""
         return (
             self.control.budget.left_s()
             if self.until is None
@@ -561,7 +571,7 @@ class _ModelRequest(Generic[R]):
         self.control.calls.emit(
             "call_finished",
             f"{model.role}: {outcome.replace('_', ' ')}"
-            f" {_WHENCE[self.source] or f'in {call.ms / 1000:.1f} s'}",
+            f" {_SOURCE_LABEL[self.source] or f'in {call.ms / 1000:.1f} s'}",
             **call.model_dump(mode="json", exclude={"step", "iteration", "error"}),
         )
 

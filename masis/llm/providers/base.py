@@ -1,7 +1,6 @@
-"""What a provider is: it makes one try over the wire and says what came of it.
+"""Defines a provider, which makes one try over the network and returns the result.
 
-Everything that is not one try (waiting, trying again, asking in another form, counting) is
-``masis.llm.client.model``'s.
+Retries, backoff, format fallbacks and usage accounting are in ``masis.llm.client.model``.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from masis.llm.roles.prompting import RolePrompt
 from masis.schema.calls import ReplyMode
 
 CONNECT_S = 5.0
-"""How long a server may take to accept a connection."""
+"""How many seconds a server may need to accept a connection."""
 LONGEST_BODY = 8_000_000
-"""Bytes of a server's reply that are taken; what goes on beyond is no reply to a
-question of ours.
-"""
+"""The most bytes of a server's reply that are read; a longer body isn't a valid reply."""
 
 Trouble = Literal[
     "key",  # the key is missing or wrong
@@ -49,10 +46,10 @@ Trouble = Literal[
 
 
 class TokenUsage(NamedTuple):
-    """What a try was billed for.
+    """The tokens that a try was billed for.
 
-    ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is one
-    of ``completion``.
+    ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is
+    part of ``completion``.
     """
 
     prompt: int = 0
@@ -62,15 +59,15 @@ class TokenUsage(NamedTuple):
     thought: int = 0
 
     def plus(self, other: TokenUsage) -> TokenUsage:
-        """The sum."""
+        """Return the sum of two usages."""
         return TokenUsage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Call(NamedTuple):
-    """One try: what to ask, and how.
+    """The content and the parameters of one try.
 
-    ``max_tokens`` is for the reply alone; times ``room``, for what the model thinks before it as
-    well. ``without`` names what this server is known to refuse.
+    ``max_tokens`` is for the reply alone; multiplied by ``room`` it also covers the model's
+    reasoning. ``without`` names the parameters that this server is known to refuse.
     """
 
     model: str
@@ -85,11 +82,11 @@ class Call(NamedTuple):
     correction: str = ""
 
     def task(self) -> str:
-        """The task, and behind it what was wrong with a reply before, if there was one."""
+        """The task, followed by the errors of the previous reply, if any."""
         return f"{self.prompt.task}\n\n{self.correction}" if self.correction else self.prompt.task
 
     def task_with_schema(self) -> str:
-        """The task with the schema behind it, for where nothing else shows it to the model."""
+        """The task followed by the schema, for requests that don't send the schema elsewhere."""
         return (
             f"{self.task()}\n\nReply with one JSON object and nothing else: no prose, no code"
             f" fence. It satisfies this JSON schema, named {self.schema.name}:\n{self.schema.text}"
@@ -97,7 +94,7 @@ class Call(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """What a model said."""
+    """The reply of a model."""
 
     text: str
     answered_by: str | None
@@ -106,10 +103,11 @@ class ModelReply(NamedTuple):
 
 @dataclass(eq=False)
 class TryFailed(Exception):
-    """A try that gave no reply to read.
+    """A try that gave no readable reply.
 
-    The message is fit for a person and free of keys. ``parameter`` names what the server refuses,
-    ``retry_after_s`` what it asks to wait, ``raw`` what the model said, as far as it did.
+    The message can be shown to users and contains no keys. ``parameter`` names the parameter that
+    the server refuses, ``retry_after_s`` is the wait that it asks for, and ``raw`` is the model's
+    text as far as it arrived.
     """
 
     trouble: Trouble
@@ -126,22 +124,22 @@ class TryFailed(Exception):
 
 
 class Provider(Protocol):
-    """A server that answers. Safe to use from several threads."""
+    """A server that answers calls; thread-safe."""
 
     modes: tuple[ReplyMode, ...]
-    """How it may be asked for a typed reply, the strictest first."""
+    """The formats in which it can return a typed reply, the strictest first."""
 
     schema_in_cache: bool
-    """Whether its cache of prompts begins with the schema, so that calls with different schemas
+    """Whether its prompt cache key starts with the schema, so that calls with different schemas
     share nothing.
     """
 
     def answer(self, call: Call) -> ModelReply:
-        """One try. Raises TryFailed."""
+        """Make one try. Raises TryFailed."""
 
 
 async def body_of(chunks: AsyncIterable[bytes]) -> bytes:
-    """A server's reply as a whole, within the size that it may have. Raises TryFailed."""
+    """Return a server's reply as a whole, up to the allowed size. Raises TryFailed."""
     parts, size = [], 0
     async for chunk in chunks:
         parts.append(chunk)
@@ -152,8 +150,8 @@ async def body_of(chunks: AsyncIterable[bytes]) -> bytes:
 
 
 def transport_of(client_class: type) -> Any:
-    """The HTTP library that an SDK is built on: httpx or httpx2, by its release. The SDKs don't
-    wrap all its errors.
+    """Return the HTTP library of an SDK, httpx or httpx2 by its release; the SDKs don't wrap all
+    its errors.
     """
     home = next(
         each.__module__ for each in client_class.__mro__ if each.__module__.startswith("httpx")
@@ -162,10 +160,10 @@ def transport_of(client_class: type) -> Any:
 
 
 def http_client(default: type, address: str) -> Any:
-    """The client under an SDK's, made from the SDK's own default.
+    """Return an HTTP client for an SDK, made from the SDK's own default.
 
-    No redirect is followed: it would carry the question, and for some APIs the key, to an address
-    nobody configured. No proxy of the environment stands before this machine's own addresses.
+    Redirects aren't followed, because they would send the question, and for some APIs the key, to
+    an address that isn't configured. Proxies of the environment aren't used for loopback addresses.
     """
     if not is_loopback(urlsplit(address).hostname or ""):
         return default(follow_redirects=False)
@@ -175,22 +173,20 @@ def http_client(default: type, address: str) -> Any:
 
 
 def whole_characters(text: str) -> str:
-    """The text with halves of characters replaced, which JSON can hold and files and databases
-    can't.
+    """Replace lone surrogates in a text, which JSON can contain but files and databases can't
+    store.
     """
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 
 def count(usage: Any, *path: str) -> int:
-    """A number of tokens somewhere in what a server reports; 0 where it is no number."""
+    """Return a token count from a server's usage report, or 0 if it isn't a number."""
     for name in path:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
     return usage if isinstance(usage, int) and not isinstance(usage, bool) and usage > 0 else 0
 
 
 def quiet(logger: str) -> None:
-    """Keep an SDK's own DEBUG lines, which may hold what is sent, out of logs unless somebody set
-    its level.
-    """
+    """Hide an SDK's DEBUG lines, which may contain prompts, unless the level of its logger is set."""
     if logging.getLogger(logger).level == logging.NOTSET:
         logging.getLogger(logger).setLevel(logging.INFO)

@@ -1,13 +1,14 @@
-"""What a model's reply may say in another form than it was asked for, and is read all the same.
+"""Lists the deviations from the requested reply format that are accepted.
 
-``TOLERANCES`` is the one list: by the kind of a field, what is written, and why it can mean one
-thing only. The fields of ``replies.py`` are declared by these kinds, so that every role, every way
-of asking and every provider read alike. What isn't on the list is left as it is. A score that is no
-number is then unscored, a verdict that is no verdict costs its own claim the verdict, and anything
-else makes the reply malformed.
+``TOLERANCES`` is the single list. Each entry has the kind of a field, the accepted spelling, and
+the reason why it can mean only one thing. The fields of ``replies.py`` are declared by these kinds,
+so every role, reply format and provider is read in the same way. Anything else is left unchanged. A
+score that isn't a number is then unscored, an unknown verdict makes only its own claim unscored,
+and any other error makes the reply malformed.
 
-No tolerance may add belief: ``not supported``, ``supported?`` and ``mostly supported`` are never
-``supported``, and an 8 without a scale is what the rule of its field says, not 0.8.
+A tolerance must never make a verdict more favorable. ``not supported``, ``supported?`` and ``mostly
+supported`` are never ``supported``, and an 8 without a scale is read by the rule of its field, not
+as 0.8.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["score", "row", "chunk", "word", "list", "flag"]
-"""Kinds of fields: a score; the number of a row; the name of a chunk; a word of a closed set; a
-list; yes or no.
+"""The kinds of fields: a score, a row number, a chunk name, a word of a closed set, a list, or
+yes/no.
 """
 
 _LONGEST = 80
-"""Characters of a text that may be a number, a word or a name; longer ones are left as they are."""
+"""The longest text, in characters, that may be a number, a word or a name; longer texts are left
+unchanged.
+"""
 _BETWEEN_WORDS = re.compile(r"[\s_\-]+")
 _NUMBER = r"[-+]?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})"
 _PLAIN = re.compile(rf"{_NUMBER}(?:[eE][-+]?[0-9]{{1,3}})?")
@@ -49,10 +52,10 @@ _NOUN_BEFORE_A_NAME = re.compile(
 
 
 def chunk_names(written: str) -> Iterator[str]:
-    """Yield what a model may mean by the name of a chunk, what it wrote first.
+    """Yield the possible readings of a chunk name, starting with the exact text.
 
-    The name to the letter, without brackets around it, and without a word that only says that it is
-    a chunk: a case whose chunk is called ``Evidence 1`` is asked for that first.
+    The others omit brackets around the name, and a leading noun such as "chunk". The exact text is
+    first because a chunk may really be called ``Evidence 1``.
     """
     yield written
     bare = written.strip(_BRACKETS)
@@ -63,15 +66,17 @@ def chunk_names(written: str) -> Iterator[str]:
 
 
 class _Unread:
-    """Says that a tolerance doesn't apply: None is a value that a reply may hold."""
+    """The type of the sentinel for a tolerance that doesn't apply, since None is a valid value in a
+    reply.
+    """
 
 
 UNREAD = _Unread()
 
 
 def short_text(value: Any) -> str:
-    """Return a short text without blanks, quotes and emphasis around it; empty for
-    anything else.
+    """Return a short text without surrounding blanks, quotes and emphasis, or an empty string
+    otherwise.
     """
     return (
         value.strip().strip("*`\"'").strip()
@@ -81,8 +86,8 @@ def short_text(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """Return ``Missing info.`` as ``missing_info``. A question mark stays: it takes back what the
-    word says.
+    """Return ``Missing info.`` as ``missing_info``; a question mark stays, because it expresses
+    doubt.
     """
     return _BETWEEN_WORDS.sub("_", short_text(value).rstrip(".!").strip()).lower()
 
@@ -165,8 +170,8 @@ def _plain_word(value: Any) -> Any:
 
 
 class Tolerance(NamedTuple):
-    """One way of writing a kind of field that is read, and why that is certain; UNREAD from
-    ``read``: another one.
+    """An accepted spelling of a kind of field and the reason; ``read`` returns UNREAD if it doesn't
+    apply.
     """
 
     kind: Kind
@@ -217,7 +222,7 @@ TOLERANCES: tuple[Tolerance, ...] = (
         "flag", '"Yes."', "the same word in other case, with a stop or in quotes", _plain_word
     ),
 )
-"""The first of a kind that reads a value counts."""
+"""The first tolerance of a kind that can read a value applies."""
 
 SYNONYMS: dict[str, dict[str, str]] = {
     "severity": {
@@ -279,16 +284,17 @@ SYNONYMS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("inserted", "addition"), "added"),
     },
 }
-"""Other words for the words of a closed set, in the form that ``word`` gives. A word on no list
-stays what it is.
+"""Accepted synonyms of the words in closed sets, normalized by ``word``; other words stay
+unchanged.
 """
 
 
 def tolerant(kind: Kind, words: str = "") -> Callable[[Any], Any]:
-    """Return the function that reads a value of this kind; ``words`` names the closed set of a
-    word.
-    """
-    known, synonyms = [each for each in TOLERANCES if each.kind == kind], SYNONYMS.get(words, {})
+    """Return the function that reads values of this kind; ``words`` names the closed set of a word."""
+    known, synonyms = (
+        [tolerance for tolerance in TOLERANCES if tolerance.kind == kind],
+        SYNONYMS.get(words, {}),
+    )
 
     def read(value: Any) -> Any:
         for tolerance in known:

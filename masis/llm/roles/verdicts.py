@@ -1,9 +1,9 @@
-"""A model's verdicts on claims, held against the evidence that they name.
+"""Checks a model's verdicts on claims against the evidence that they cite.
 
-A verdict counts only as far as code can follow it: "supported" and "contradicted" need words that
-stand in the chunk they are quoted from, a calculation must come to what it says, and a verdict that
-the model itself is not sure of is none. What can't be followed says so in ``Judged.doubt``, is
-asked for once more by the verifier, and stays "not confirmed" if nothing better comes.
+A verdict counts only if code can confirm it. "supported" and "contradicted" need words that occur
+in the quoted chunk, a calculation must give the stated result, and the model must be sure. If a
+verdict can't be confirmed, ``ClaimJudgement.doubt`` gives the reason. The verifier then asks once
+more, and the claim stays "not confirmed" if the second verdict is no better.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.wording import join_names
 
 SURE_FROM = 0.65
-"""The confidence from which a verdict counts: between "it can be read either way" (0.5) and "it
-follows" (0.8).
+"""The lowest confidence at which a verdict counts; it lies between "it can be read either way"
+(0.5) and "it follows" (0.8).
 """
 SILENT_FROM = 0.35
-"""The same for "unsupported" and "partial", which say of the evidence only that it is silent."""
+"""The same limit for "unsupported" and "partial", which only say that the evidence is silent."""
 RAW_MOST = 4_000
 WORDS_LEAST, CHARACTERS_LEAST = 2, 8
-"""What a quotation must have of either, or a figure, to say anything: "the" stands in
+"""The words or characters that a quotation needs to count, unless it has a figure: "the" occurs in
 every chunk.
 """
 _NONE = Unscored(reason="the verifier gave no verdict on this claim", code=StepError.code)
@@ -54,7 +54,7 @@ _SUPPORT: dict[ClaimVerdict, float | None] = {
     "contradicted": 0.0,
     "unsupported": 0.0,
 }
-"""How far the evidence supports a claim of this verdict; None for those that say nothing of it."""
+"""How far the evidence supports a claim with this verdict; None if the verdict doesn't say."""
 _SCORE: dict[Stance, float] = {"supports": 1.0, "supports_together": 0.5, "contradicts": 1.0}
 _STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
 _EITHER_WAY = "either_way"
@@ -66,8 +66,9 @@ _VERDICTS: dict[str, ClaimVerdict] = {
 
 
 class Chunks:
-    """The evidence of a case, by what a model calls it: an id that names none, and words that none
-    has, don't count.
+    """The evidence of a case, looked up by the names that a model uses for its chunks.
+
+    Unknown ids and quotations that no chunk contains don't count.
     """
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
@@ -83,21 +84,22 @@ class Chunks:
         return any(text.strip() for text in self.texts.values())
 
     def id_of(self, name: str) -> str | None:
-        """The id that a model means: to the letter, in brackets, in other case, by its number; None
-        for no chunk.
+        """Return the id that a model means, or None if it matches no chunk.
+
+        The name may be exact, in brackets, in another case, or the number of the chunk.
         """
         found = (self._index.resolve(written).evidence_id for written in chunk_names(rearm(name)))
         return next(filter(None, found), None)
 
     def ids_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The ids that these names mean, each once, without those that mean none."""
+        """Return the ids that these names refer to, without duplicates and unknown names."""
         return tuple(
             dict.fromkeys(found for name in names if (found := self.id_of(name)) is not None)
         )
 
     def quotes(self, evidence_id: str, words: str, score: float) -> tuple[Quote, ...]:
-        """Where the chunk says these words, a record for each part of a quote with dots; empty
-        where it does not.
+        """Return the places where the chunk contains these words; one for each part of a quote with
+        an ellipsis.
         """
         text = self.texts[evidence_id]
         return tuple(
@@ -107,11 +109,11 @@ class Chunks:
 
 
 class ClaimJudgement(NamedTuple):
-    """A claim's check, and what the verifier said of each chunk it spoke of.
+    """The check of a claim, and the verifier's stance on each chunk that it mentioned.
 
-    ``doubt`` says why the verdict can't count, in a sentence for whoever judges the claim again;
-    empty where it does. ``denies`` says that the verifier spoke against the claim, whether that
-    counts or not.
+    ``doubt`` explains in a sentence why the verdict can't count, for the model that judges the
+    claim again; it is empty if the verdict counts. ``denies`` is true if the verifier spoke against
+    the claim, whether or not that counts.
     """
 
     check: ClaimCheck
@@ -121,17 +123,17 @@ class ClaimJudgement(NamedTuple):
 
 
 def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> ClaimJudgement:
-    """Return what a verdict on a claim comes to.
+    """Check a model's verdict on a claim against the evidence.
 
     Args:
-        claim: What was judged.
-        given: The verdict as the model gave it.
+        claim: The claim that was judged.
+        given: The verdict as the model wrote it.
         chunks: The evidence of the case.
-        judged_by: The model.
+        judged_by: The name of the model.
 
     Returns:
-        The check. With a ``doubt`` its verdict is ``unverifiable``, or ``unscored`` where the word
-        is no verdict.
+        The check. With a ``doubt`` its verdict is ``unverifiable``, or ``unscored`` if the model's
+        word isn't a verdict.
 
     """
     word = _VERDICTS.get(str(given.verdict))
@@ -139,10 +141,10 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
         why = _unscored_reply(given, "the verifier's word is no verdict")
         return unscored_claim(claim, why, judged_by)
     passages = [_PlacedPassage.of(passage, chunks) for passage in given.evidence]
-    denied = [each for each in passages if each.stance == "contradicts" and each.found]
+    denied = [passage for passage in passages if passage.stance == "contradicts" and passage.found]
     if denied and word in ("unsupported", "partial"):
         word = "contradicted"  # a passage that denies the claim counts, whatever word goes with it
-    denies = word == "contradicted" or any(each.stance == "contradicts" for each in passages)
+    denies = word == "contradicted" or any(passage.stance == "contradicts" for passage in passages)
     doubt = _doubt(word, claim, given, passages, chunks)
     if doubt:
         return _doubtful_claim(claim, doubt, judged_by)._replace(denies=denies)
@@ -150,16 +152,16 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
     if word != "unverifiable" and not _sure(word, given):
         return ClaimJudgement(_either_way(claim, given, judged_by), stances, denies=denies)
     against = [
-        found
-        for each in denied
-        if (found := _contradicting_places(claim, each, chunks, given)) is not None
+        place
+        for passage in denied
+        if (place := _contradicting_places(claim, passage, chunks, given)) is not None
     ]
     places = {
-        (each.evidence_id, each.evidence_start, each.evidence_end): each
-        for each in reversed(against)
+        (place.evidence_id, place.evidence_start, place.evidence_end): place
+        for place in reversed(against)
     }
     contradictions = tuple(reversed(places.values()))  # the first of each place
-    supporting = any(each.credits and each.found for each in passages)
+    supporting = any(passage.credits and passage.found for passage in passages)
     check = ClaimCheck(
         claim=claim,
         verdict=word,
@@ -180,10 +182,10 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
 
 
 def judged_again(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
-    """Return what holds after a claim was judged again: the second verdict, unless there is none.
+    """Return the second judgement of a claim, or the first if the second is unscored.
 
-    A model that spoke against a claim, and calls it supported when it is asked for the words, has
-    said two things: the claim is not confirmed.
+    If the model first spoke against a claim and then called it supported, it contradicted itself,
+    so the claim is not confirmed.
     """
     if first is None:
         return second
@@ -201,12 +203,12 @@ def judged_again(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJ
 
 
 def worse(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
-    """Return the graver of two verdicts on the same words: what a model said against them is not
-    taken back.
+    """Return the more serious of two verdicts on the same words, so that an earlier denial is never
+    lost.
     """
     if first is None:
         return second
-    return min(first, second, key=lambda each: _GRAVITY.index(each.check.verdict))
+    return min(first, second, key=lambda judgement: _GRAVITY.index(judgement.check.verdict))
 
 
 _GRAVITY: tuple[ClaimVerdict, ...] = (
@@ -222,10 +224,11 @@ _GRAVITY: tuple[ClaimVerdict, ...] = (
 def judge_by_number(
     claims: Sequence[Claim], verdicts: Sequence[NumberedVerdict], chunks: Chunks, judged_by: str
 ) -> tuple[ClaimJudgement, ...]:
-    """Return one for each claim, in their order; the verdicts name them by number, counted from 1.
+    """Return a judgement for each claim, in order; the verdicts refer to claims by number, counted
+    from 1.
 
-    Of several verdicts on a number the graver counts. One on a number that was not given is left
-    out, and a claim without one is unscored.
+    If there are several verdicts on a number, the most serious one counts. Verdicts on unknown
+    numbers are ignored, and a claim without a verdict is unscored.
     """
     by_number = _verdicts_by_number(verdicts, len(claims))
     found = []
@@ -240,12 +243,12 @@ def judge_by_number(
 def _verdicts_by_number(
     verdicts: Sequence[NumberedVerdict], count: int
 ) -> dict[int, list[NumberedVerdict]]:
-    """Return the verdicts by the numbers of their claims.
+    """Group the verdicts by the numbers of their claims.
 
-    A model that counts from 0 numbers as many verdicts as there are claims, each one lower: read as
-    such. Where there is a verdict on 0 and not all claims have one, nothing says which claim a
-    number means, and none is believed: a verdict on the claim before it would confirm what nobody
-    judged.
+    If a model counts from 0, its numbers are 0 to one less than the number of claims, and each is
+    raised by one. If there is a verdict on 0 but the numbers don't match that pattern, the
+    numbering is ambiguous and all verdicts are ignored, because a verdict shifted by one would
+    confirm a claim that wasn't judged.
     """
     found: dict[int, list[NumberedVerdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -261,14 +264,14 @@ def _verdicts_by_number(
 def unscored_batch(
     batch: Sequence[Claim], error: StepError, judged_by: str
 ) -> tuple[ClaimJudgement, ...]:
-    """The claims of a batch that no verdicts came for."""
+    """Return unscored judgements for a batch of claims whose call failed."""
     why = Unscored.of(error)
     return tuple(unscored_claim(claim, why, judged_by) for claim in batch)
 
 
 def of_passages(found: ClaimJudgement, share: float) -> ClaimJudgement:
-    """What holds where the verifier read that share of the evidence: its silence says nothing of
-    the rest.
+    """Return the judgement if the verifier read only this share of the evidence, since it can't
+    know what the rest says.
     """
     stances = {chunk: stance for chunk, stance in found.stances.items() if stance != "leaves_open"}
     check = found.check
@@ -281,7 +284,7 @@ def of_passages(found: ClaimJudgement, share: float) -> ClaimJudgement:
 
 
 def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[ClaimJudgement, ...]:
-    """Claims where no chunk has text: there is nothing to ask a model about."""
+    """Return unverifiable judgements for all claims, because no chunk has text."""
     issue = "There is nothing to check this against."
     return tuple(
         ClaimJudgement(_undecided_check(claim, "unverifiable", issue, judged_by))
@@ -290,7 +293,7 @@ def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[ClaimJudgemen
 
 
 def unscored_claim(claim: Claim, why: Unscored, judged_by: str) -> ClaimJudgement:
-    """A claim without a verdict."""
+    """Return the judgement of a claim that has no verdict."""
     issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
     return ClaimJudgement(_undecided_check(claim, "unscored", issue, judged_by, why), {}, issue)
 
@@ -324,7 +327,7 @@ def _undecided_check(
 
 
 def number_of(given: object) -> int | None:
-    """A number as a model may write it: 2, 2.0, "2"; None for what is none."""
+    """Return a number that a model may write as 2, 2.0 or "2", or None if it isn't a number."""
     if isinstance(given, str) and given.strip().isdecimal() and len(given) < 10:
         return int(given)
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given // 1:
@@ -333,9 +336,9 @@ def number_of(given: object) -> int | None:
 
 
 class _PlacedPassage(NamedTuple):
-    """What a verdict says of one chunk, and where the chunk has the words quoted from it.
+    """A verdict's statement on one chunk, with the place of the quoted words in it.
 
-    ``found`` is true also where the words stand in the line that names the chunk's source.
+    ``found`` is also true if the words occur in the line that names the chunk's source.
     """
 
     passage: QuotedPassage
@@ -346,7 +349,7 @@ class _PlacedPassage(NamedTuple):
 
     @property
     def credits(self) -> bool:
-        """Return whether it is said to support the claim or a part of it."""
+        """Return whether the passage is said to support the claim or a part of it."""
         return self.stance in ("supports", "supports_together")
 
     @classmethod
@@ -363,17 +366,15 @@ class _PlacedPassage(NamedTuple):
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{3}")
-"""Three characters of a script that sets no blanks, or of Korean: about a word with its
-particle.
-"""
+"""Three characters of Korean or of a script without blanks: about a word with its particle."""
 
 
 def _says_anything(quote: str, text: str) -> bool:
-    """Return whether a quotation says something: it has a figure, or is all of a short chunk, or
-    has words enough.
+    """Return whether a quotation is specific enough to count.
 
-    Words enough are two words, a long one or some characters of a script without blanks; not all of
-    them may be function words: "of the" stands in every chunk.
+    It is if it has a figure, is the whole of a short chunk, or has two words, one long word or
+    several characters of a script without blanks. Function words alone don't count, because "of
+    the" occurs in every chunk.
     """
     words = _WORD.findall(quote.casefold())
     if any(any(map(str.isdigit, word)) for word in words):
@@ -395,35 +396,39 @@ def _doubt(
     passages: Sequence[_PlacedPassage],
     chunks: Chunks,
 ) -> str:
-    """Return why a verdict can't count though its word is one; empty where it can."""
+    """Return the reason why a valid verdict can't count, or an empty string if it can."""
     if word == "contradicted":
-        denying = [each for each in passages if each.stance == "contradicts"]
-        return "" if any(each.found for each in denying) else _not_found("denies", denying)
+        denying = [placed for placed in passages if placed.stance == "contradicts"]
+        return "" if any(placed.found for placed in denying) else _not_found("denies", denying)
     if word != "supported":
         return ""
-    crediting = [each for each in passages if each.credits]
-    alone = [each for each in crediting if each.stance == "supports"]
+    crediting = [placed for placed in passages if placed.credits]
+    alone = [placed for placed in crediting if placed.stance == "supports"]
     if not crediting:
-        if _says_nothing_is_said(claim) and all(each.stance == "leaves_open" for each in passages):
+        if _says_nothing_is_said(claim) and all(
+            placed.stance == "leaves_open" for placed in passages
+        ):
             return ""
         return _not_found("supports", crediting)
-    if misquoted := [each for each in passages if each.stance == "contradicts" and not each.found]:
+    if misquoted := [
+        placed for placed in passages if placed.stance == "contradicts" and not placed.found
+    ]:
         return _not_found("denies", misquoted)
-    if not any(each.found for each in alone) and not all(each.found for each in crediting):
-        return _not_found("supports", [each for each in crediting if not each.found])
+    if not any(placed.found for placed in alone) and not all(placed.found for placed in crediting):
+        return _not_found("supports", [placed for placed in crediting if not placed.found])
     return _wrong_calculation(given, chunks)
 
 
 def _not_found(does: str, passages: Sequence[_PlacedPassage]) -> str:
     if not passages:
         return f"The verifier names no chunk that {does} this."
-    unknown = [each.passage.evidence_id for each in passages if each.chunk is None]
+    unknown = [placed.passage.evidence_id for placed in passages if placed.chunk is None]
     if unknown:
         return f"The verifier rests this on {join_names(unknown)}, which the case doesn't have."
-    names = join_names(list(dict.fromkeys(each.chunk for each in passages if each.chunk)))
-    if not any(each.passage.quote.strip() for each in passages):
+    names = join_names(list(dict.fromkeys(placed.chunk for placed in passages if placed.chunk)))
+    if not any(placed.passage.quote.strip() for placed in passages):
         return f"The verifier quotes no words of {names}."
-    if any(each.quotes for each in passages):
+    if any(placed.quotes for placed in passages):
         return f"What the verifier quotes from {names} says too little."
     return f"The words that the verifier quotes from {names} are not there."
 
@@ -446,8 +451,8 @@ _SENTENCE_END = re.compile(r"[.!?;]\s")
 
 
 def _says_nothing_is_said(claim: Claim) -> bool:
-    """Return whether a claim only says what the sources don't tell: no words of theirs can be
-    quoted for that.
+    """Return whether a claim only says that the sources are silent, which no quotation could
+    confirm.
     """
     texts = filter(None, (claim.text, claim.statement))
     return any(
@@ -482,19 +487,20 @@ def _unscored_reply(given: Verdict, reason: str) -> Unscored:
 
 
 def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str, Stance]:
-    """What the verdict says of each chunk; where it speaks of one twice, the later word binds.
+    """Return the stance of each chunk; if a verdict mentions a chunk twice, the later stance
+    counts.
 
-    What is credited without words that the chunk has is not said. A chunk whose passages each
-    support a part supports the claim, if no other is needed for a claim that is supported.
+    A supporting passage whose words aren't in the chunk is ignored. Passages of one chunk that each
+    support a part support the claim if no other chunk is needed.
     """
     found: dict[str, Stance] = {}
-    for each in passages:
+    for placed in passages:
         if (
-            each.chunk is not None
-            and each.stance is not None
-            and (each.found or each.stance == "leaves_open")
+            placed.chunk is not None
+            and placed.stance is not None
+            and (placed.found or placed.stance == "leaves_open")
         ):
-            found[each.chunk] = each.stance
+            found[placed.chunk] = placed.stance
     crediting = [
         chunk for chunk, stance in found.items() if stance in ("supports", "supports_together")
     ]
@@ -504,12 +510,12 @@ def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str
 
 
 def _found_quotes(passages: Sequence[_PlacedPassage]) -> tuple[Quote, ...]:
-    """The quotations that stand in their chunks, each place once."""
+    """Return the quotations that occur in their chunks, without duplicates."""
     found = {
         (quote.evidence_id, quote.start, quote.end): quote
-        for each in passages
-        if each.found
-        for quote in each.quotes
+        for placed in passages
+        if placed.found
+        for quote in placed.quotes
     }
     return tuple(found.values())
 
@@ -553,11 +559,11 @@ _NAME = re.compile(r"[^\W\d_][\w'’-]{2,}|\d+")
 def _in_source(
     claim: Claim, passage: QuotedPassage, chunk: str, chunks: Chunks, given: Verdict
 ) -> bool:
-    """Return whether what contradicts a claim stands in the line that names the chunk's source.
+    """Return whether the contradiction of a claim is in the line that names the chunk's source.
 
-    It does where the model quotes that line, or where the words quoted from the text have nothing
-    of the claim nor of the model's reason, and the reason has a name of that line that neither the
-    text nor the claim has.
+    That is so if the model quotes that line. It is also so if the words quoted from the text share
+    nothing with the claim or with the model's reason, and the reason has a name from that line that
+    is in neither the text nor the claim.
     """
     text, source = chunks.texts[chunk], chunks.sources[chunk]
     if locate_quote(passage.quote, text) is None:
@@ -565,10 +571,10 @@ def _in_source(
     spoken_of = f"{claim.text} {given.reasoning}".casefold()
     if set(_NAME.findall(passage.quote.casefold())) & set(_NAME.findall(spoken_of)):
         return False
-    named = {each for each in _NAME.findall(source) if each[0].isupper() or each[0].isdigit()}
+    named = {name for name in _NAME.findall(source) if name[0].isupper() or name[0].isdigit()}
     elsewhere = f"{text} {claim.text}".casefold()
     return any(
-        each.casefold() not in elsewhere for each in named & set(_NAME.findall(given.reasoning))
+        name.casefold() not in elsewhere for name in named & set(_NAME.findall(given.reasoning))
     )
 
 
@@ -576,7 +582,7 @@ _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
     **dict.fromkeys(("supported", "partial"), ("supports", "supports_together")),
     "contradicted": ("contradicts",),
 }
-"""What a chunk must say to be a source of the verdict."""
+"""The stances that make a chunk a source of the verdict."""
 
 
 def _verdict_issue(
@@ -588,9 +594,12 @@ def _verdict_issue(
             given.reasoning.strip() or (_READ_IN_TWO_WAYS if given.verdict == _EITHER_WAY else "")
         )
     unquoted = [
-        each.chunk
-        for each in passages
-        if each.chunk and each.stance in _SCORE and each.passage.quote.strip() and not each.found
+        placed.chunk
+        for placed in passages
+        if placed.chunk
+        and placed.stance in _SCORE
+        and placed.passage.quote.strip()
+        and not placed.found
     ]
     if unquoted:
         parts.append(
@@ -616,33 +625,35 @@ _CLOSEST: tuple[Stance | None, ...] = (
     "leaves_open",
     None,
 )
-"""Which of several stances on the claims of a sentence tells most of a reference."""
+"""The order in which stances on several claims of a sentence decide the finding on a reference."""
 
 
 def with_references(judged: Sequence[ClaimJudgement], chunks: Chunks) -> tuple[ClaimCheck, ...]:
-    """The checks, with what can be said of the references of their sentences."""
+    """Return the checks with the findings on the references of their sentences."""
     sentences: dict[object, list[int]] = defaultdict(list)
-    for at, each in enumerate(judged):
-        number = each.check.claim.sentence
+    for at, judgement in enumerate(judged):
+        number = judgement.check.claim.sentence
         sentences[("alone", at) if number is None else number].append(at)
     found: dict[int, list[ReferenceCheck]] = defaultdict(list)
     for members in sentences.values():
         group = [judged[at] for at in members]
-        for cited in dict.fromkeys(chunk for each in group for chunk in each.check.claim.cited):
+        for cited in dict.fromkeys(
+            chunk for judgement in group for chunk in judgement.check.claim.cited
+        ):
             found[members[_owner(cited, group)]].append(_reference_check(cited, group, chunks))
     return tuple(
         (
-            each.check.model_copy(update={"references": tuple(found[at])})
+            judgement.check.model_copy(update={"references": tuple(found[at])})
             if at in found
-            else each.check
+            else judgement.check
         )
-        for at, each in enumerate(judged)
+        for at, judgement in enumerate(judged)
     )
 
 
 def _owner(cited: str, group: Sequence[ClaimJudgement]) -> int:
-    """The place in the group of the claim that the reference has most to do with."""
-    citing = [at for at, each in enumerate(group) if cited in each.check.claim.cited]
+    """Return the index in the group of the claim that is most closely related to the reference."""
+    citing = [at for at, judgement in enumerate(group) if cited in judgement.check.claim.cited]
     return min(citing, key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
 
 
@@ -657,7 +668,7 @@ def _reference_check(cited: str, group: Sequence[ClaimJudgement], chunks: Chunks
     if not chunks.texts.get(cited, "").strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
     owner = group[_owner(cited, group)]
-    stances = {each.stances.get(cited) for each in group}
+    stances = {judgement.stances.get(cited) for judgement in group}
     if "supports" in stances:
         return finding("supports", owner.check.support, "It supports this.")
     if "contradicts" in stances:
@@ -666,7 +677,7 @@ def _reference_check(cited: str, group: Sequence[ClaimJudgement], chunks: Chunks
         return finding("redundant", 0.0, f"{' and '.join(others)} support this without it.")
     if "supports_together" in stances:
         return finding("partly_supports", owner.check.support, "It supports part of this.")
-    if stances == {None} or any(each.check.verdict == "unscored" for each in group):
+    if stances == {None} or any(judgement.check.verdict == "unscored" for judgement in group):
         return finding("unchecked", None, "The verifier did not say whether it supports this.")
     if better := _better_chunk(group):
         return finding(
@@ -676,13 +687,15 @@ def _reference_check(cited: str, group: Sequence[ClaimJudgement], chunks: Chunks
 
 
 def _others_suffice(cited: str, group: Sequence[ClaimJudgement]) -> tuple[str, ...]:
-    """Return the other cited chunks that support every claim of the sentence whole; empty where
-    they don't.
+    """Return the other cited chunks if they support every claim of the sentence in full, else
+    nothing.
     """
     bearing: list[str] = []
-    for each in group:
+    for judgement in group:
         others = [
-            c for c in each.check.claim.cited if c != cited and each.stances.get(c) == "supports"
+            c
+            for c in judgement.check.claim.cited
+            if c != cited and judgement.stances.get(c) == "supports"
         ]
         if not others:
             return ()
@@ -691,16 +704,14 @@ def _others_suffice(cited: str, group: Sequence[ClaimJudgement]) -> tuple[str, .
 
 
 def _better_chunk(group: Sequence[ClaimJudgement]) -> str | None:
-    """Return a chunk that the sentence doesn't cite and that supports a claim of it that nothing
-    cited supports.
-    """
-    for each in group:
-        cited = each.check.claim.cited
-        if each.check.verdict != "supported" or any(
-            each.stances.get(c) in ("supports", "supports_together") for c in cited
+    """Return an uncited chunk that supports a claim of the sentence that no cited chunk supports."""
+    for judgement in group:
+        cited = judgement.check.claim.cited
+        if judgement.check.verdict != "supported" or any(
+            judgement.stances.get(c) in ("supports", "supports_together") for c in cited
         ):
             continue
-        for chunk, stance in each.stances.items():
+        for chunk, stance in judgement.stances.items():
             if stance == "supports" and chunk not in cited:
                 return chunk
     return None

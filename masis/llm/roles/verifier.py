@@ -1,13 +1,13 @@
-"""The verifier with a model: what an answer asserts, a verdict on each claim, and what is missing.
+"""Finds an answer's claims with a model, judges each one, and finds missing points.
 
-One call does all three where the answer is short enough: the reply is one list of claims, each with
-its verdict. In steps, it is a call for the claims, one for each batch of verdicts and one for what
-is missing, side by side: that is how draft critique asks (DRAFT-CRITIQUE-EXTRACT,
+For a short answer one call does all three, and its reply is a list of claims with their verdicts.
+In steps, there is one call for the claims, one for each batch of verdicts and one for missing
+points, in parallel. Draft critique always works in steps (DRAFT-CRITIQUE-EXTRACT,
 DRAFT-CRITIQUE-VERIFY, DRAFT-CRITIQUE-COMPLETENESS; extractions are cached, DRAFT-CRITIQUE-CACHE;
-DRAFT-CRITIQUE-TEMPERATURES), and how long answers and evidence beyond a model's context are judged.
+DRAFT-CRITIQUE-TEMPERATURES), and so do long answers and evidence that exceeds the model's context.
 
-Whatever the list leaves out and whatever verdict can't be followed is asked for once more, and
-stays "not confirmed" if nothing better comes.
+Claims that the list leaves out and verdicts that can't be confirmed are asked for once more, and
+stay "not confirmed" if the second reply is no better.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ from masis.settings import Settings
 
 
 class Extractions:
-    """Extractions by answer, question, model and prompt, the latest ``most`` of them; safe to use
-    from several threads.
+    """A thread-safe cache of the latest ``most`` extractions, by answer, question, model and
+    prompt.
 
-    DRAFT-CRITIQUE-CACHE: an answer that comes again is not asked about again.
+    The claims of an answer that was extracted before aren't extracted again (DRAFT-CRITIQUE-CACHE).
     """
 
     def __init__(self, most: int = 512) -> None:
@@ -95,14 +95,14 @@ class Extractions:
         ).hexdigest()
 
     def get(self, key: str) -> Sequence[ListedClaim] | None:
-        """What was extracted before, or None."""
+        """Return the cached extraction, or None if there is none."""
         with self._lock:
             if key in self._kept:
                 self._kept[key] = self._kept.pop(key)  # behind all others
             return self._kept.get(key)
 
     def keep(self, key: str, found: Sequence[ListedClaim]) -> None:
-        """Keep an extraction; the one not asked for longest gives way."""
+        """Store an extraction; the least recently used one is dropped when the cache is full."""
         with self._lock:
             self._kept[key] = found
             if len(self._kept) > self._most:
@@ -112,7 +112,7 @@ class Extractions:
 def located_claims(
     found: Sequence[ListedClaim], answer: str, audit: CitationAudit
 ) -> tuple[Claim, ...]:
-    """The claims in the order of the answer, and what the answer asserts beside them, as claims."""
+    """Return the listed claims in the order of the answer, plus assertions that the list left out."""
     placed = place_claims(found, answer, audit)
     return in_order([*placed, *passed_over(placed, audit)])
 
@@ -127,11 +127,11 @@ CLAIMS_TEMPERATURE = EXTRACT_TEMPERATURE = VERIFY_TEMPERATURE = 0.1
 COMPLETENESS_TEMPERATURE = 0.2
 
 EXTRACTIONS = Extractions()
-"""What was extracted in this process."""
+"""The extractions of this process."""
 
 
 AbsentFigures = Callable[[Sequence[Claim], Sequence[Evidence]], Sequence[tuple[AbsentFigure, ...]]]
-"""For each claim the figures in it that the evidence doesn't have."""
+"""Finds, for each claim, the figures that the evidence doesn't have."""
 
 
 def in_digits(figures: Sequence[AbsentFigure]) -> tuple[AbsentFigure, ...]:
@@ -140,7 +140,7 @@ def in_digits(figures: Sequence[AbsentFigure]) -> tuple[AbsentFigure, ...]:
 
 
 class _CallResult(NamedTuple):
-    """What one of the calls that go side by side gives."""
+    """The result of one of several parallel calls."""
 
     judged: tuple[ClaimJudgement, ...] = ()
     missing: tuple[MissingPoint, ...] = ()
@@ -149,12 +149,12 @@ class _CallResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelVerifier:
-    """Finds what an answer asserts and judges each assertion by the evidence.
+    """Finds the assertions of an answer and judges each one by the evidence.
 
-    ``claims_batch`` of the settings go into one call; without ``check_factual`` no claim is looked
-    for. With ``in_steps`` claims, verdicts and what is missing are always asked for in calls of
-    their own. ``absent_figures`` finds the figures of claims that the evidence lacks: those of a
-    claim that the model calls supported without a calculation are marked.
+    The setting ``claims_batch`` limits the claims in one call; without ``check_factual`` no claims
+    are extracted. With ``in_steps`` claims, verdicts and missing points always have separate calls.
+    ``absent_figures`` finds figures of claims that the evidence lacks. If the model calls such a
+    claim supported without a calculation, the figures are marked.
     """
 
     asker: Asker
@@ -179,11 +179,14 @@ class ModelVerifier:
         *,
         completeness: bool,
     ) -> tuple[tuple[Claim, ...], ClaimResults]:
-        """The claims of the answer, each judged, and if asked for what is left out: in one call
-        where that is enough.
+        """Return the claims of the answer with their verdicts and, on request, the missing points.
 
-        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of
-        claims came.
+        One call does this if the answer and the evidence are short enough.
+
+        Raises:
+            ProviderFailed: The provider failed.
+            BadReply: The reply has no list of claims (CRITIC-ERR-001).
+
         """
         known = Chunks(evidence)
         sentences = sum(map(is_assertion, audit.sentences))
@@ -235,11 +238,10 @@ class ModelVerifier:
     def _with_figures(
         self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
-        """Return the checks; a figure of a supported claim that no chunk has is marked unless it
-        was calculated.
+        """Mark figures of supported claims that are in no chunk, unless they were calculated.
 
-        Numbers in words are left out: "twelve years old" says in other words what a chunk says of
-        an age.
+        Numbers in words are skipped, because "twelve years old" may restate an age that a chunk
+        gives in digits.
         """
         if self.absent_figures is None:
             return tuple(checks)
@@ -260,10 +262,12 @@ class ModelVerifier:
         )
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
-        """What the answer asserts, in its order.
+        """Return the assertions of the answer, in order.
 
-        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of
-        claims came.
+        Raises:
+            ProviderFailed: The provider failed.
+            BadReply: The reply has no list of claims (CRITIC-ERR-001).
+
         """
         if not self.settings.check_factual or not answer.strip():
             return ()
@@ -282,7 +286,7 @@ class ModelVerifier:
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
-        """One check for each claim, in order; those of a batch that failed are unscored."""
+        """Return one check for each claim, in order; the claims of a failed batch are unscored."""
         return self.check(claims, None, "", evidence, completeness=False).checks
 
     def check(
@@ -294,9 +298,7 @@ class ModelVerifier:
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Each claim judged, without a question by itself, and, if asked for, what is left out; all
-        side by side.
-        """
+        """Judge all claims in parallel calls and, on request, find the missing points."""
         known = Chunks(evidence)
         if not known.readable:
             return ClaimResults(tuple(each.check for each in unverifiable(claims, self.asker.name)))
@@ -321,8 +323,8 @@ class ModelVerifier:
         known: Chunks,
         doubts: Mapping[Claim, str] | None = None,
     ) -> list[Callable[[], _CallResult]]:
-        """Return a task for each batch of claims. With ``doubts``, they have been asked about
-        before.
+        """Return a task for each batch of claims; ``doubts`` is given when they are judged for a
+        second time.
         """
         size = self.settings.claims_batch
         ask = self._verdicts if doubts is None else partial(self._ask, doubts=doubts)
@@ -334,7 +336,7 @@ class ModelVerifier:
     def _verdicts(
         self, batch: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
     ) -> _CallResult:
-        """Judge a batch, and once more what can't be followed in the first reply."""
+        """Judge a batch of claims, and ask once more about verdicts that can't be confirmed."""
         first = self._ask(batch, query, evidence, known, {})
         doubts = {each.check.claim: each.doubt for each in first.judged if each.doubt}
         if not doubts or not first.replied:
@@ -400,21 +402,19 @@ class ModelVerifier:
 
 
 def claims_prompt(audit: CitationAudit, shared: Sequence[Section], mark: str) -> RolePrompt:
-    """What is sent to have an answer's claims found and judged, and what it leaves out, in one
-    reply.
-    """
+    """Return the prompt that asks for claims, verdicts and missing points in one reply."""
     return compose(CLAIMS, mark, shared, [sentence_rows(audit, cites=True)])
 
 
 def extract_prompt(audit: CitationAudit, query: str, mark: str) -> RolePrompt:
-    """What is sent to find the claims: question and answer; what the evidence says must not colour
-    them.
+    """Return the prompt that asks for the claims; it has no evidence, so that the evidence can't
+    color them.
     """
     return compose(EXTRACT, mark, [question(query)], [sentence_rows(audit, cites=False)])
 
 
 def sentence_rows(audit: CitationAudit, *, cites: bool) -> Section:
-    """The sentences of an answer, numbered, so that a reply can name one without copying it."""
+    """Return the numbered sentences of an answer, so that a reply can refer to one by number."""
     listed = []
     for number, sentence in enumerate(audit.sentences, 1):
         row: dict[str, Any] = {"sentence": number, "text": sentence.text}
@@ -430,9 +430,10 @@ def verify_prompt(
     mark: str,
     doubts: Mapping[Claim, str] | None = None,
 ) -> RolePrompt:
-    """What is sent to verify claims, numbered from 1, their markers left out.
+    """Return the prompt that asks for verdicts on claims, numbered from 1 and without citation
+    markers.
 
-    ``doubts`` says of claims that are judged again why the verdict before could not count.
+    ``doubts`` explains why the earlier verdict on a claim couldn't count.
     """
     listed = []
     for number, claim in enumerate(batch, 1):
@@ -449,12 +450,12 @@ def verify_prompt(
 
 
 def completeness_prompt(text: str, shared: Sequence[Section], mark: str) -> RolePrompt:
-    """What is sent to find what is missing."""
+    """Return the prompt that asks for missing points."""
     return compose(COMPLETENESS, mark, shared, [answer(text)])
 
 
 def without_markers(claim: Claim) -> str:
-    """The claim's words without its citation markers."""
+    """Return the claim's text without its citation markers."""
     parts, at = [], 0
     for start, end in sorted(claim.markers):
         parts.append(claim.text[at:start])
@@ -463,7 +464,9 @@ def without_markers(claim: Claim) -> str:
 
 
 def missing_point(left_out: LeftOut, known: Chunks) -> MissingPoint:
-    """A point with its place in the evidence, where the chunk it names says what is quoted."""
+    """Return a missing point, with its place in the evidence if the named chunk contains the
+    quotation.
+    """
     chunk = known.id_of(left_out.evidence_id) if left_out.evidence_id else None
     place = locate_quote(left_out.quote, known.texts[chunk]) if chunk and left_out.quote else None
     weight = normalise_score("importance", left_out.importance).value

@@ -1,3 +1,1 @@
-"""What the offline screen decides by itself: copies of the evidence, figures and quotations that no
-evidence has.
-"""
+"""Checks that need no model: copies of the evidence, and figures and quotations that it lacks."""

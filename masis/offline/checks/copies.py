@@ -1,14 +1,13 @@
-"""Copies: what a claim says in the words of one or two neighbouring sentences of the evidence, in
-their order.
+"""Finds claims that copy one sentence, or two neighboring sentences, of the evidence.
 
-A claim is a copy where it is equal to the sentence in the comparison form
-(``masis.audit.text.comparison``), but for a short list of things that a copy may leave out:
-citation markers, a leading "However,", a reference or an abbreviation in brackets, a second
-predicate behind "and was". Everything else that is added, left out, put elsewhere or written
-otherwise makes it no copy, however alike the two look: a sign, a superscript, the case of a unit. A
-copy is confirmed only where the evidence asserts the sentence: not as a quotation, under "The draft
-said:", in a sentence cut off, before "This is false.", or beside a passage that says the same with
-another figure or another turn.
+A claim is a copy if it equals the sentence in the comparison form
+(``masis.audit.text.comparison``). A copy may omit only a short list of things: citation markers, a
+leading "However,", a reference or an abbreviation in brackets, and a second predicate after "and
+was". Any other addition, omission, change of order or change of spelling makes it a different
+statement, even a sign, a superscript or the case of a unit. A copy is confirmed only if the
+evidence asserts the sentence. That excludes quotations, sentences after "The draft said:",
+truncated sentences, sentences before "This is false.", and sentences that another passage states
+with a different figure or an opposite word.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
 LEAST_WORDS = 4
-"""Words that a copy needs: a shorter one may answer a question that the evidence asks."""
+"""The fewest words of a copy; a shorter claim may answer a question that the evidence asks."""
 LONGEST_COMPARED = 120
-"""Words of a claim that is compared word by word with sentences that it is no copy of."""
+"""The longest claim, in words, that is compared word by word with sentences that differ from it."""
 ONE_STRETCH = 2
-"""Words in which a near-copy may differ from its sentence."""
+"""The most words by which a near-copy may differ from its sentence."""
 
 _QUOTES = frozenset('"“”„«»‹›')
 _BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
@@ -38,15 +37,12 @@ _CONNECTIVE = re.compile(
     r" fact),\s+",
     re.IGNORECASE,
 )
-"""Words at the start of a sentence, with a comma behind them, that join it to the one before and
-assert nothing.
+"""Opening words, followed by a comma, that link a sentence to the previous one and assert nothing.
 """
 _DRAWN = re.compile(
     r"[\s\"“]*(?:therefore|thus|hence|consequently|as a result|for example|for instance),\s+", re.I
 )
-"""The same for words that assert how the sentence follows: a copy may leave them out, and may not
-add them.
-"""
+"""Opening words that assert how the sentence follows; a copy may omit them but may not add them."""
 _REFERENCE = (
     r"(?:(?:see |cf\. |e\.g\.,? )?(?-i:[A-Z])[\w’'-]+(?:,? (?:et al\.?|(?:and|&)"
     r" (?-i:[A-Z])[\w’'-]+))?"
@@ -57,8 +53,8 @@ _ASIDE = re.compile(
     r"|(?P<short>(?-i:[A-Z])[A-Za-z]{1,7}s?))[)\]]",
     re.IGNORECASE,
 )
-"""What stands in brackets and can go: a reference, a figure's number, the abbreviation of the words
-before it.
+"""Text in brackets that a copy may omit: a reference, a figure number, or an abbreviation of the
+words before it.
 """
 _FINITE = frozenset("is are was were has had have will did does".split())
 _PAIRED = frozenset("both either neither nor whether only".split())
@@ -77,7 +73,7 @@ _LIMITS = frozenset(
         many several both either under over above below within outside or
     """.split()
 )
-"""Words that may limit what stands before them: a second predicate that has one is not left out."""
+"""Words that may limit the words before them; a second predicate that has one can't be omitted."""
 _TURNS = _LIMITS | frozenset(
     """
         will shall must always often sometimes usually rarely up down up in out on off to from by
@@ -110,7 +106,7 @@ _QUALIFIES = re.compile(
     r"|(?:an |one |the |some )?exceptions?\b|later (?:work|studies|tests|analys))",
     re.IGNORECASE,
 )
-"""How a sentence begins that takes back or limits the one before it."""
+"""Matches the beginning of a sentence that retracts or limits the previous one."""
 _HEADS = re.compile(
     r"\b(?:false|untrue|wrong|incorrect|myths?|fiction\w*|hypothetical\w*|drafts?|propos\w+|alleg\w+|rumou?rs?|hoax|parody"
     r"|satir\w*|advertis\w+|slogans?|scenarios?|not"
@@ -118,7 +114,7 @@ _HEADS = re.compile(
     r"|repealed)\b",
     re.IGNORECASE,
 )
-"""Headings under which a sentence may not be what the evidence asserts."""
+"""Matches headings of sections whose sentences the evidence may not assert."""
 _ANNOUNCES = re.compile(
     r"\b(?:the following (?:\w+"
     r" ){0,2}(?:statements?|claims?|sentences?|passages?|versions?|words|wording)|as follows"
@@ -129,13 +125,13 @@ _ANNOUNCES = re.compile(
     r" (?:statement|claim|belief|stor|example|scenario|report)\w*)\b",
     re.IGNORECASE,
 )
-"""What may announce, in the sentence before, something that the evidence does not assert."""
+"""Matches sentences that may introduce a statement that the evidence doesn't assert."""
 _STOPS = frozenset(".!?…。！？।؟")
 
 
 class PassagePlace(NamedTuple):
-    """A sentence of the evidence, or two neighbouring ones: the position of the chunk and offsets
-    into its text.
+    """The place of one sentence or two neighboring ones: the index of the chunk and offsets into
+    its text.
     """
 
     document: int
@@ -144,8 +140,8 @@ class PassagePlace(NamedTuple):
 
 
 class CopyMatch(NamedTuple):
-    """Where the evidence has a claim word for word; `objection` is a code of what keeps it from
-    being confirmed.
+    """The places where the evidence has a claim word for word, and a code for the objection to it,
+    if any.
     """
 
     places: tuple[PassagePlace, ...]
@@ -156,8 +152,8 @@ _BESIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
 
 
 class WordChange(NamedTuple):
-    """The words in which a claim and a sentence of the evidence differ, here and there; either may
-    be empty.
+    """The words that differ between a claim (``here``) and a sentence of the evidence (``there``);
+    either may be empty.
     """
 
     here: tuple[str, ...]
@@ -165,30 +161,30 @@ class WordChange(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The words on both sides as they are written, brackets and punctuation beside
-        their words.
-        """
+        """Both sides as text, with punctuation and brackets attached to their words."""
         here, there = (_BESIDE.sub("", " ".join(words)) for words in self)
         return here, there
 
     @property
     def turns(self) -> bool:
-        """Whether a figure or a word that turns what is asserted is among them."""
+        """Whether the change has a figure or a word that alters the meaning."""
         return any(_turns_meaning(word) for word in (*self.here, *self.there))
 
 
 class _EvidenceSentence(NamedTuple):
-    """A sentence of the evidence with its place among the sentences of its chunk."""
+    """A sentence of the evidence, by the index of its chunk and its number in that chunk."""
 
     document: int
     number: int
 
 
 class CopyIndex:
-    """The sentences of the evidence by their words, ready to be asked for copies."""
+    """An index of the sentences of the evidence by their words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        """Index the texts of all chunks, in the order of the case; work grows with their length."""
+        """Index the texts of all chunks, in the order of the case; the time is linear in their
+        length.
+        """
         self._texts = texts
         self._units: list[list[SentenceUnit]] = [split_sentences(text) for text in texts]
         self._full: dict[tuple[str, ...], list[_EvidenceSentence]] = {}
@@ -211,9 +207,9 @@ class CopyIndex:
                 self._variants.setdefault(variant, []).append(sentence)
 
     def find(self, claim: str, allowed: Collection[int] | None = None) -> CopyMatch | None:
-        """Return where the evidence says the claim in its words and order; None where it does not.
+        """Return the places where the evidence has the claim word for word, or None.
 
-        The claim is one sentence, without citation markers; ``allowed`` are the positions of the
+        The claim is one sentence without citation markers. ``allowed`` has the indices of the
         chunks that count.
         """
         forms = list(
@@ -232,10 +228,10 @@ class CopyIndex:
         return CopyMatch(tuple(objected), objection) if objected else None
 
     def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[WordChange]:
-        """Yield how sentences differ from a claim, itself one sentence, where all else is the same:
-        near-copies.
+        """Yield the single change between a claim of one sentence and each near-copy of it.
 
-        ``near`` names them by the position of the chunk and an offset into its text.
+        ``near`` gives the sentences to compare, by the index of the chunk and an offset into its
+        text.
         """
         mine = words_of(claim)
         if not LEAST_WORDS <= len(mine) <= LONGEST_COMPARED:
@@ -250,7 +246,7 @@ class CopyIndex:
     def _matching_runs(
         self, words: tuple[str, ...], allowed: Collection[int] | None
     ) -> Iterator[tuple[_EvidenceSentence, ...]]:
-        """Yield the sentences, or pairs of neighbours, whose words these are."""
+        """Yield the sentences, or pairs of neighbors, that consist of these words."""
         for table in (self._full, self._variants):
             for found in table.get(words, ()):
                 if allowed is None or found.document in allowed:
@@ -271,10 +267,11 @@ class CopyIndex:
         return PassagePlace(run[0].document, units[run[0].number].start, units[run[-1].number].end)
 
     def _objection(self, run: Sequence[_EvidenceSentence], claim: str) -> str:
-        """Return why the evidence may not assert this sentence; empty where nothing speaks against
-        it.
+        """Return a code for the reason why the evidence may not assert this sentence, or an empty
+        string.
 
-        `cut` (the sentence may go on, or begin earlier), `quoted`, `introduced`, `qualified`.
+        The codes are `cut` (the sentence may start earlier or continue), `quoted`, `introduced` and
+        `qualified`.
         """
         document, (start, end) = run[0].document, self._place(run)[1:]
         text, units = self._texts[document], self._units[document]
@@ -292,13 +289,14 @@ class CopyIndex:
 
 
 def _count_words(words: Sequence[str]) -> int:
-    """Return how many of the words are no mere punctuation."""
+    """Count the words that aren't just punctuation."""
     return sum(any(map(str.isalnum, word)) for word in words)
 
 
 def one_change(mine: Sequence[str], theirs: Sequence[str]) -> WordChange | None:
-    """Return the one stretch in which two sentences differ; None where there is none, or more.
-    Linear.
+    """Return the only stretch in which two sentences differ, or None for no or several differences.
+
+    The time is linear in the number of words.
     """
     start, least = 0, min(len(mine), len(theirs))
     while start < least and mine[start] == theirs[start]:
@@ -314,7 +312,7 @@ def one_change(mine: Sequence[str], theirs: Sequence[str]) -> WordChange | None:
 
 
 def _turns_meaning(word: str) -> bool:
-    """Return whether a word has a figure, a sign, or a part that turns what is asserted."""
+    """Return whether a word has a figure, a sign, or a part that alters the meaning."""
     parts = _LETTERS.findall(word.lower())
     return (
         any(character.isdigit() for character in word)
@@ -327,30 +325,28 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _PLAIN = re.compile(r"[\w'.-]+")
 """Words without a sign that carries meaning."""
 _QUIET = frozenset("()[]{},;:.!-–…")
-"""Punctuation that turns nothing by itself."""
+"""Punctuation that doesn't alter the meaning by itself."""
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]},;:.!?")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-"""Characters of Chinese and Japanese, which set no blanks between words."""
+"""Matches Chinese and Japanese characters; these scripts don't separate words by blanks."""
 _WIDE_PART = re.compile(r"[^,;:.!?、。]+|.")
 
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a sentence in the form in which copies are compared; punctuation is words
-    of its own.
+    """Return the words of a sentence in the comparison form, with punctuation as separate words.
 
-    The words are equal only where the comparison forms of the sentences are
+    Two sentences have equal words only if their comparison forms are equal
     (``masis.audit.text.comparison``).
     """
     return tuple(_split_words(sentence_form(text)))
 
 
 def _split_words(form: str) -> Iterator[str]:
-    """Yield the stretches between blanks, the brackets in front and the punctuation behind them for
-    themselves.
+    """Yield the words between blanks, with opening brackets and trailing punctuation split off.
 
-    So a sign stays with what it belongs to: A*, C++, -V, !ready, 10[6], 5:30.
+    Signs stay attached to their words: A*, C++, -V, !ready, 10[6], 5:30.
     """
     for stretch in form.split():
         start, end = 0, len(stretch)
@@ -365,9 +361,7 @@ def _split_words(form: str) -> Iterator[str]:
 
 
 def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a second sentence without what joins it to the first: "and", ", and" or
-    ";".
-    """
+    """Return the words of a second sentence without a leading "and", ", and" or ";"."""
     start = next((len(join) for join in _JOINS if tuple(words[: len(join)]) == join), 0)
     rest = tuple(words[start:])
     return (without_capital(*rest[:2]), *rest[1:]) if rest else ()
@@ -385,11 +379,12 @@ _STOPS_BESIDE_MARKERS = ".,;:!?()"
 
 
 def text_without_markers(text: str) -> str:
-    """Return a sentence of the evidence without what is certainly a marker of its own references.
+    """Remove from a sentence of the evidence the markers that certainly belong to its own
+    references.
 
-    What the markers of the evidence point at isn't known here, so a bracket counts as one only
-    beside punctuation or at an end of the sentence: "fell [12].", "fell.[1]", "[2] The dam is
-    safe." Elsewhere it may be a value, as in "a CI of [2, 8] in men" or "10[6]".
+    The targets of these markers are unknown. A bracket therefore counts as a marker only next to
+    punctuation or at an end of the sentence: "fell [12].", "fell.[1]", "[2] The dam is safe."
+    Elsewhere it may be a value, as in "a CI of [2, 8] in men" or "10[6]".
     """
     groups: list[tuple[int, int]] = []
     for start, end in marker_spans(text):
@@ -423,9 +418,7 @@ def _without_bullet(text: str) -> str:
 
 
 def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a sentence of the evidence without its markers, its leading connective and
-    its asides.
-    """
+    """Yield the words of a sentence without its markers, its leading connective and its asides."""
     for rest in dict.fromkeys((text, text_without_markers(text))):
         if rest != text:
             yield words_of(rest)
@@ -438,7 +431,9 @@ def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _kept_aside(match: re.Match[str]) -> str:
-    """Return nothing for an aside that can go: an abbreviation must be of the words before it."""
+    """Return an empty string for an aside that may be omitted; an abbreviation must match the words
+    before it.
+    """
     if match["short"] is None:
         return ""
     letters = [c for c in match["short"].rstrip("s") if c.isupper()]
@@ -450,7 +445,7 @@ def _kept_aside(match: re.Match[str]) -> str:
 
 
 def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the sentence up to "and was ...", where what follows can't limit what stands before."""
+    """Yield the sentence up to "and was ...", if the rest can't limit the first part."""
     for at in range(LEAST_WORDS, len(words) - 2):
         if words[at] == "and" and words[at + 1] in _FINITE:
             head = words[: at - 1] if words[at - 1] == "," else words[:at]
@@ -471,7 +466,7 @@ def _count_quotes(text: str) -> int:
 
 
 def _inside_quotation(text: str, at: int) -> bool:
-    """Return whether a quotation is open at the offset, as far as its paragraph shows."""
+    """Return whether a quotation is open at the offset, judging by its paragraph."""
     opened = text[text.rfind("\n\n", 0, at) + 1 : at]
     return (
         opened.count('"') % 2 == 1
@@ -482,7 +477,7 @@ def _inside_quotation(text: str, at: int) -> bool:
 
 
 def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_EvidenceSentence]) -> bool:
-    """Return whether the sentence may begin before the stretch, or go on behind it."""
+    """Return whether the sentence may start before the stretch or continue after it."""
     first, last = units[run[0].number], units[run[-1].number]
     listed = _BULLET.match(text[first.start : first.end]) is not None
     body = _without_bullet(text[first.start : first.end]).lstrip("\"“'‘(*_")
@@ -505,7 +500,7 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
 
 
 def _is_announced(text: str, units: Sequence[SentenceUnit], number: int) -> bool:
-    """Return whether what stands before presents the sentence as something that is not asserted."""
+    """Return whether the text before the sentence introduces it as something that isn't asserted."""
     at = number - 1
     while at >= 0 and units[number].kind == units[at].kind == "item":
         at -= 1  # the lead-in of a list counts for each of its items

@@ -1,11 +1,12 @@
-"""Values that follow from those of the evidence without standing in it.
+"""Finds values that follow from the values of the evidence.
 
-Two kinds. A value may be the evidence's in other words (`restates`): rounded, in another unit, five
-pairs as ten. Or it may be calculated from several (`calculated`): sums and differences, products
-and shares, a change in percent, an average, a price per month, the time between two dates, a date
-some days after another. The first is the same figure. The second is a search that finds something
-by chance among many values, so it is bounded, and what it finds accuses and confirms nothing: it
-only keeps a figure from being called another value of the same thing.
+There are two kinds. A value may restate one of the evidence (`restates`): rounded, in another unit,
+or five pairs as ten. Or it may be calculated from several values (`is_calculated`): sums and
+differences, products and shares, a change in percent, an average, a price per month, the time
+between two dates, or a date some days after another. A restated value is the same figure. A
+calculation is found by a search, which finds something by chance among many values. The search is
+therefore bounded, and its result only keeps a figure from being called another value of the same
+thing. It never flags or confirms a claim.
 """
 
 from __future__ import annotations
@@ -22,39 +23,42 @@ from masis.offline.parsing.facts import ABOUT_SHARE, Fact, to_celsius
 from masis.offline.parsing.units import TEMPERATURES, unit_of
 
 MOST_VALUES = 40
-"""Values of the passages near that are computed with: among many, some sum fits by chance."""
+"""The most values of nearby passages that are used in calculations; with more, some sum fits by
+chance.
+"""
 FEW_VALUES, VERY_FEW = 8, 3
-"""Values up to which what fits them is taken for a calculation that explains a figure: where the
-claim's words say that something was calculated, and where they don't."""
+"""The most values with which a calculation explains a figure: the first limit applies if the
+claim's words mention a calculation, the second if they don't.
+"""
 MOST_OF_THREE = 12
-"""Values of which every three are added and subtracted: what is left of a whole when two parts are
-taken.
+"""The most values for which all triples are added and subtracted, for the rest of a whole after two
+parts.
 """
 MOST_IN_PASSAGE = 8
-"""The same for one passage, where every two are divided by each other."""
+"""The most values of one passage for which all pairs are divided."""
 MOST_RATIOS = 20
-"""Values of all passages of which every two are divided by each other."""
+"""The most values of all passages for which all pairs are divided."""
 _DAY, _MONTH = 86400.0, 30.44
 _ABOUT = 0.1
-"""How far off, as a share, a value may be behind "about" or "more than"."""
+"""The relative error that "about" or "more than" allows."""
 _LOOSE = re.compile(
     r"\b(?:about|around|roughly|approximately|approx|some|circa|ca|close"
     r" to|well|just|within|half|thirds?|quarters?"
     r"|in \w+|out of \w+|every)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Words before a figure that make it a rounded one, or a part in so many."""
+"""Matches words before a figure that make it rounded, or a part in so many."""
 _ABOVE = re.compile(r"\b(?:over|above|beyond|more than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
 _BELOW = re.compile(
     r"\b(?:nearly|almost|under|below|less than|fewer than|short of)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Words before a figure that make it a bound of one up to half as large again, or smaller. "At
-most" states a limit.
+"""Matches words before a figure that make it a bound of a value up to half as large again, or
+smaller; "at most" states a limit.
 """
 _BOUND = 1.5
 _TIMES = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
-"""What stands behind a figure that is the ratio of two others."""
+"""Matches the text after a figure that is the ratio of two others."""
 _PARTED = re.compile(
     r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?|ing)|tenfold)\b",
     re.IGNORECASE,
@@ -63,13 +67,13 @@ _ONE = re.compile(
     r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b",
     re.IGNORECASE,
 )
-"""A unit of time of which there is one."""
+"""Matches a unit of time with the count one."""
 _PERIODIC = re.compile(
     r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b|\bannual\b",
     re.I,
 )
 _PERIODS = (12.0, 7.0, 4.0, 24.0, 60.0, 52.0, 365.0)
-"""How many of one unit of time the next holds: what is paid a month is twelve times that a year."""
+"""The factors between neighboring units of time: a monthly payment is a twelfth of a yearly one."""
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
 _GROUPS = {
     "pair": 2,
@@ -82,15 +86,14 @@ _GROUPS = {
     "quartet": 4,
     "dozen": 12,
 }
-"""How many there are in what some nouns count, by their stem: five pairs are ten."""
+"""The number of items in some collective nouns, by stem: five pairs are ten."""
 
 
 class Near(NamedTuple):
-    """The figures of the passages near a claim, by passage and together, in every way they can be
-    read.
+    """The figures of the passages near a claim, by passage and together, in all their readings.
 
-    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak
-    of halves or thirds, `periodic` where they speak of months and the like.
+    `ones` are units of time with the count one ("for a day"). `parted` is true if the passages
+    mention halves or thirds, `periodic` if they mention months and the like.
     """
 
     groups: tuple[tuple[Fact, ...], ...]
@@ -104,8 +107,8 @@ class Near(NamedTuple):
 def near_values(
     passages: Sequence[EvidencePassage], others: Sequence[Fact] = (), most: int = MOST_VALUES
 ) -> Near:
-    """Return the figures of these passages, and other figures beside them, as far as they are
-    computed with.
+    """Return the figures of these passages, and other nearby figures, up to the limits for
+    calculations.
     """
     stated = [_all_readings(passage.facts) for passage in passages] + [_all_readings(others)]
     groups = tuple(
@@ -130,8 +133,8 @@ def _all_readings(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def restates(text: str, fact: Fact, near: Near) -> bool:
-    """Return whether a figure of a claim is one of the evidence in other words: rounded, bounded,
-    in another unit.
+    """Return whether a claim's figure restates one of the evidence: rounded, as a bound, or in
+    another unit.
     """
     return any(_restates(text, reading, near) for reading in fact.readings)
 
@@ -172,8 +175,8 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
 
 
 def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
-    """Return whether words make a figure a rounded one, and the least value of which it is a bound
-    (0 for none).
+    """Return whether words mark a figure as rounded, and the least value that it bounds (0 for
+    none).
     """
     before = text[max(0, fact.start - 30) : fact.start]
     value = abs(fact.value)
@@ -182,7 +185,7 @@ def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
 
 
 def is_calculated(text: str, fact: Fact, near: Near) -> bool:
-    """Return whether a figure of a claim comes out of a calculation with the values near."""
+    """Return whether a claim's figure can be calculated from the nearby values."""
     return any(_follows_from(text, reading, near) for reading in fact.readings)
 
 
@@ -208,11 +211,11 @@ def _follows_from(text: str, fact: Fact, near: Near) -> bool:
 
 
 def is_explained(text: str, fact: Fact, near: Near) -> bool:
-    """Return whether a figure surely comes out of a calculation: one that leaves little to chance.
+    """Return whether a calculation explains a figure with little room for chance.
 
-    A date some stated time from another, the time between two dates or times of day, and what two
-    of the few figures of one sentence give as product or share ("5 floors with 8 flats each", "36
-    of 240 patients").
+    These are a date at a stated distance from another, the time between two dates or times of day,
+    and the product or share of two of the few figures of one sentence ("5 floors with 8 flats
+    each", "36 of 240 patients").
     """
     return any(_surely_follows(text, reading, near) for reading in fact.readings)
 
@@ -236,8 +239,8 @@ def _surely_follows(text: str, fact: Fact, near: Near) -> bool:
 
 
 FEW_DAYS, FEW_IN_PASSAGE = 4, 4
-"""Dates near, and numbers of one sentence, up to which a calculation with two of them
-is no chance.
+"""The most nearby dates, and numbers of one sentence, with which a calculation from two of them
+isn't chance.
 """
 
 
@@ -258,7 +261,7 @@ def _combinations_of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
 
 
 def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
-    """Return whether a figure is the stated one plus or minus another near: 20 million, and
+    """Return whether a figure is the stated one plus or minus another nearby: 20 million, and
     "another 5 million".
     """
     others = [other.value for other in near.numbers if other.dimension == fact.dimension]
@@ -272,7 +275,7 @@ def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
 
 
 def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
-    """Return whether a time, or an age, is the one between two dates; ``spare`` is in years, or in
+    """Return whether a duration or an age is the time between two dates; ``spare`` is in years or
     days.
     """
     pairs = list(combinations(near.days, 2))
@@ -290,7 +293,7 @@ def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
 
 
 def _days_between(one: Day, other: Day) -> int | None:
-    """Return the days between two full dates; a year that one leaves out is the other's."""
+    """Return the days between two full dates; if one lacks a year, it has the year of the other."""
     if not (one.day and other.day):
         return None
     year = one.year or other.year or 2001
@@ -316,17 +319,16 @@ def _are_addable(fact: Fact, other: Fact) -> bool:
 
 
 def _same_digits(fact: Fact, other: Fact) -> bool:
-    """Return whether two figures have the same digits, and one has no unit: 54,000 in a table of
-    thousands is 54 million. One digit alone is chance.
+    """Return whether two figures have the same digits and one has no unit.
+
+    In a table of thousands 54,000 is 54 million. A single digit may match by chance.
     """
     mine, theirs = (re.sub(r"\D", "", each.text).strip("0") for each in (fact, other))
     return len(mine) > 1 and mine == theirs and "" in (fact.dimension, other.dimension)
 
 
 def _same_warmth(fact: Fact, other: Fact) -> bool:
-    """Return whether two temperatures, or differences of temperature, on two scales are the same
-    but for rounding.
-    """
+    """Return whether two temperatures, or differences, on two scales are equal up to rounding."""
     if (
         fact.dimension not in TEMPERATURES
         or other.dimension not in TEMPERATURES
@@ -342,8 +344,8 @@ def _same_warmth(fact: Fact, other: Fact) -> bool:
 
 
 def half_unit(fact: Fact) -> float:
-    """Return half a unit of the last digit that was written: 50 for "1,200", 0.05 for "14.2", 5e5
-    for "67 million".
+    """Return half a unit of the last written digit: 50 for "1,200", 0.05 for "14.2", 5e5 for "67
+    million".
     """
     if fact.digits:
         return float(0.5 * 10.0**-fact.digits * fact.scale)
@@ -375,22 +377,20 @@ def _is_rounding(fact: Fact, stated: Fact, *, loose: bool) -> bool:
 
 
 def may_be_rounded(fact: Fact, stated: Fact) -> bool:
-    """Return whether the evidence may have rounded what the claim has in more digits:
-    33% of 33.3%.
+    """Return whether the evidence may have rounded a figure that the claim gives in full: 33% of
+    33.3%.
     """
     one = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
     return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= one
 
 
 def _unit(fact: Fact) -> str:
-    """Return what stands beside the digits of a figure, in the singular; percent is written in
-    several ways.
-    """
+    """Return the unit of a figure in the singular; percent has several spellings."""
     return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())
 
 
 def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterator[float]:
-    """Yield what can be made of the values near, in the unit of the figure."""
+    """Yield the results of calculations with the nearby values, in the unit of the figure."""
     money = not fact.dimension  # "270 million" may leave the currency out
     same = [
         other.value
@@ -465,7 +465,7 @@ def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) ->
 
 
 def _times_and_differences(fact: Fact, near: Near) -> Iterator[float]:
-    """Yield times of day some time away from others, the time between two, and points between two
+    """Yield shifted times of day, the time between two of them, and the difference in points of two
     shares.
     """
     clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
@@ -497,11 +497,10 @@ def _percentages(near: Near) -> Iterator[float]:
 
 
 def _date_follows(fact: Fact, near: Near, spare: float = 1.0) -> bool:
-    """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four
-    years before".
+    """Return whether a date is a stated time away from another: 1968 for "1964, four years before".
 
-    To the day where both dates have one; else in months or years, with ``spare`` of them, which
-    days don't change.
+    The match is exact to the day if both dates have a day. Otherwise it is in months or years, with
+    a tolerance of ``spare``.
     """
     day = fact.day
     days = [span.value / _DAY for span in near.numbers if span.dimension == "duration"]
