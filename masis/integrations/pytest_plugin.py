@@ -1,10 +1,12 @@
-"""A pytest plugin: a team's own tests fail where an answer is not supported by its evidence.
+"""A pytest plugin that fails a team's own tests if an answer isn't supported by its evidence.
 
     def test_the_bot(assert_grounded):
-        assert_grounded(bot.answer("How long is the bridge?"), documents, question="How long is the bridge?")
+        answer = bot.answer("How long is the bridge?")
+        assert_grounded(answer, documents, question="How long is the bridge?")
 
-Installed with the package and found by pytest itself. Until a test asks for one of its fixtures it
-imports nothing of the package, so that the tests of other projects start as fast as before.
+It's installed with the package, and pytest finds it by itself. It imports nothing else of the
+package until a test uses one of its fixtures, so that the tests of other projects start as fast as
+before.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ BOUNDS = ("min_support", "allow_uncited", "allow_unverifiable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options and the keys of the configuration file."""
+    """Add the command-line options and the keys of the configuration file."""
     group = parser.getgroup("masis", "groundedness of answers (MASIS Workbench)")
     group.addoption(
         "--masis-model", metavar="MODEL", help="who holds claims against evidence; default: offline"
@@ -60,8 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known; begin a new report, once, also where tests run in several
-    processes.
+    """Register the marker and start a new report, only once if several processes run the tests
+    (pytest-xdist).
     """
     config.addinivalue_line("markers", MARK)
     report = config.getoption("--masis-report")
@@ -76,8 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def masis_settings(pytestconfig: pytest.Config) -> Settings:
-    """The settings that answers are checked with: masis.toml, the environment, and the model chosen
-    for the tests.
+    """The settings for checking answers: masis.toml, the environment, and the model chosen for the
+    tests.
     """
     from masis.api.roles import check_models
     from masis.errors import MasisError
@@ -98,8 +100,8 @@ def masis_settings(pytestconfig: pytest.Config) -> Settings:
 
 @pytest.fixture
 def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callable[..., Grounding]:
-    """Give a function of answer and evidence that returns what is not supported, and leaves the
-    verdict to the test.
+    """Return a function that checks an answer against evidence and returns the result without
+    failing the test.
     """
     from masis.pipeline import grounding
 
@@ -120,9 +122,7 @@ def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callab
 
 @pytest.fixture
 def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Grounding]:
-    """Give a function of answer and evidence that fails the test where the answer is
-    not supported.
-    """
+    """Return a function that fails the test if the answer isn't supported by the evidence."""
     from masis.pipeline import NotGrounded
 
     def check(
@@ -138,8 +138,8 @@ def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Groundi
 
 
 def _marker_bounds(request: pytest.FixtureRequest) -> Bounds:
-    """The bounds of the configuration file, under those of the markers around the test, the nearest
-    last.
+    """Return the bounds of the configuration file, overridden by the markers of the test. The
+    closest marker wins.
     """
     from masis.pipeline import Bounds
 
@@ -184,7 +184,7 @@ def _append_report(request: pytest.FixtureRequest, found: Grounding) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Where the report lies, if one was asked for."""
+    """Print a summary and the path of the report, if one was requested."""
     report = config.getoption("--masis-report")
     if report and Path(report).is_file():
         lines = [

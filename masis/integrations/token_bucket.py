@@ -1,4 +1,4 @@
-"""How many requests a door takes: a token bucket, for the servers over HTTP."""
+"""A token bucket that limits the request rate of the HTTP servers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Bucket:
-    """``burst`` requests at once, and so many a second after that. To be used from one thread."""
+    """Allows ``burst`` requests at once and ``per_second`` after that. Not thread-safe."""
 
     def __init__(
         self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
@@ -16,7 +16,9 @@ class Bucket:
         self._left, self._at = float(burst), clock()
 
     def take(self) -> float:
-        """Take one request; returns 0, or in how many seconds there is one."""
+        """Count one request. Returns 0 if it's allowed, otherwise the seconds until the next one
+        is.
+        """
         now = self._clock()
         self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now

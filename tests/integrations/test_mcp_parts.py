@@ -109,7 +109,7 @@ def test_the_whole_id_of_a_chunk_names_its_case_and_itself(case_id: str, evidenc
 @given(st.text(max_size=60) | st.just(cursor(3, "other")))
 def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
     assert page_of(cursor(3, {"text": "x"}), {"text": "x"}) == 3
-    with pytest.raises(InputError, match="cursor: is not a cursor of this list"):
+    with pytest.raises(InputError, match="cursor: isn't a cursor of this list"):
         page_of(text, {"text": "x"})
 
 
@@ -262,7 +262,7 @@ def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(
         pool = WorkerPool(1, "test")
         calls = [asyncio.ensure_future(pool.do(lambda gone: let_go.wait(20))) for _ in range(3)]
         await asyncio.sleep(0)  # every call has come as far as the pool
-        with pytest.raises(Busy, match="2 calls of this kind wait already"):
+        with pytest.raises(Busy, match="2 calls of this kind are already waiting"):
             await pool.do(lambda gone: None)
         let_go.set()
         assert await asyncio.gather(*calls) == [True] * 3
@@ -353,9 +353,9 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
         (
             "explain_run",
             {"run_id": "x" * 150_001},
-            "holds 150,001 characters, at most 150,000 are taken",
+            "has 150,001 characters, but at most 150,000 are allowed",
         ),
-        ("whats_waiting", {"run_id": "x"}, "There is no argument run_id. There are none."),
+        ("whats_waiting", {"run_id": "x"}, "There is no argument run_id. It has no arguments."),
     ],
 )
 def test_the_error_for_a_wrong_prompt_says_what_is_wrong(

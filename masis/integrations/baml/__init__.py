@@ -170,7 +170,9 @@ def _parse_with_baml(text: str) -> dict[str, Any]:
 
 
 def _is_within_limits(text: str, start: int) -> bool:
-    """Whether BAML can be given the text: its size, how much opens in it and how deep."""
+    """Whether the text is within the limits for BAML: its size, its number of brackets and their
+    nesting.
+    """
     if len(text) - start > LONGEST:
         return False
     depth = deepest = 0
@@ -196,7 +198,7 @@ def _possible_ends(text: str, start: int) -> Iterator[int]:
 
 
 def _closed_set_words(schema: Any) -> set[str]:
-    """Return the words of a schema's closed sets."""
+    """Return all enum values of a schema."""
     if isinstance(schema, list):
         return set().union(*map(_closed_set_words, schema))
     if not isinstance(schema, dict):

@@ -57,16 +57,16 @@ from masis.settings import OFFLINE, Settings
 R = TypeVar("R", bound=BaseModel)
 Chunks = Iterable[Any]
 CONTEXT = "context"
-"""In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is
-asked.
+"""Pass this instead of a model to use the one of ``dspy.context`` or ``dspy.configure`` at call
+time.
 """
 
 TOKENS_MOST = 8_000
 
 
 class OptimizationStopped(BaseException):
-    """No further call is to be made. No ``Exception``: optimisers count those and go on with the
-    next case.
+    """Stops an optimization. It isn't an ``Exception``, because optimizers catch those and continue
+    with the next case.
     """
 
 
@@ -193,15 +193,19 @@ class FencedPrompt(dspy.Adapter):
         engine = lm.engine
         examples = examples_of(self._role, [dict(each.items()) for each in demos])
         prompt = with_program(self._prompt, self._role, signature.instructions, examples)
-        heat = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
+        temperature = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
         with engine.turn():
             prompt = prompt._replace(version=engine.version)
-            record = engine.model.ask(prompt, self._shape, max_tokens=self._most, temperature=heat)
+            record = engine.model.ask(
+                prompt, self._shape, max_tokens=self._most, temperature=temperature
+            )
         return [dict(record)]
 
 
 class LentModel:
-    """Any other ``dspy.LM`` as a provider: one try, with DSPy's own retries and cache off."""
+    """Adapts any other ``dspy.LM`` as a provider that tries once, without DSPy's own retries and
+    cache.
+    """
 
     schema_in_cache = False
 

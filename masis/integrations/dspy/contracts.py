@@ -1,7 +1,7 @@
-"""What goes into the critic loop and what comes out, by the names of rules REQ-CRITIC-002 to -020.
+"""Inputs and outputs of the critic loop, named as in rules REQ-CRITIC-002 to -020.
 
-Needs no library. A score is None where nothing could be scored (``unscored`` says why): the specs'
-fallback of 0.5 would pass for a judgement.
+Needs no library. A score is None if nothing could be scored (``unscored`` says why), because the
+specs' fallback of 0.5 would look like a judgement.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AnswerIssue(Record):
 
 
 class CriticAgentInput(Record):
-    """What a critic judges; ``reasoning_steps`` may be missing (REQ-CRITIC-002)."""
+    """The input of a critic. ``reasoning_steps`` may be missing (REQ-CRITIC-002)."""
 
     answer: str
     original_query: str
@@ -71,7 +71,7 @@ class CriticAgentOutput(Record):
 
 
 class RevisionAgentInput(Record):
-    """What a reviser improves."""
+    """The input of a reviser."""
 
     original_answer: str
     critique: CriticAgentOutput
@@ -91,7 +91,7 @@ class RevisionAgentOutput(Record):
 
 
 class CriticLoopInput(Record):
-    """What goes into the loop."""
+    """The input of the loop."""
 
     initial_answer: str
     original_query: str
@@ -115,7 +115,7 @@ class IterationResult(Record):
 
 
 class CriticLoopOutput(Record):
-    """What comes out of the loop; ``termination_reason`` may also be ``cancelled``."""
+    """The result of the loop. ``termination_reason`` may also be ``cancelled``."""
 
     final_answer: str
     final_quality_score: Share | None

@@ -1,14 +1,12 @@
-"""What a critique or a revision is worth beside what people labelled: 0 to 1, with words on what to
-do better.
+"""Scores a critique or a revision against labels, from 0 to 1, with feedback on how to improve it.
 
-A critique earns by finding what was labelled, and loses by raising what was not: the harmonic mean
-of the two shares. Each issue counts for one finding at most; one of the right kind counts whole,
-one of another kind half; one that quotes far more than what is at fault counts for nothing, so that
-to quote everything is no way to find everything. Of a clean answer, silence is worth 1 and each
-issue halves that and more. What the citation audit finds by itself may be said and need not be.
+The score of a critique is the harmonic mean of precision and recall. Each issue matches at most one
+labelled fault. An issue of another kind counts half. An issue whose quote is much longer than the
+fault doesn't count, so that quoting everything isn't rewarded. For a clean answer, no issues score
+1, and one issue scores a third. Issues that the citation audit finds by itself are optional.
 
-A revision earns by removing what was wrong and by keeping what was right; a fabricated citation
-halves it (MASIS-CRITIC-P3).
+A revision is scored by the faults it removes and the correct content it keeps. A fabricated
+citation halves the score (MASIS-CRITIC-P3).
 """
 
 from __future__ import annotations
@@ -24,10 +22,10 @@ from masis.schema.audit import Issue
 
 NAME = "labelled-faults/1"
 OTHER_KIND = 0.5
-"""What an issue is worth that points at the right words and gives another kind of fault."""
+"""The credit for an issue that quotes the right words but names another kind of fault."""
 LOOSEST = 4
-"""How many times as long as what is at fault an issue's quote may be; a few words are always
-allowed.
+"""The longest quote, as a multiple of the fault's length. Quotes of up to ``SHORTEST`` characters
+are always allowed.
 """
 SHORTEST = 60
 _FAMILY: dict[str, tuple[str, ...]] = {
@@ -44,7 +42,7 @@ _ANY_KIND = "changed"
 
 
 class GradedPrediction(NamedTuple):
-    """A score with the reasons for it, in words that a model can learn from."""
+    """A score with feedback that a model can learn from."""
 
     score: float
     feedback: str
@@ -53,7 +51,7 @@ class GradedPrediction(NamedTuple):
 def of_critique(
     case: LabelledAnswer, issues: Sequence[Issue], unscored: str | None
 ) -> GradedPrediction:
-    """Score how well the issues that a critic raised match what is wrong with the answer."""
+    """Score how well a critic's issues match the labelled faults of the answer."""
     if unscored is not None:
         return GradedPrediction(0.0, f"There was no critique: {unscored}")
     pairs = _pair_issues(case.expected, issues)
@@ -70,9 +68,7 @@ def of_critique(
 
 
 def of_revision(case: LabelledAnswer, revised: str | None) -> GradedPrediction:
-    """Score how much of what was wrong is removed by the revision, and how much of what was right
-    remains.
-    """
+    """Score how many faults a revision removes and how much correct content it keeps."""
     if not revised:
         return GradedPrediction(0.0, "There was no revision.")
     kept = [text for text in case.right if locate_quote(text, revised) is not None]

@@ -1,9 +1,9 @@
-"""Compiled programs as critics and revisers of an audit, found by name: what the entry points of
-this package give.
+"""Compiled programs as critics and revisers of an audit, registered through this package's entry
+points.
 
-A program is instructions and demonstrations: the ordinary critic or reviser asks with them, and
-DSPy is not needed. The texts of demonstrations come from cases, so they stand in fences like every
-text from outside, under names of their own, so that nothing in them passes for the case at hand.
+A program consists of instructions and demonstrations, which the ordinary critic or reviser uses in
+its prompt, so DSPy isn't needed. The texts of demonstrations are from cases. They're fenced like
+all texts from outside, under names of their own, so that none can be mistaken for the case at hand.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def plain(value: Any) -> Any:
 
 
 class ProgramAsker:
-    """A model that is asked with the instructions and demonstrations of a program."""
+    """Calls a model with the instructions and demonstrations of a program."""
 
     def __init__(self, model: Model, program: Program) -> None:
         self._model, self._program = model, program
@@ -165,8 +165,8 @@ class CompiledRole(Program):
         asker = ProgramAsker(model, self)
         if self.role == "reviser":
             return ModelReviser(asker, version=self.version_name)
-        heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-        return ModelCritic(asker, heat, self.version_name)
+        temperature = settings.sample_temperature if settings.judge_samples > 1 else 0.0
+        return ModelCritic(asker, temperature, self.version_name)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""The evidence critic in a graph: a whole screening as one node, or one round of it after a
-retriever of your own.
+"""The evidence critic in a graph, either a whole screening as one node, or one round after your own
+retriever.
 
-graph.add_node("evidence", evidence_graph([retriever], settings))       # writes evidence and decision
+    # writes evidence and decision
+    graph.add_node("evidence", evidence_graph([retriever], settings))
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""A person in the graph: the run waits in the workbench's queue, the graph at an interrupt, until
-somebody decides.
+"""Lets a person decide within a graph. The run waits in the workbench's queue, and the graph waits
+at an interrupt.
 
-    keep_node(workbench)      stores the audit so far as a case with its run; one that needs no person is auto-accepted
-    person_node(workbench)    stops the graph until the case is decided, then writes the decision into the state
-    resume(graph, ...)        goes on with a thread whose case has been decided, in this process or any other
+    keep_node(workbench)      stores the audit so far as a case with its run, and auto-accepts a
+                              case that doesn't need a person
+    person_node(workbench)    stops the graph until the case is decided, then writes the decision
+                              into the state
+    resume(graph, ...)        continues a thread whose case was decided, in any process
 
-The node takes no one's word for a decision: whatever a graph is resumed with, it reads the
-workbench's log, and stops again where nothing is decided. An escalation is a decision too, after
-which a graph may wait for the next one.
+The node never trusts the value that a graph is resumed with. It reads the decision from the
+workbench's log, and stops again if there is none. An escalation is also a decision, and the graph
+may wait for the next one after it.
 """
 
 from __future__ import annotations

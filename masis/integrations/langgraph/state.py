@@ -127,7 +127,7 @@ def node(name: str, work: Work, settings: Settings) -> Runnable[Any, Any]:
 
 
 def thread_of(config: RunnableConfig) -> str | None:
-    """Return the id of the thread that a graph runs in; None without one."""
+    """Return the id of the graph's thread, or None if it has none."""
     thread = config.get("configurable", {}).get("thread_id")
     return None if thread is None else str(thread)
 
@@ -248,7 +248,7 @@ def _jsonable(fields: Mapping[str, Any]) -> Json:
 
 
 def evidence_of(state: Any) -> tuple[Evidence, ...]:
-    """The evidence in the state, as the audit takes it."""
+    """Return the evidence in the state in the form that the audit uses."""
     found = plain_evidence(state_entry(state, "evidence", ()))
     return tuple(_validate_as(Evidence, chunk, "evidence") for chunk in found) or (NOTHING,)
 

@@ -1,18 +1,18 @@
-"""Verifier models on this machine, named ``local:PATH_OR_HUB_ID``: entailment models,
-fact-checkers, taggers.
+"""Verifier models on this machine, named ``local:PATH_OR_HUB_ID``: entailment models, fact-checkers
+and taggers.
 
-What stands in a folder (or in the cache of the Hugging Face hub) is read, never run: no code of a
-model's repository is executed. ONNX files need ``onnxruntime`` and ``tokenizers``, which the
-project installs; safetensors and PyTorch weights need the extra ``local``. docs/models.md says
-which models are understood.
+The files of a model (in a folder or in the Hugging Face cache) are only read. Code from a model's
+repository is never executed. ONNX files need ``onnxruntime`` and ``tokenizers``, which are
+installed with the project. Safetensors weights need the extra ``local``. docs/models.md lists the
+supported models.
 """
 
 PREFIX = "local"
 
 
 def local_names(model: str) -> tuple[str, ...]:
-    """Return what stands behind ``local:`` in a model string, of each of its stages; empty where
-    none is local.
+    """Return the names after ``local:`` in a model string, one for each local stage. Empty if no
+    stage is local.
     """
     stages = (stage.strip() for stage in model.split(","))
     return tuple(

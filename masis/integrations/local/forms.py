@@ -1,9 +1,9 @@
-"""The recognised forms of verifier models: by which marks of a configuration each is known, and how
-it is read.
+"""The supported forms of verifier models: how a configuration identifies each one, and how to use
+it.
 
-A form says how evidence and claim go in and what the outputs mean. ``FORMS`` is the whole list: a
-model that matches no row is refused, since a guess could turn every verdict round. Facts about a
-model come from its own card and code, which each row names as its ``source``.
+A form says how evidence and claim are encoded and what the outputs mean. ``FORMS`` is the whole
+list. A model that doesn't match any row is refused, because a wrong guess could invert every
+verdict. Facts about a model are from its card and code, which each row names as its ``source``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WORDS: dict[Meaning, str] = {
 MEANINGS: dict[str, Meaning] = {
     word: meaning for meaning, words in _WORDS.items() for word in words.split()
 }
-"""What the names of outputs mean, by the name in small letters alone."""
+"""The meaning of output names, keyed by the name in lower case without separators."""
 
 _GENERIC = re.compile(r"label_?\d+", re.IGNORECASE)
 HHEM_TYPE = "HHEMv2"
@@ -56,12 +56,12 @@ MINICHECK_T5_WORDS = (3, 209)
 
 
 class OutputLabels(NamedTuple):
-    """What the outputs mean: places among the classes; ``contradicts`` is None where no output says
-    so.
+    """The meaning of the outputs, as indexes of classes. ``contradicts`` is None if there's no such
+    output.
 
-    ``inverted`` is true of a single score that is high where the claim is *not* supported.
-    ``unsupported`` is the place that a tagger marks a token with, None for a model that scores
-    claims.
+    ``inverted`` is true for a single score that is high if the claim is *not* supported.
+    ``unsupported`` is the class that a tagger gives to unsupported tokens, and None for a model
+    that scores claims.
     """
 
     head: Head
@@ -73,7 +73,7 @@ class OutputLabels(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Say in words what the model tells apart."""
+        """Describe what the model distinguishes."""
         if self.head == "tokens":
             return "words that the evidence doesn't support; it marks them and confirms nothing"
         if self.contradicts is not None:
@@ -82,10 +82,10 @@ class OutputLabels(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What a configuration says of its model, as far as forms differ in it.
+    """The parts of a configuration by which forms are recognized.
 
-    ``called`` holds the last parts of the model's name, of its folder and of the model it was made
-    from, in small letters. ``outputs`` are the names of the outputs, ``meanings`` what each means.
+    ``called`` is the last part of the model's name, of its folder and of the base model, in lower
+    case. ``outputs`` are the names of the outputs, ``meanings`` their meanings.
     """
 
     architecture: str
@@ -97,12 +97,12 @@ class Marks(NamedTuple):
 
     @property
     def generic(self) -> bool:
-        """Return whether the outputs have numbers for names, so that they say nothing."""
+        """Whether the outputs have generic names such as LABEL_0."""
         return all(_GENERIC.fullmatch(name.strip()) for name in self.outputs)
 
     @property
     def description(self) -> str:
-        """Say what the configuration holds, for an error."""
+        """Describe the configuration for an error message."""
         shown = ", ".join(f"{at}: {name[:40]}" for at, name in enumerate(self.outputs[:6]))
         parts = [
             f"architectures {self.architecture[:80] or 'none'}",
@@ -142,7 +142,7 @@ class Form:
     meanings: tuple[Meaning, ...] | None = None
 
     def matches(self, marks: Marks) -> bool:
-        """Return whether a configuration carries the marks of this form."""
+        """Return whether a configuration matches this form."""
         return (
             (not self.architectures or marks.architecture.endswith(self.architectures))
             and (not self.called or any(part in marks.called for part in self.called))
@@ -248,15 +248,15 @@ FORMS: tuple[Form, ...] = (
         architectures=(_SEQUENCE,),
     ),
 )
-"""Every form, the narrower before the wider: the first that matches is taken."""
+"""Every form, the more specific ones first. The first match wins."""
 
 
 def labels_of(config: Mapping[str, Any], name: str, place: str) -> OutputLabels:
-    """Read what a model's outputs mean from its ``config.json``; some are known by their ``name``
-    as well.
+    """Read the meaning of a model's outputs from its ``config.json``. Some forms are also
+    recognized by ``name``.
 
-    Raises SettingsError, which names the ``place``, the field, what was found and what would be
-    accepted, where it can't be recognised.
+    Raises SettingsError if the model can't be recognized, with the ``place``, the field, its value
+    and the accepted values.
     """
     marks = marks_of(config, name, place)
     if config.get("auto_map") and not marks.architecture.endswith((_SEQUENCE, _TOKENS)):
@@ -285,9 +285,7 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> OutputLabels:
 
 
 def marks_of(config: Mapping[str, Any], name: str, place: str) -> Marks:
-    """Return what a configuration says of its model. Raises SettingsError where its outputs aren't
-    numbered.
-    """
+    """Extract the marks of a configuration. Raises SettingsError if its outputs aren't numbered."""
     architectures = config.get("architectures")
     architecture = (
         str(architectures[0]) if isinstance(architectures, list) and architectures else ""
@@ -306,9 +304,9 @@ def marks_of(config: Mapping[str, Any], name: str, place: str) -> Marks:
 
 
 def _name_parts(name: str, place: str, made_from: str) -> str:
-    """Return the parts of a name that may say which model it is.
+    """Return the parts of a name that may identify the model.
 
-    Folders further up say nothing about it: ``models/minicheck-tests/nli`` is no MiniCheck.
+    Parent folders don't count: ``models/minicheck-tests/nli`` isn't MiniCheck.
     """
     text = re.sub(r"^local:|(?:[#@][\w.-]*+)++$", "", name.replace("\\", "/"))
     parts = [
@@ -319,9 +317,9 @@ def _name_parts(name: str, place: str, made_from: str) -> str:
 
 
 def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> OutputLabels:
-    """Return how a model is read whose makers' code says what its outputs mean.
+    """Return the labels of a model whose own code defines what its outputs mean.
 
-    Raises SettingsError where their names say otherwise.
+    Raises SettingsError if the names of the outputs contradict that.
     """
     expected = form.meanings
     if expected is None:
@@ -341,8 +339,8 @@ def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> OutputLabels:
 
 
 def _tagger(labels: OutputLabels, marks: Marks, place: str) -> OutputLabels:
-    """Return how a token classifier is read whose outputs have names. Raises SettingsError for any
-    other.
+    """Return the labels of a token classifier from the names of its outputs. Raises SettingsError
+    if they're unclear.
     """
     if marks.architecture == "T5ForTokenClassification":
         raise _unsupported_model(
@@ -374,7 +372,7 @@ def _tagger(labels: OutputLabels, marks: Marks, place: str) -> OutputLabels:
 def _by_names(
     labels: OutputLabels, marks: Marks, config: Mapping[str, Any], place: str
 ) -> OutputLabels:
-    """Return how a sequence classifier is read, by the names of its outputs."""
+    """Return the labels of a sequence classifier from the names of its outputs."""
     problem = marks.problem_type
     if problem not in (None, "single_label_classification", "multi_label_classification"):
         raise _unsupported_model(
@@ -405,11 +403,11 @@ def _by_names(
 def _single_score(
     labels: OutputLabels, marks: Marks, config: Mapping[str, Any], place: str
 ) -> OutputLabels:
-    """Return how a model with one output is read. Raises SettingsError where it may be anything.
+    """Return the labels of a model with one output. Raises SettingsError if its meaning is unclear.
 
-    Rerankers and models of similarity have one output without a name too, and a passage about a
-    claim is very relevant to it whether or not it supports it. A low score of contradiction is no
-    support either: it is low for texts that have nothing to do with each other.
+    Rerankers and similarity models also have one unnamed output, and a passage can be relevant to a
+    claim without supporting it. A low contradiction score isn't support either, since it's also low
+    for unrelated texts.
     """
     (meaning,) = marks.meanings
     if meaning not in ("supports", "lacks"):
@@ -436,7 +434,7 @@ def _single_score(
 
 
 def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
-    """Return the names of a model's outputs. Raises SettingsError where they aren't numbered."""
+    """Return the names of a model's outputs. Raises SettingsError if they aren't numbered."""
     given = config.get("id2label")
     if not isinstance(given, Mapping):
         number = config.get("num_labels", 2)
@@ -459,8 +457,8 @@ def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
 
 
 def _unsupported_model(place: str, marks: Marks, why: str) -> SettingsError:
-    """Return an error that says what was found and what is accepted: for its kind of class, else
-    every form.
+    """Return an error with the configuration found and the accepted forms of the same kind of class
+    (or all).
     """
     near = [
         form
@@ -480,5 +478,5 @@ def _unsupported_model(place: str, marks: Marks, why: str) -> SettingsError:
 
 
 def _architecture_kind(architecture: str) -> str:
-    """Return what a class does, by the end of its name: ``ForTokenClassification``."""
+    """Return the task of a class from its name, such as ``ForTokenClassification``."""
     return architecture[architecture.find("For") :]

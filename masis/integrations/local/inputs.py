@@ -1,8 +1,8 @@
-"""From texts to token ids, in the form that a verifier model was trained on.
+"""Encodes texts as token ids, in the form that a verifier model was trained on.
 
-Nothing is ever cut in silence: a pair that is longer than the model reads has no ids, since what
-was not read can neither confirm nor deny. Texts from outside are texts: a ``</s>`` in an answer
-ends nothing.
+Input is never truncated silently. A pair that is too long for the model has no ids, because unread
+text can neither confirm nor deny a claim. Special tokens in texts from outside are treated as plain
+text: a ``</s>`` in an answer doesn't end the input.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from masis.integrations.local.forms import InputForm, OutputLabels
 from masis.integrations.local.model_files import ModelFolder
 
 LONGEST = 512
-"""Tokens of evidence and claim together; the windows of a verifier are chosen so that most pairs
+"""The most tokens of evidence and claim together. A verifier's windows are sized so that most pairs
 fit.
 """
 LONGEST_TAGGED = 4096
-"""Tokens of passages and answer together that LettuceDetect's models were trained on and its code
-reads at a time.
+"""The most tokens of passages and answer together. LettuceDetect's models were trained on this
+length.
 """
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Pair = tuple[str, str]
-"""Evidence, claim."""
+"""An evidence text and a claim."""
 
 
 class Mark(Enum):
-    """A mark of the tokenizer's own between two texts: padding, or what it sets at the end of a
-    text.
+    """A special token between two texts: padding, or the token that the tokenizer adds at the end
+    of a text.
     """
 
     PAD = "<pad>"
@@ -45,14 +45,14 @@ class Mark(Enum):
 
 
 class TokenRow(NamedTuple):
-    """The token ids of one input, and which of two texts each belongs to."""
+    """The token ids of one input, and the text (0 or 1) that each belongs to."""
 
     ids: Sequence[int]
     types: Sequence[int]
 
 
 class EncodedBatch(NamedTuple):
-    """A padded batch: token ids, 1 for each token that counts, and which of two texts each belongs
+    """A padded batch: token ids, the attention mask, and the text (0 or 1) that each token belongs
     to.
     """
 
@@ -62,8 +62,8 @@ class EncodedBatch(NamedTuple):
 
 
 class AnswerToken(NamedTuple):
-    """A token of an answer: its place in the input, and ``start`` and ``end``, its characters in
-    the answer.
+    """A token of an answer: its position in the input, and its ``start`` and ``end`` in the
+    answer's characters.
     """
 
     place: int
@@ -91,20 +91,20 @@ TEMPLATES: dict[InputForm, tuple[str | Mark, ...]] = {
         ),
     ),
 }
-"""What forms that join both texts look like: texts, and marks of the tokenizer between them."""
+"""Templates of the forms that join both texts, with special tokens between them."""
 
 
 UNKNOWN = frozenset({"<unk>", "[UNK]"})
-"""Marks that any text may come out as."""
+"""Special tokens that any text may be encoded as."""
 
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """A model's tokenizer and the form its input has. Used by one thread at a time: it sets the
+    """Encodes pairs with a model's tokenizer and input form. Not thread-safe, because it sets the
     tokenizer's options.
 
-    ``longest`` is how many tokens the model reads at once, ``padding`` the id that fills a batch
-    up, ``marks`` the tokenizer's own marks by id.
+    ``longest`` is the most tokens that the model reads at once, ``padding`` the id that fills up a
+    batch, and ``marks`` the tokenizer's special tokens by id.
     """
 
     tokenizer: Any
@@ -114,7 +114,7 @@ class PairEncoder:
     marks: Mapping[int, str]
 
     def row(self, pair: Pair) -> TokenRow | None:
-        """Return the input for evidence and claim; None where the model can't read both whole."""
+        """Encode evidence and claim. Returns None if they are too long for the model."""
         for texts in (pair, (normalize("NFKC", pair[0]), normalize("NFKC", pair[1]))):
             found = self._row(*(self.without_marks(text) for text in texts))
             if self._marks_in(found.ids) == self._usual_marks:
@@ -124,8 +124,8 @@ class PairEncoder:
     def _row(self, evidence: str, claim: str) -> TokenRow:
         template = TEMPLATES.get(self.labels.form)
         if template is not None:
-            # The whole is tokenised at once, as the makers' code does: piece by piece, the blank
-            # before the evidence would become a token of its own (T5).
+            # Tokenize the whole input at once, as the models' own code does. Piece by piece, T5
+            # would make the space before the evidence a token of its own.
             whole = "".join(
                 (
                     self.mark(piece)
@@ -145,12 +145,12 @@ class PairEncoder:
     def encode_answer(
         self, context: str, answer: str
     ) -> tuple[TokenRow, tuple[AnswerToken, ...]] | None:
-        """Return the input for passages and an answer, with the answer's tokens; None where it
-        can't be read whole.
+        """Encode passages and an answer, and return the answer's tokens too. Returns None if the
+        input is too long.
 
-        Offsets are the tokenizer's own, in characters of the answer, and blanks at either end of a
-        token (byte-level tokens begin with the blank before a word) are left out. Both texts
-        have the same type: LettuceDetect gives its models ids and a mask alone.
+        Offsets are the tokenizer's, in characters of the answer, without spaces at either end of a
+        token (byte-level tokens include the space before a word). Both texts have the same type,
+        because LettuceDetect passes only ids and a mask to its models.
         """
         answer = self.without_marks(answer)
         encoded = self.tokenizer.encode(self.without_marks(context), answer)
@@ -170,11 +170,11 @@ class PairEncoder:
         return TokenRow(encoded.ids, [0] * len(encoded.ids)), tuple(tokens)
 
     def count(self, text: str) -> int:
-        """Return how many tokens a text has by itself, without marks of beginning and end."""
+        """Count the tokens of a text, without special tokens."""
         return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def batch(self, rows: Sequence[TokenRow]) -> EncodedBatch:
-        """Fill rows up to one length."""
+        """Pad rows to the same length."""
         ids = np.full((len(rows), max(len(row.ids) for row in rows)), self.padding, dtype=np.int64)
         mask, types = np.zeros_like(ids), np.zeros_like(ids)
         for at, row in enumerate(rows):
@@ -183,11 +183,10 @@ class PairEncoder:
         return EncodedBatch(ids, mask, types)
 
     def without_marks(self, text: str) -> str:
-        """Return a text from outside in which nothing is one of the tokenizer's marks, character
-        for character.
+        """Replace special tokens in a text from outside, keeping its length.
 
-        The library's own option (``encode_special_tokens``) isn't enough: the vocabulary of a
-        Unigram tokenizer (T5, DeBERTa-v3, XLM-RoBERTa) holds ``</s>`` as a word as well.
+        The library's own option (``encode_special_tokens``) isn't enough, because the vocabulary of
+        a Unigram tokenizer (T5, DeBERTa-v3, XLM-RoBERTa) also contains ``</s>`` as a word.
         """
         for mark in self.marks.values():
             if mark in text:
@@ -195,7 +194,9 @@ class PairEncoder:
         return text
 
     def mark(self, mark: Mark) -> str:
-        """Return the text of a mark. Raises SettingsError where the tokenizer has none."""
+        """Return the text of a special token. Raises SettingsError if the tokenizer doesn't have
+        it.
+        """
         if mark is Mark.PAD:
             number = self.tokenizer.token_to_id(mark.value)
         else:
@@ -210,8 +211,8 @@ class PairEncoder:
 
     @cached_property
     def _usual_marks(self) -> int:
-        """How many marks an input has of itself: one more came out of a text, by way of a
-        normalisation.
+        """The number of special tokens in any input. If there are more, normalization turned text
+        into one.
         """
         return self._marks_in(self._row("a", "a").ids)
 
@@ -220,9 +221,9 @@ class PairEncoder:
 
 
 def encoder_of(found: ModelFolder, labels: OutputLabels, load_slow: Any) -> PairEncoder:
-    """Return what makes a model's input. Raises SettingsError where its tokenizer can't be read.
+    """Return the encoder of a model. Raises SettingsError if its tokenizer can't be read.
 
-    ``load_slow`` reads a tokenizer that isn't saved as tokenizer.json, by its folder.
+    ``load_slow`` loads a tokenizer from its folder if it isn't saved as tokenizer.json.
     """
     tokenizer = _tokenizer(found, load_slow)
     tokenizer.no_padding()
@@ -231,7 +232,8 @@ def encoder_of(found: ModelFolder, labels: OutputLabels, load_slow: Any) -> Pair
     longest = LONGEST_TAGGED if labels.head == "tokens" else LONGEST
     positions = found.config.get("max_position_embeddings")
     if isinstance(positions, int) and positions > 8:
-        # RoBERTa's positions begin behind its padding id
+        # RoBERTa numbers positions from its padding id plus one, so the first two positions are
+        # unusable.
         begin = (
             2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
         )

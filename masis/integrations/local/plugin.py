@@ -1,4 +1,4 @@
-"""Verifiers on this machine, found by name: what stands behind ``local:`` in a model string."""
+"""The registry of local verifiers, which resolves the part of a model string after ``local:``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from masis.settings import Settings
 
 @dataclass(frozen=True)
 class LocalPlugin:
-    """One model, as an audit names it. It asks no language model, so that no instructions go with a
-    question.
+    """A local model in an audit. It doesn't call a language model, so it has no prompt
+    instructions.
     """
 
     name: str
@@ -34,8 +34,8 @@ class LocalPlugin:
 
     @property
     def string(self) -> str:
-        """The full name; with the start of the digest where the file is here, so that another file
-        is another model.
+        """The full name. If the file is here, it includes the start of the digest, so that another
+        file counts as another model.
         """
         parsed = parse_name(self.name)
         if parsed.digest or not is_here(self.name):
@@ -44,20 +44,20 @@ class LocalPlugin:
 
     @property
     def recorded(self) -> str:
-        """The version that its verdicts carry: of the rules around the model, and of
-        its weights.
+        """The version recorded with its verdicts, from the version of the rules and the digest of
+        the weights.
         """
         return version_of(digest_of(find(self.name)))
 
     def check(self) -> None:
-        """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that
-        lacks is one.
+        """Raise SettingsError or MissingExtra if the model can't be loaded, for example because it
+        isn't downloaded.
         """
         check(self.name)
 
     def build(self, model: Any, settings: Settings) -> LocalRole:
-        """The verifier, its model loaded; what is left out is found offline. Raises as ``check``
-        does.
+        """Load the model and return the verifier. Missing points are found offline. Raises like
+        ``check``.
         """
         scorer = load(self.name, settings.local_threads)
         role = LocalTagger if scorer.labels.head == "tokens" else LocalVerifier
@@ -65,23 +65,23 @@ class LocalPlugin:
 
 
 class Registry:
-    """What the name ``local`` gives for the role of the verifier."""
+    """The models that ``local`` offers for the verifier role."""
 
     def find(self, name: str, settings: Settings) -> LocalPlugin:
-        """The model of this name. Raises SettingsError for a name that is neither a path nor an id
-        of the hub.
+        """Return the model of this name. Raises SettingsError if the name is neither a path nor a
+        hub id.
         """
         parse_name(name)
         return LocalPlugin(name)
 
     def available(self, settings: Settings) -> tuple[str, ...]:
-        """The models in the hub's cache that could verify."""
+        """Return the models in the hub's cache that can verify."""
         offered = []
         for found in downloaded_models():
             name = found.name.partition(":")[2]
             try:
                 check(name)
-            # another kind of model, said where somebody names it
+            # Another kind of model. Naming it explicitly raises the error.
             except (SettingsError, MissingExtra):
                 continue
             offered.append(found.name)

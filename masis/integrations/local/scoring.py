@@ -1,7 +1,7 @@
-"""Scores pairs of evidence and claim with a model on this machine: ONNX through onnxruntime, else
-through PyTorch.
+"""Scores pairs of evidence and claim with a local model, through onnxruntime for ONNX files and
+PyTorch otherwise.
 
-No code of a model's repository runs, and pickled weights are not read.
+Code from a model's repository is never executed, and pickled weights aren't read.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ BATCH = 16
 
 
 class PairScore(NamedTuple):
-    """How probable the model holds it that the evidence supports, and that it contradicts the
-    claim, 0 to 1.
+    """The model's probabilities, 0 to 1, that the evidence supports and that it contradicts the
+    claim.
 
-    ``contradicts`` is None for a model that doesn't tell a contradiction from a lack of support.
+    ``contradicts`` is None for a model that doesn't distinguish contradiction from lack of support.
     """
 
     supports: float
@@ -54,8 +54,8 @@ class PairScore(NamedTuple):
 
 
 class TokenScore(NamedTuple):
-    """How probable a tagger holds it that the evidence lacks a token; ``start`` and ``end`` lie in
-    the answer.
+    """A tagger's probability that the evidence doesn't support a token. ``start`` and ``end`` are
+    offsets in the answer.
     """
 
     start: int
@@ -64,17 +64,17 @@ class TokenScore(NamedTuple):
 
 
 Engine = Callable[[EncodedBatch], Array]
-"""Gives the logits of a batch, one row a pair, of the shape that the model's head has."""
+"""Computes the logits of a batch, one row per pair, in the shape of the model's head."""
 
 MOST_SCORES = 20_000
-"""Scores of a model that are remembered: a revision repeats most claims of the answer before it."""
+"""The most cached scores of a model. Caching pays because a revision repeats most claims of the
+previous answer.
+"""
 
 
 @dataclass(frozen=True)
 class LocalScorer:
-    """A model that was loaded, ready to score. Safe to use from several threads, one batch at a
-    time.
-    """
+    """A loaded model. Thread-safe; it scores one batch at a time."""
 
     labels: OutputLabels
     encoder: PairEncoder
@@ -84,10 +84,10 @@ class LocalScorer:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def score(self, pairs: Sequence[Pair]) -> list[PairScore | None]:
-        """Return a score for each pair, in order; pairs scored before are not scored again.
+        """Return a score for each pair, in order. Scores are cached.
 
-        None stands for a pair that is longer than the model reads at once. Raises StepError where
-        the model fails or gives what is no number.
+        The score is None for a pair that is too long for the model. Raises StepError if the model
+        fails or returns NaN or infinity.
         """
         known = {pair: self.scores[pair] for pair in dict.fromkeys(pairs) if pair in self.scores}
         with self._failures_named(), self.lock:
@@ -96,7 +96,7 @@ class LocalScorer:
             }
             self._remember({pair: None for pair, row in rows.items() if row is None})
         known |= dict.fromkeys((pair for pair, row in rows.items() if row is None), None)
-        # Pairs of one length share a batch, so that little of it is padding.
+        # Sort by length so that pairs of similar length share a batch, which keeps padding low.
         new = sorted(
             ((pair, row) for pair, row in rows.items() if row is not None),
             key=lambda each: len(each[1].ids),
@@ -117,10 +117,10 @@ class LocalScorer:
         return [known[pair] for pair in pairs]
 
     def tag(self, context: str, answer: str) -> tuple[TokenScore, ...] | None:
-        """Return a tagger's score of each token of an answer, read behind its context; None where
-        both are too long.
+        """Return a tagger's score of each token of an answer, or None if context and answer are too
+        long.
 
-        Raises StepError where the model fails or gives what is no number.
+        Raises StepError if the model fails or returns NaN or infinity.
         """
         with self._failures_named(), self.lock:
             encoded = self.encoder.encode_answer(context, answer)
@@ -133,7 +133,7 @@ class LocalScorer:
         )
 
     def count(self, text: str) -> int:
-        """Return how many tokens a text has. Raises StepError where the tokenizer fails."""
+        """Count the tokens of a text. Raises StepError if the tokenizer fails."""
         with self._failures_named(), self.lock:
             return self.encoder.count(text)
 
@@ -159,7 +159,7 @@ class LocalScorer:
 
 
 def _read_tokens(logits: Array, labels: OutputLabels, length: int) -> Array:
-    """Return for each token how probable it is that the evidence lacks it."""
+    """Return the probability for each token that the evidence doesn't support it."""
     if labels.unsupported is None:
         raise StepError("the model scores claims as a whole, where single words were to be marked")
     if logits.ndim != 3 or logits.shape[1:] != (length, 2):
@@ -206,7 +206,8 @@ def _pair_scores(logits: Array, labels: OutputLabels, number: int) -> Iterator[P
         shares = _sigmoid(logits[:, 0])
         yield from (PairScore(float(1 - share if labels.inverted else share)) for share in shares)
         return
-    # problem_type multi_label_classification: the outputs were trained each for itself.
+    # With problem_type multi_label_classification, the outputs were trained independently, so each
+    # has its own sigmoid.
     for row in _sigmoid(logits) if labels.head == "independent" else _softmax(logits):
         yield PairScore(
             float(row[labels.supports]),
@@ -215,16 +216,16 @@ def _pair_scores(logits: Array, labels: OutputLabels, number: int) -> Iterator[P
 
 
 def load(text: str, threads: int = 1) -> LocalScorer:
-    """Load the model that stands behind ``local:``; one loaded before, unchanged, is used again.
+    """Load a model by its name after ``local:``. A model that hasn't changed is loaded only once.
 
-    Raises SettingsError for files that are missing or can't be understood, MissingExtra where a
-    package is missing.
+    Raises SettingsError for files that are missing or unsupported, and MissingExtra if a package is
+    missing.
     """
     found = find(text)
     small = tuple(
         digest_of_file(path) for name in _READ_BESIDE if (path := found.file(name)) is not None
     )
-    with _loading:  # two threads would load it twice
+    with _loading:  # otherwise two threads could load the same model
         return _load_scorer(found.name, (digest_of(found), *small), threads)
 
 
@@ -234,7 +235,7 @@ _READ_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "READM
 
 @lru_cache(maxsize=2)
 def _load_scorer(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
-    """The digests are part of the key, so that what was replaced or corrected is loaded again."""
+    """Load a model. The digests are part of the cache key, so that changed files are loaded again."""
     found = find(name.partition(":")[2])
     labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
     encoder = encoder_of(found, labels, _fast_tokenizer)
@@ -247,10 +248,10 @@ def _load_scorer(name: str, digests: tuple[str, ...], threads: int) -> LocalScor
 
 
 def check(text: str) -> OutputLabels:
-    """Read what a model is, without loading its weights. Raises as ``load`` does."""
+    """Read what a model's outputs mean, without loading its weights. Raises like ``load``."""
     found = find(text)
     if found.format != "onnx":
-        _require_torch()  # found, not imported: it takes seconds and much memory
+        _require_torch()  # only looks for it; importing torch takes seconds and much memory
     return labels_of(found.config, found.name, str(found.folder / "config.json"))
 
 
@@ -258,8 +259,8 @@ def check(text: str) -> OutputLabels:
 
 
 def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
-    """Return onnxruntime on the CPU. Only inputs that the graph has are given."""
-    # takes a tenth of a second, which looking at a model need not wait for
+    """Return an onnxruntime engine on the CPU. It passes only inputs that the graph has."""
+    # Imported late because it takes a tenth of a second, which ``check`` doesn't need.
     import onnxruntime as runtime
 
     options = runtime.SessionOptions()
@@ -296,8 +297,8 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
 
 
 def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Engine:
-    """Return PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is
-    given.
+    """Return a PyTorch engine on the CPU, without gradients. It passes only inputs that ``forward``
+    accepts.
     """
     transformers, torch = _transformers(), importlib.import_module("torch")
     kind = {
@@ -347,11 +348,12 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
 
 
 def _hhem(found: ModelFolder, transformers: Any) -> Any:
-    """HHEM 2, as transformers' own class: its repository wraps one in code of its own, which is not
-    run.
+    """Load HHEM 2 into transformers' own class, since its repository's wrapper is custom code,
+    which isn't executed.
 
-    A Flan-T5 encoder with a classifier at the first token; its weights carry the wrapper's prefix,
-    and their shapes give the encoder's configuration, which HHEM's own doesn't hold.
+    The model is a Flan-T5 encoder with a classifier at the first token. The weights have the
+    wrapper's prefix, and the encoder's configuration is derived from their shapes, since HHEM's own
+    doesn't contain it.
     """
     load_file: Any = importlib.import_module("safetensors.torch").load_file
 
@@ -360,7 +362,7 @@ def _hhem(found: ModelFolder, transformers: Any) -> Any:
     weights = {
         name.removeprefix("t5."): tensor for name, tensor in load_file(str(found.weights)).items()
     }
-    # one tensor under two names
+    # The embedding is one tensor under two names, and files may contain only one of them.
     tied = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")
     shared = next(weights[name] for name in tied if name in weights)
     first = "transformer.encoder.block.0.layer"
@@ -397,7 +399,7 @@ _require_torch = partial(
 
 
 def _fast_tokenizer(folder: Path) -> Any:
-    """Return a tokenizer that isn't saved as tokenizer.json, in the form that is read here."""
+    """Load a tokenizer that isn't saved as tokenizer.json and return its fast form."""
     made = _transformers().AutoTokenizer.from_pretrained(
         str(folder), use_fast=True, local_files_only=True, trust_remote_code=False
     )
@@ -405,7 +407,7 @@ def _fast_tokenizer(folder: Path) -> Any:
 
 
 def _transformers() -> Any:
-    _require_torch()  # transformers imports without PyTorch and fails later, in other words
+    _require_torch()  # without PyTorch, transformers imports but fails later with an unclear error
     transformers: Any = importlib.import_module("transformers")
-    transformers.utils.logging.disable_progress_bar()  # a bar of its own amid our lines
+    transformers.utils.logging.disable_progress_bar()  # it would interrupt our own output
     return transformers

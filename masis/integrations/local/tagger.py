@@ -1,11 +1,10 @@
-"""A verifier role filled by a tagger of words (LettuceDetect): it marks what the evidence lacks,
-and never confirms.
+"""The verifier role filled by a word tagger (LettuceDetect), which marks unsupported words and
+never confirms a claim.
 
-The whole answer is read behind the passages and the question, in the prompt that such models were
-trained on. A word counts as marked where the model holds any of its tokens unsupported. No claim is
-supported by that: a tagger that marks nothing has found nothing, which isn't the same as having
-found the evidence for it. So each claim stays ``unverifiable``, with the marked words where there
-are some.
+The model reads the passages, the question and the whole answer, in the prompt that it was trained
+on. A word is marked if the model calls any of its tokens unsupported. Finding nothing to mark isn't
+the same as finding evidence, so every claim stays ``unverifiable``, with the marked words if there
+are any.
 """
 
 from __future__ import annotations
@@ -34,11 +33,12 @@ UNSUPPORTED_FROM = 0.5
 they are even.
 """
 MOST_PARTS = 4
-"""Parts that passages may be read in: more would take a processor minutes."""
+"""The most parts that passages are split into. More would take minutes on a CPU."""
 LEAST_PASSAGE = 32
-"""Tokens that must be left for passages; an answer that leaves fewer is too long to be read."""
+"""The fewest tokens that must be left for passages. If fewer are left, the answer is too long."""
 MOST_SUPPORT = 0.5
-"""Support of a claim in which nothing is marked: it orders a queue, and is no confirmation."""
+"""The highest support of a claim. It's only used to order the queue, and doesn't confirm anything.
+"""
 
 NOTHING_MARKED = "Not confirmed: the tagger marks no words here, and it never confirms a claim."
 TOO_LONG = (
@@ -63,15 +63,15 @@ class Prompts(NamedTuple):
 
 
 class UnmarkedAnswer(NamedTuple):
-    """An answer without its citation markers; ``pieces`` say where a stretch begins in ``text`` and
-    in the answer.
+    """An answer without citation markers. ``pieces`` maps positions in ``text`` to positions in the
+    answer.
     """
 
     text: str
     pieces: tuple[tuple[int, int], ...]
 
     def in_answer(self, place: int) -> int:
-        """Return where the character at ``place`` of the text stands in the answer."""
+        """Return the position in the answer of the character at ``place`` in the text."""
         start, original = self.pieces[
             bisect_right(self.pieces, place, key=lambda piece: piece[0]) - 1
         ]
@@ -103,7 +103,7 @@ def language_of(name: str, languages: Sequence[str] | None) -> str:
 
 
 def context_of(passages: Sequence[str], question: str, language: str) -> str:
-    """Return what stands before the answer (``PromptUtils.format_context`` of LettuceDetect)."""
+    """Return the prompt before the answer, like ``PromptUtils.format_context`` of LettuceDetect."""
     own = prompts()[language]
     listed = "\n".join(
         f"{own.passage} {number}: {passage}" for number, passage in enumerate(passages, 1)
@@ -115,14 +115,12 @@ def context_of(passages: Sequence[str], question: str, language: str) -> str:
 
 @dataclass(frozen=True)
 class LocalTagger(LocalRole):
-    """Marks the words of each claim that the model holds unsupported; no claim is ever supported by
-    it.
-    """
+    """Marks the words of each claim that the model calls unsupported. It never confirms a claim."""
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order, each read as an answer of its own."""
+        """Return one check for each claim, in order. Each claim is read as a separate answer."""
         return tuple(
             check
             for claim in claims
@@ -138,7 +136,7 @@ class LocalTagger(LocalRole):
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Read the whole answer once and check every claim; where asked, list what is left out."""
+        """Read the whole answer once and check every claim. If requested, also list missing points."""
         placed = all(
             claim.start is not None and answer[claim.start : claim.end] == claim.text
             for claim in claims

@@ -1,20 +1,20 @@
-"""A verifier role filled by a model on this machine: each claim scored against at most three
-windows of evidence.
+"""The verifier role filled by a local model, which scores each claim against at most three windows
+of evidence.
 
-The verdict follows from the scores in code, with an abstain band between the thresholds
-(docs/models.md):
+Code derives the verdict from the scores, and abstains between the thresholds (docs/models.md):
 
     supported      a window supports it from ``local_supported_from`` on, and none contradicts it
-    contradicted   a window that shares words with it contradicts it from ``local_contradicted_from`` on; none supports
+    contradicted   a window that shares words with it contradicts it from
+                   ``local_contradicted_from`` on, and none supports it
     unsupported    no window supports it beyond ``local_unsupported_to``
-    unverifiable   everything else: the model can't decide, which is no accusation
+    unverifiable   everything else; the model can't decide, which doesn't mean the claim is wrong
 
-A window that is longer, with the claim, than the model reads at once is not scored at all: it
-confirms nothing, and nothing counts as unsupported while part of what was chosen is unread.
+A window that is too long for the model together with the claim isn't scored. It confirms nothing,
+and no claim counts as unsupported while a chosen window is unread.
 
-A window is a run of neighbouring sentences of one chunk, as long as such models read well, chosen
-by the words it shares with the claim. Words are counted in any language that writes them with
-letters; where a script writes no blanks, each character counts as one.
+A window is a run of neighboring sentences of one chunk, sized for such models and chosen by the
+words it shares with the claim. In scripts without spaces between words, each character counts as a
+word.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from masis.schema.run import LocalModel
 from masis.settings import Settings
 
 MOST = 3
-"""Windows scored for each claim."""
+"""The most windows scored for each claim."""
 WINDOW_WORDS = 180
-"""Words a window has at most: with a claim about 300 tokens, within the 512 that most such models
-were trained on.
+"""The most words of a window. With a claim that's about 300 tokens, within the 512 that most such
+models were trained on.
 """
 STRIDE = 0.5
-"""By how much of a window the next one begins later: what straddles two windows stands whole in a
-third.
+"""The offset between windows as a share of a window. Text at the end of one is in the middle of the
+next.
 """
 
 _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿฀-๿]|[^\W_]+")
 
 
 class Window(NamedTuple):
-    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's
-    words are in it.
+    """A part of a chunk, where ``evidence.text[start:end] == text``. ``shared`` is the share (0 to
+    1) of the claim's words in it.
 
-    ``supports`` and ``contradicts`` are the model's score of it and the claim, once there is one.
+    ``supports`` and ``contradicts`` are the model's scores for the claim, once it was scored.
     """
 
     evidence_id: str
@@ -110,7 +110,7 @@ def _evidence_windows(evidence_id: str, text: str) -> tuple[Window, ...]:
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield a sentence, or pieces of one that runs on, with the number of words in each."""
+    """Yield a sentence with its number of words, split into pieces if it's longer than a window."""
     found = list(_WORD.finditer(text, start, end))
     if len(found) <= WINDOW_WORDS:
         if found:
@@ -124,11 +124,11 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 def choose(
     claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()
 ) -> tuple[Window, ...]:
-    """Choose the windows to score a claim against, those that share most with it first.
+    """Choose the windows to score a claim against, in order of shared words.
 
-    A rare word counts for more than one that every window has. The best window of all is always
-    among them; then each cited chunk gives its best one, so that a verdict on the citation rests on
-    what it cites; then the next best.
+    Rare words count more than common ones. The best window is always included, then the best window
+    of each cited chunk, so that a verdict on a citation is based on the cited chunk, then the next
+    best.
     """
     every = [
         each
@@ -167,23 +167,24 @@ def choose(
 # The verdicts.
 
 VERSION = "2"
-"""Raised whenever windows or verdicts come out otherwise than before for the same scores."""
+"""Increased whenever the same scores lead to different windows or verdicts."""
 
 
 def version_of(sha256: str) -> str:
-    """Return the version that verdicts carry: of the rules here, and of the weights with this
-    digest.
+    """Return the version recorded with verdicts, made of the version of these rules and the digest
+    of the weights.
     """
     return f"local/{VERSION}+{sha256[:12]}"
 
 
 SHARED_LEAST = 0.3
-"""What a window must share of a claim's weighted words to contradict it: entailment models call
-texts about different things contradictory (SNLI and MNLI were written for pairs about one scene).
+"""The least share of a claim's weighted words that a contradicting window must contain. Entailment
+models call texts about different things contradictory, because SNLI and MNLI consist of pairs about
+one scene.
 """
 DISAGREE_FROM = 0.5
-"""From here on a window that says the opposite makes the windows disagree, and the verdict an
-abstention.
+"""From this contradiction score on, the windows of a supported claim disagree, and the verdict is
+an abstention.
 """
 
 UNSUPPORTED_MOST = 0.5
@@ -192,14 +193,14 @@ TOO_LONG = (
 )
 
 Missing = Callable[[str, str, Sequence[ClaimCheck], Sequence[Evidence]], tuple[MissingPoint, ...]]
-"""Finds what an answer leaves out: question, answer, checks, evidence."""
+"""Finds the points missing from an answer, from question, answer, checks and evidence."""
 
 
 @dataclass(frozen=True)
 class LocalRole:
-    """What every verifier that a model on this machine fills has in common.
+    """The common parts of all local verifiers.
 
-    What is left out is found by ``missing``, without the model.
+    ``missing`` finds the points left out of an answer, without the model.
     """
 
     scorer: LocalScorer
@@ -213,15 +214,13 @@ class LocalRole:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """The languages that the model's card names; None where it names none, so that any may
-        come.
-        """
+        """The languages that the model's card lists, or None if it lists none and any may be used."""
         named = self.scorer.model.languages
         return None if named is None else frozenset(named)
 
     @property
     def local_model(self) -> LocalModel:
-        """What a run records of the model's file."""
+        """The record of the model's file for a run."""
         return self.scorer.model
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
@@ -237,7 +236,7 @@ class LocalRole:
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Return checks with what the answer leaves out, where that is asked for."""
+        """Return the checks, with the missing points if ``completeness`` is requested."""
         return ClaimResults(
             checks,
             self.missing(query, answer, checks, evidence) if completeness and self.missing else (),
@@ -255,8 +254,8 @@ class LocalVerifier(LocalRole):
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order; claims that the model fails on are
-        unscored.
+        """Return one check for each claim, in order. Claims are unscored if the model fails on
+        them.
         """
         chosen = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
         pairs = [
@@ -289,7 +288,7 @@ class LocalVerifier(LocalRole):
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Check every claim and, where asked, list what is left out."""
+        """Check every claim and, if requested, list the missing points."""
         checks = one_check_each(claims, self.verify(claims, evidence))
         return self.with_missing(checks, query, answer, evidence, completeness=completeness)
 
@@ -316,7 +315,7 @@ class LocalVerifier(LocalRole):
             "confidence": None,
         }
         best, worst = max(each.supports for each in scored), _most_contradicting(scored)
-        # Support that goes with a verdict that denies it is never more than half.
+        # A negative verdict never has more than 0.5 support.
         made["support"] = (
             min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
         )
@@ -419,16 +418,12 @@ class LocalVerifier(LocalRole):
 
 
 def statement_of(claim: Claim) -> str:
-    """Return what the claim says, without its markers: in words that stand alone, where somebody
-    put it so.
-    """
+    """Return the claim without citation markers, in its self-contained wording if it has one."""
     return claim.statement or " ".join(without_markers(claim).split())
 
 
 def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
-    """Return the verdict that the scores of a claim's windows give, by the thresholds of the
-    settings.
-    """
+    """Derive the verdict from the scores of a claim's windows and the thresholds of the settings."""
     best = max(each.supports for each in scored)
     worst = _most_contradicting(scored)
     against = worst.contradicts or 0.0 if worst else 0.0
@@ -440,9 +435,7 @@ def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
 
 
 def _most_contradicting(scored: Sequence[Window]) -> Window | None:
-    """Return the window that contradicts most, of those that are about the same thing; None where
-    none is.
-    """
+    """Return the most contradicting window among those about the same topic, or None."""
     related = [
         each for each in scored if each.contradicts is not None and each.shared >= SHARED_LEAST
     ]

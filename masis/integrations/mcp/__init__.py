@@ -1,10 +1,10 @@
-"""The Model Context Protocol server (extra ``mcp``): an agent audits answers and reads what was
-found.
+"""The Model Context Protocol server (extra ``mcp``), with which an agent audits answers and reads
+the results.
 
     masis mcp                                    over stdin and stdout, for a client that starts it
     masis mcp --transport http --port 8765       over streamable HTTP, on loopback
 
-Reading and auditing only: no tool decides, deletes or changes a setting; deciding is for people.
-The tools, their arguments and their answers are plain functions and models (``tools``,
-``arguments``, ``reports``); only ``server`` and ``transports`` know the SDK.
+The tools read and audit. They don't decide, delete or change settings, because decisions are left
+to people. The tools, their arguments and their results are plain functions and models (``tools``,
+``reports``); only ``server`` and ``transports`` use the SDK.
 """

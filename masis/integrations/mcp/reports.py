@@ -1,5 +1,7 @@
-"""What the tools return, under the names of the records (``masis audit --out``); critique_answer
-has the spec's.
+"""The results of the tools.
+
+Fields are named as in the records (``masis audit --out``); ``critique_answer`` follows the names of
+its spec.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ MOST_ISSUES = 200
 
 
 class UsedSource(Record):
-    """Which chunk an evidence id of this result stands for; ``source_id`` names it in
-    the database.
+    """The stored chunk behind an evidence id of this result. ``source_id`` identifies it in the
+    database.
     """
 
     evidence_id: str
@@ -38,7 +40,7 @@ class CitationReport(Record):
 
 
 class ClaimsReport(Record):
-    """One check for each claim, in their order."""
+    """The checks, one per claim, in the order of the claims."""
 
     checks: tuple[ClaimCheck, ...]
     sources: tuple[UsedSource, ...]
@@ -86,12 +88,13 @@ class IterationReport(Record):
 
 
 class RunReport(Record):
-    """A run: its issues, and with ``detail`` whole every record of it in ``run``.
+    """A run with its issues, and with ``detail`` whole also every record of it in ``run``.
 
-    ``quality`` and ``issues`` are the original answer's, ``revised_quality`` and ``revised_issues``
-    those of the best revision, where there is one. ``best_iteration`` is the number of the
-    iteration whose answer is the final one. What is not known yet, or not scored, is null.
-    ``reused``: nothing was audited, since this run of the same content and settings existed.
+    ``quality`` and ``issues`` belong to the original answer, ``revised_quality`` and
+    ``revised_issues`` to the best revision, if there is one. ``best_iteration`` is the number of
+    the iteration that produced the final answer. Values that are unknown or not scored are null.
+    ``reused`` is true if a run of the same content and settings existed, so that nothing was
+    audited.
     """
 
     run_id: str
@@ -125,8 +128,8 @@ class RunReport(Record):
 
 
 class CaseReport(Record):
-    """A case with its state, and its runs, newest first. ``evidence_ids`` name its chunks in the
-    database.
+    """A case with its state, and its runs, newest first. ``evidence_ids`` identify its chunks in
+    the database.
     """
 
     case: dict[str, Any]
@@ -137,7 +140,7 @@ class CaseReport(Record):
 
 
 class QueuePage(Record):
-    """One page of the queue; ``notes`` names filters that nothing here can match."""
+    """One page of the queue. ``notes`` names filter values that no stored case has."""
 
     cases: tuple[CaseSummary, ...]
     total: int
@@ -146,8 +149,9 @@ class QueuePage(Record):
 
 
 class FoundEvidence(Record):
-    """A stored chunk that holds some of the words; ``source_id`` is what the other tools take,
-    ``excerpt`` a part.
+    """A stored chunk that contains some of the words.
+
+    ``source_id`` is its id for the other tools, ``excerpt`` a part of its text.
     """
 
     source_id: str
@@ -159,7 +163,9 @@ class FoundEvidence(Record):
 
 
 class EvidencePage(Record):
-    """Chunks of the cases on this page; ``total_cases`` hold the words."""
+    """Chunks of the cases on this page. ``total_cases`` is the number of cases that contain the
+    words.
+    """
 
     evidence: tuple[FoundEvidence, ...]
     total_cases: int
@@ -167,42 +173,46 @@ class EvidencePage(Record):
 
 
 def uri(kind: str, identifier: str) -> str:
-    """Return the address of a run or a case as a resource."""
+    """Return the resource URI of a run or a case."""
     return f"masis://{kind}/{quote(identifier, safe='')}"
 
 
 def address(case_id: str, evidence_id: str) -> str:
-    """Return the id of a chunk in the whole store."""
+    """Return the id of a chunk in the whole store, for example ``case%2F1/chunk_2``."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (case_id, evidence_id))
 
 
 def used_sources(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
-    """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given
+    """List the chunks behind the evidence ids of a result. ``source_id`` is None for evidence given
     in full.
     """
-    return tuple(UsedSource(evidence_id=each.chunk.id, source_id=each.address) for each in sources)
+    return tuple(
+        UsedSource(evidence_id=source.chunk.id, source_id=source.address) for source in sources
+    )
 
 
 def of_run(run: Run | RunProgress, *, whole: bool = False, reused: bool | None = None) -> RunReport:
-    """Return the report on a run; on one under way or interrupted, as far as it has come."""
-    given = {name: getattr(run, name) for name in RunReport.model_fields if hasattr(run, name)}
+    """Return the report on a run. A run that is still going or was interrupted is reported as far
+    as it got.
+    """
+    copied = {name: getattr(run, name) for name in RunReport.model_fields if hasattr(run, name)}
     if isinstance(run, Run):
         best, answers = run.best_iteration, (run.original, run.revised)
         number = best.iteration_number if best else None
-        given |= {"run_id": run.id, "state": "finished", "best_iteration": number}
+        copied |= {"run_id": run.id, "state": "finished", "best_iteration": number}
     else:
         answers = (run.iterations[-1] if run.iterations else None, None)
-    found, revised = (_issue_reports(each) if each else () for each in answers)
-    made = {
-        "uri": uri("run", given["run_id"]),
+    issues, revised = (_issue_reports(answer) if answer else () for answer in answers)
+    computed = {
+        "uri": uri("run", copied["run_id"]),
         "iterations": tuple(map(_iteration_report, run.iterations)),
-        "issues": found[:MOST_ISSUES],
+        "issues": issues[:MOST_ISSUES],
         "revised_issues": revised[:MOST_ISSUES],
-        "issues_left_out": max(0, len(found) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
+        "issues_left_out": max(0, len(issues) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
         "reused": reused,
         "run": run.model_dump(mode="json") if whole else None,
     }
-    return RunReport(**(given | made))
+    return RunReport(**(copied | computed))
 
 
 def _iteration_report(iteration: Iteration) -> IterationReport:

@@ -1,8 +1,8 @@
-"""What a person chooses or types in a client: resources, prompts, and the ids that begin so.
+"""Resources, prompts and id completion, which people use in a client.
 
-Runs and cases are resources, ``masis://run/{run_id}`` and ``masis://case/{case_id}``, each whole,
-as JSON. Prompts are in ``prompts.toml``; what is given as an argument is quoted as JSON, so that it
-stays data.
+Runs and cases are the resources ``masis://run/{run_id}`` and ``masis://case/{case_id}``, each
+complete, as JSON. Prompts are in ``prompts.toml``; their arguments are quoted as JSON so that they
+stay data.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from masis.services.records import CaseFilter
 
 JSON = "application/json"
 PAGE = 50
-"""Cases a page; each brings its newest finished run with it."""
+"""Cases on a page. Each is listed with its newest finished run."""
 MOST = 100
-"""Values that the protocol takes in one completion."""
+"""The most values that the protocol allows in one completion."""
 
 _TEMPLATES = {
     "run": "A run with all its records, as masis audit --out writes it.",
-    "case": "A case with where it stands and its runs; ids are percent-encoded.",
+    "case": "A case with its state and its runs; ids are percent-encoded.",
 }
 TEMPLATES = wire.ListResourceTemplatesResult(
     resource_templates=[
@@ -61,19 +61,20 @@ def list_cases(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
         }
         resources += [
             wire.Resource(
-                uri=uri(kind, each), name=f"{kind} {visible(each)}", title=title, mime_type=JSON
+                uri=uri(kind, identifier),
+                name=f"{kind} {visible(identifier)}",
+                title=title,
+                mime_type=JSON,
             )
-            for (kind, each), title in titles.items()
-            if each
+            for (kind, identifier), title in titles.items()
+            if identifier
         ]
     following = cursor_of(page + 1, "resources") if page * PAGE < found.total else None
     return wire.ListResourcesResult(resources=resources, next_cursor=following)
 
 
 def read_resource(tools: Tools, given: str) -> wire.ReadResourceResult:
-    """Return a resource, in JSON. Raises InputError for an address that names nothing, with near
-    ones.
-    """
+    """Return a resource as JSON. Raises InputError with similar ids if the address doesn't exist."""
     address = urlsplit(given)
     identifier, alone = (
         unquote(address.path.removeprefix("/")),
@@ -97,10 +98,13 @@ def read_resource(tools: Tools, given: str) -> wire.ReadResourceResult:
 
 
 def complete_argument(tools: Tools, argument: str, beginning: str) -> wire.CompleteResult:
-    """Return the ids that begin so, newest first; none for an argument that takes no id."""
+    """Return the ids that start with ``beginning``, newest first. Empty if the argument isn't an
+    id.
+    """
     kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
     ids, total = tuple[str, ...](), 0
-    # half a character
+    # A lone surrogate is half of a character that the user is still typing. It can't be encoded for
+    # the database.
     if argument in kinds and not any("\ud800" <= char <= "\udfff" for char in beginning):
         ids, total = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
     return wire.CompleteResult(
@@ -109,18 +113,21 @@ def complete_argument(tools: Tools, argument: str, beginning: str) -> wire.Compl
 
 
 class PromptTemplate(wire.Prompt):
-    """One prompt: ``text`` is followed by the arguments, quoted."""
+    """A prompt. The message is its ``text``, followed by the quoted arguments."""
 
     arguments: list[wire.PromptArgument] = Field(default_factory=list)
     text: str = Field(exclude=True)
 
     def message(self, given: Mapping[str, str] | None) -> str:
-        """Return the text for the agent. Raises InputError naming each missing, unknown or too long
-        argument.
+        """Return the text for the agent.
+
+        Raises:
+            InputError: names each argument that is missing, unknown or too long.
+
         """
         fields: dict[str, Any] = {
-            each.name: (Text, ...) if each.required else (Text | None, None)
-            for each in self.arguments
+            argument.name: (Text, ...) if argument.required else (Text | None, None)
+            for argument in self.arguments
         }
         values = {name: value for name, value in (given or {}).items() if value.strip()}
         read_arguments(create_model(self.name, **fields), values)
@@ -132,15 +139,15 @@ class PromptTemplate(wire.Prompt):
 
 
 PROMPTS: dict[str, PromptTemplate] = {
-    each["name"]: PromptTemplate.model_validate(each)
-    for each in tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))[
-        "prompts"
-    ]
+    prompt["name"]: PromptTemplate.model_validate(prompt)
+    for prompt in tomllib.loads(
+        Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8")
+    )["prompts"]
 }
 
 
 def render_prompt(name: str, arguments: Mapping[str, str] | None) -> wire.GetPromptResult:
-    """Return the message of a prompt. Raises InputError for another name or wrong arguments."""
+    """Return the message of a prompt. Raises InputError for an unknown name or wrong arguments."""
     if name not in PROMPTS:
         raise InputError(
             f"there is no prompt {quote_id(name)}",

@@ -1,9 +1,9 @@
-"""Ids of stored evidence: an id of a chunk holds within its case only, so ``case/chunk`` names one
-in the whole store.
+"""Resolves ids of stored evidence.
 
-``/`` and ``%`` inside an id are written ``%2F`` and ``%25`` there. The id of a chunk alone will do
-where only one case has such a chunk. What names nothing, or more than one, is reported with the ids
-that may have been meant.
+The id of a chunk is unique within its case only, so ``case/chunk`` identifies one in the whole
+store. ``/`` and ``%`` inside an id are written ``%2F`` and ``%25`` there. The id of a chunk alone
+is enough if only one case has such a chunk. An id that is unknown or ambiguous is reported together
+with similar ids.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ _NEAR = 3
 
 
 class ToolSource(NamedTuple):
-    """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``source_id`` what the
-    caller wrote, and ``address`` its id in the whole store, both None for evidence given in full.
+    """A chunk of evidence that a tool uses.
+
+    ``chunk.id`` is the id within this call, ``source_id`` the id that the caller gave, and
+    ``address`` its id in the whole store. The last two are None for evidence given in full.
     """
 
     chunk: Evidence
@@ -36,18 +38,21 @@ class ToolSource(NamedTuple):
 
 
 Place = tuple[str, str]
-"""A case and a chunk of it."""
+"""The ids of a case and of a chunk of it."""
 
 
 def gather_sources(
     workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence] = ()
 ) -> tuple[ToolSource, ...]:
-    """Return the chunks given in full, then those the ids name, each once, each with an id of its
-    own.
+    """Return the chunks given in full, then those that the ids identify, without duplicates and
+    with unique ids.
 
-    A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer
-    still points at it; else it goes by its address. Raises InputError naming every id that names
-    nothing or more than one chunk.
+    A chunk keeps its own id unless another chunk here has the same one, so that ``[chunk_1]`` in an
+    answer still points at it. Otherwise its address becomes its id.
+
+    Raises:
+        InputError: names every id that is unknown or matches more than one chunk.
+
     """
     case = cache(partial(_case_or_none, workbench))
 
@@ -60,8 +65,8 @@ def gather_sources(
         )
 
     places = {source_id: _split_source_id(source_id) for source_id in ids}
-    # An id that is no address may be a chunk's id alone: all cases are looked through once for
-    # these.
+    # An id that isn't an address may be the id of a chunk alone. One query searches all cases for
+    # them.
     alone = [source_id for source_id, place in places.items() if not chunk(*place)]
     holders = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
     found: dict[Place, ToolSource] = {}
@@ -107,8 +112,8 @@ def _case_or_none(workbench: Workbench, case_id: str) -> Case | None:
 
 
 def _split_source_id(source_id: str) -> Place:
-    """Return the case and the chunk of an id as ``address`` writes it; the chunk is empty where no
-    ``/`` is in it.
+    """Split an id as ``address`` writes it into case and chunk. The chunk is empty if the id has no
+    ``/``.
     """
     case_id, _, evidence_id = source_id.replace("%2f", "%2F").partition("/")
     return case_id.replace("%2F", "/").replace("%25", "%"), evidence_id.replace("%2F", "/").replace(
@@ -117,7 +122,7 @@ def _split_source_id(source_id: str) -> Place:
 
 
 def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str:
-    """Return why an id names no chunk, and which may have been meant."""
+    """Explain why an id doesn't match a chunk, and suggest similar ids."""
     case_id, evidence_id = _split_source_id(source_id)
     if case is None:
         if evidence_id:
@@ -129,29 +134,27 @@ def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str
             f" {quote_id(address(case_id, 'ID'))}"
         )
     ids = [chunk.id for chunk in case.evidence]
-    near = [address(case_id, each) for each in _similar_ids(evidence_id, ids) or ids[:_NEAR]]
+    near = [address(case_id, similar) for similar in _similar_ids(evidence_id, ids) or ids[:_NEAR]]
     return f"case {quote_id(case_id)} has no evidence {quote_id(evidence_id)}{_among(near)}"
 
 
 def near_cases(workbench: Workbench, case_id: str) -> str:
-    """Return the ids of cases that a wrong one may have meant, in brackets; empty where there is
-    none.
-    """
+    """Return ids of cases similar to a wrong one, in brackets. Empty if there are none."""
     return _among(_similar_ids(case_id, workbench.store.evidence.newest_ids("cases")))
 
 
 def near_runs(workbench: Workbench, run_id: str) -> str:
-    """Return the ids of runs that a wrong one may have meant, in brackets; empty where there is
-    none.
+    """Return ids of runs that begin like a wrong one or are similar, in brackets. Empty if there
+    are none.
     """
     ids = workbench.store.evidence.newest_ids("runs")
-    beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
+    beginning = [known for known in ids if known.startswith(run_id)] if len(run_id) >= 4 else []
     return _among(beginning[:_NEAR] or _similar_ids(run_id, ids))
 
 
 def _similar_ids(text: str, ids: Sequence[str]) -> list[str]:
     return difflib.get_close_matches(
-        text[:100], [each for each in ids if len(each) <= 200], n=_NEAR, cutoff=0.5
+        text[:100], [known for known in ids if len(known) <= 200], n=_NEAR, cutoff=0.5
     )
 
 
@@ -159,7 +162,7 @@ def _among(ids: Sequence[str]) -> str:
     return f" (near: {', '.join(map(quote_id, ids))})" if ids else ""
 
 
-# The chunks of a case that say most about some words, and the part of each where they stand.
+# Search results: the chunks of a case with most of the words, and an excerpt around the words.
 
 MOST_CHUNKS = 5
 EXCERPT = 300
@@ -168,13 +171,15 @@ _WORD = re.compile(r"\w+")
 
 
 def best_chunks(case: Case, text: str) -> list[FoundEvidence]:
-    """Up to five chunks of a case with the most of the words, in the order of how many."""
+    """Return up to five chunks of a case that contain the most of the words, best first."""
     words = list(dict.fromkeys(_without_accents(found.group()) for found in _WORD.finditer(text)))[
         :_WORDS
     ]
     texts = ((chunk, _without_accents(chunk.text)) for chunk in case.evidence)
     scored = [(sum(word in plain for word in words), chunk, plain) for chunk, plain in texts]
-    best = sorted((each for each in scored if each[0]), key=lambda each: -each[0])[:MOST_CHUNKS]
+    best = sorted((match for match in scored if match[0]), key=lambda match: -match[0])[
+        :MOST_CHUNKS
+    ]
     return [
         FoundEvidence(
             source_id=address(case.id, chunk.id),
@@ -189,8 +194,9 @@ def best_chunks(case: Case, text: str) -> list[FoundEvidence]:
 
 
 def _excerpt(text: str, plain: str, words: list[str]) -> str:
-    """The stretch around the first of the words."""
-    # positions differ where a character has no plain form of one character
+    """Return the part of the text around the first of the words."""
+    # Removing accents can change the number of characters, and then positions in ``plain`` aren't
+    # positions in ``text``.
     if len(plain) != len(text):
         return text[:EXCERPT]
     first = min((at for word in words if (at := plain.find(word)) >= 0), default=0)
@@ -200,6 +206,8 @@ def _excerpt(text: str, plain: str, words: list[str]) -> str:
 
 
 def _without_accents(text: str) -> str:
-    """Lower case without accents, as the full text index compares words."""
+    """Return the text in lower case without accents, which is how the full-text index compares
+    words.
+    """
     decomposed = unicodedata.normalize("NFD", text.lower())
     return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -1,5 +1,5 @@
-"""What calls to models cost that clients of the server cause: a limit for all, a receipt for each
-call of a tool.
+"""Counts the cost of model calls made through the server, enforces a limit, and issues a receipt
+for each tool call.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from masis.schema.calls import ModelCall
 
 @dataclass
 class Receipt:
-    """What one call of a tool cost: US dollars where prices are known, calls, and the models that
-    were asked.
+    """The cost of one tool call: US dollars where prices are known, the number of calls, and the
+    models called.
     """
 
     cost_usd: float = 0.0
@@ -44,11 +44,12 @@ _receipt: contextvars.ContextVar[Receipt | None] = contextvars.ContextVar(
 
 
 class Spending:
-    """Adds up what calls to models cost since the server began, and refuses more once the limit is
+    """Adds up the cost of model calls since the server started, and refuses more once the limit is
     reached.
 
-    ``limit_usd`` is None where there is none. A call of unknown price counts as none, so that with
-    a limit such a call is the last: name a price for the model, 0 for one of your own.
+    ``limit_usd`` is None if there's no limit. A call of unknown price adds nothing to the total, so
+    with a limit the first such call is also the last. Set a price for the model to avoid this (0
+    for one that you host yourself).
     """
 
     def __init__(self, limit_usd: float | None = None) -> None:
@@ -57,38 +58,36 @@ class Spending:
         self._lock = threading.Lock()
 
     def watch(self) -> Callable[[], None]:
-        """Count from now on; returns a function that ends this."""
+        """Start counting, and return a function that stops it."""
         return observation.register(self)
 
     def on_start(self, start: Start) -> Listener:
-        """Listen to whatever starts: what it has cost is known once it ends."""
+        """Listen to all work that starts. Its cost is known when it ends."""
         return self
 
     def on_event(self, event: Event) -> None:
-        """Nothing costs anything before it ends."""
+        """Ignore events, since the cost is only known at the end."""
 
     def on_end(self, result: Result | None, error: BaseException | None) -> None:
-        """Count a call to a model, but not one that the cache or recorded replies answered: then
-        none was asked.
-        """
+        """Count a model call, unless the cache or a recording answered it."""
         if not isinstance(result, ModelCall) or result.source != "model":
             return
         with self._lock:
-            for each in filter(None, (self.total, _receipt.get())):
-                each.calls += 1
-                each.cost_usd += result.cost_usd or 0.0
-                each.unpriced += result.cost_usd is None
-                each.models[result.model] = each.models.get(result.model, 0) + 1
+            for receipt in filter(None, (self.total, _receipt.get())):
+                receipt.calls += 1
+                receipt.cost_usd += result.cost_usd or 0.0
+                receipt.unpriced += result.cost_usd is None
+                receipt.models[result.model] = receipt.models.get(result.model, 0) + 1
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no model may be asked any more."""
+        """Whether the limit forbids further model calls."""
         return self.limit_usd is not None and (
             self.total.cost_usd >= self.limit_usd or self.total.unpriced > 0
         )
 
     def check(self) -> None:
-        """Raise SpendingLimit where no model may be asked any more."""
+        """Raise SpendingLimit if the limit forbids further model calls."""
         if self.is_exhausted and self.total.unpriced:
             raise SpendingLimit(
                 "a model whose price is not known was asked, so that the limit of --max-cost can't"
@@ -104,7 +103,7 @@ class Spending:
 
     @contextmanager
     def receipt(self) -> Iterator[Receipt]:
-        """Collect what is spent in this context."""
+        """Collect the cost of the model calls made in this context."""
         token = _receipt.set(receipt := Receipt())
         try:
             yield receipt

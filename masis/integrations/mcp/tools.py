@@ -1,9 +1,9 @@
-"""The tools: a method each, whose signature, types and words are what an agent sees (the SDK reads
-them).
+"""The tools. Each is a method whose signature, types and docstring become the description that
+agents see.
 
-``critique_answer`` has exactly the schema of rule DRAFT-CRITIQUE-MCP; limits that a schema would
-have to spell out are checked in code. Nothing here is async: a method runs on a thread of its own,
-reports how far it is, and asks whether to stop.
+``critique_answer`` has exactly the schema of rule DRAFT-CRITIQUE-MCP, so limits that would change
+the schema are checked in code. Nothing here is async: a method runs on a worker thread, reports its
+progress, and checks whether its caller has gone.
 """
 
 from __future__ import annotations
@@ -61,22 +61,23 @@ from masis.services.records import CaseFilter, QueueOrder, RunProgress
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
-"""Characters of a claim; those of questions, answers and evidence are in
+"""The most characters of a claim. Limits of questions, answers and evidence are in
 ``masis/schema/limits.py``.
 """
 MOST_CLAIMS, MOST_LISTED = 100, 100
 MOST_REPORTED = 2_000_000
-"""Characters of a run that get_run gives whole; longer ones are read as the resource."""
+"""The longest run, in characters, that get_run returns whole. Longer ones are read as a resource.
+"""
 ACTOR = Actor(name="mcp")
-"""Who stores the cases and audits that a client asks for."""
+"""The actor recorded for cases and audits that a client stores."""
 STEPS = 5
-"""Steps of an iteration: citations, claims, critique, evaluation, revision."""
+"""Steps of an iteration (citations, claims, critique, evaluation, revision)."""
 
 _WRONG_NAMED = 5
 _PAGE_DIGITS = 5
 _WAIT_S = 0.2
 
-# What tools take.
+# Arguments.
 
 
 def _too_large(size: int, limit: int, what: str, name: str = "") -> PydanticCustomError:
@@ -87,7 +88,7 @@ def _too_large(size: int, limit: int, what: str, name: str = "") -> PydanticCust
         "name": f" ({name})" if name else "",
     }
     return PydanticCustomError(
-        "too_large", "holds {size} {what}, at most {limit} are taken{name}", sizes
+        "too_large", "has {size} {what}, but at most {limit} are allowed{name}", sizes
     )
 
 
@@ -113,19 +114,18 @@ def _distinct_chunks(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     for index, chunk in enumerate(chunks):
         if chunk.id in first:
             places = {"id": visible(chunk.id), "first": first[chunk.id], "second": index}
-            raise PydanticCustomError("repeated_evidence_id", "has an id twice", places)
+            raise PydanticCustomError("repeated_evidence_id", "uses an id twice", places)
         first[chunk.id] = index
     return chunks
 
 
 def _without_null(schema: dict[str, Any]) -> None:
-    schema |= next(each for each in schema.pop("anyOf") if each != {"type": "null"})
+    schema |= next(option for option in schema.pop("anyOf") if option != {"type": "null"})
 
 
 T = TypeVar("T")
 Maybe = Annotated[T | None, Field(json_schema_extra=_without_null)]
-"""The schema does not offer null for what may be left out; a null that arrives is taken for
-nothing.
+"""An optional argument. The schema doesn't offer null, but a null that arrives counts as left out.
 """
 Query = Annotated[
     StrictStr,
@@ -144,7 +144,7 @@ Words = tuple[Annotated[StrictStr, _at_most(200, "characters")], ...]
 Limit = Annotated[StrictInt, Field(ge=1, le=MOST_LISTED)]
 Cursor = Annotated[
     Maybe[Annotated[StrictStr, _at_most(2_000, "characters")]],
-    Field(description="next_cursor of the page before"),
+    Field(description="next_cursor of the previous page"),
 ]
 Chunks = Annotated[
     tuple[Evidence, ...],
@@ -152,22 +152,22 @@ Chunks = Annotated[
     AfterValidator(_distinct_chunks),
 ]
 InFull = Annotated[
-    Chunks, Field(description='Chunks of evidence in full: [{"id": "1", "text": "..."}]')
+    Chunks, Field(description='Full chunks of evidence: [{"id": "1", "text": "..."}]')
 ]
 StoredIds = Annotated[
-    SourceIds, Field(description="Ids of stored evidence, as search_evidence gives them")
+    SourceIds, Field(description="Ids of stored evidence, as returned by search_evidence")
 ]
 
 
 class InlineCase(CamelRecord):
-    """A case given in full. Without an id it gets one from its content; other keys are kept."""
+    """A case given in full. Without an id it gets one from its content. Unknown keys are kept."""
 
     model_config = ConfigDict(extra="allow")
 
     id: Maybe[Annotated[StrictStr, Field(min_length=1, max_length=500)]] = None
     query: Query
     answer: Maybe[Text] = Field(
-        default=None, description="Left out: one is drafted from the evidence"
+        default=None, description="If left out, an answer is drafted from the evidence"
     )
     evidence: Chunks = Field(min_length=1, description='[{"id": "1", "text": "..."}]')
     reasoning_steps: tuple[ClaimText, ...] = ()
@@ -175,36 +175,36 @@ class InlineCase(CamelRecord):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_our_form(cls, given: Any) -> Any:
-        """Bring ids that are numbers and evidence in other forms into our own, as every way in
-        does.
-        """
+    def _normalize(cls, given: Any) -> Any:
+        """Convert numeric ids and other forms of evidence to ours, as all imports do."""
         if not isinstance(given, Mapping):
             return given
-        held = {**given, "id": id_text(given["id"])} if "id" in given else dict(given)
-        evidence = held.get("evidence")
+        fields = {**given, "id": id_text(given["id"])} if "id" in given else dict(given)
+        evidence = fields.get("evidence")
         if isinstance(evidence, str):
             try:
-                evidence = evidence_list(evidence, held.get("answer"), {})
+                evidence = evidence_list(evidence, fields.get("answer"), {})
             except InputError as error:
                 raise InputError(error.problem, hint=error.hint, field="case.evidence") from None
         if isinstance(evidence, list | tuple):
             chunks = evidence_of(evidence, "case.evidence")
-            held["evidence"] = tuple(chunk.model_dump(exclude_unset=True) for chunk in chunks)
-        return held
+            fields["evidence"] = tuple(chunk.model_dump(exclude_unset=True) for chunk in chunks)
+        return fields
 
 
-# How far a call is, and who waits for it.
+# Progress and cancellation of a call.
 
 
 class CallerGone(Exception):
-    """Whoever asked has gone or taken it back; what was finished is kept, and the same call goes on
-    from there.
+    """The caller disconnected or cancelled the call. Finished work is kept, and the same call
+    resumes from it.
     """
 
 
 class CallProgress(NamedTuple):
-    """How far a call is: ``done`` of at most ``total``, where that is known, in words of ours."""
+    """The progress of a call: ``done`` of at most ``total`` steps (None if unknown), and a short
+    message.
+    """
 
     done: float
     total: float | None
@@ -212,14 +212,16 @@ class CallProgress(NamedTuple):
 
 
 class CallWatch(NamedTuple):
-    """Who waits for a call: receives progress, and may have gone."""
+    """The caller of a tool: a function that receives progress, and one that tells whether the
+    caller has gone.
+    """
 
     report: Callable[[CallProgress], None] = lambda progress: None
     gone: Callable[[], bool] = lambda: False
 
     def stop_if_gone(self) -> bool:
-        """Return False, so that an audit goes on. Raises Stopped, which leaves the run to be taken
-        up again.
+        """Return False, so that an audit continues. Raises CallerGone, which leaves the run
+        resumable.
         """
         if self.gone():
             raise CallerGone
@@ -227,10 +229,10 @@ class CallWatch(NamedTuple):
 
 
 def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
-    """Return the arguments of a tool or a prompt. Raises InputError naming each that is wrong."""
+    """Validate the arguments of a tool or a prompt. Raises InputError naming each wrong one."""
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     wrong = []
-    for name in (each for each in given if each not in fields):
+    for name in (name for name in given if name not in fields):
         near = difflib.get_close_matches(name[:60], fields, n=1)
         wrong.append(
             f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}."
@@ -241,25 +243,26 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseMode
     except PydanticCustomError as error:
         wrong.append(f"{error.message()}.")
     except ValidationError as error:
-        wrong += [visible(str(each), 300) for each in explain_all(error)]
+        wrong += [visible(str(problem), 300) for problem in explain_all(error)]
     if not wrong:
         return read
     more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
     needed = [name for name, field in fields.items() if field.is_required()]
     optional = [name for name in fields if name not in needed]
     parts = [f"required: {', '.join(needed)}"] if needed else []
-    parts += [f"may be given: {', '.join(optional)}"] if optional else []
+    parts += [f"optional: {', '.join(optional)}"] if optional else []
     raise InputError(
         " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
-        hint=f"{more}Arguments {'; '.join(parts)}." if parts else "There are none.",
+        hint=f"{more}Arguments {'; '.join(parts)}." if parts else "It has no arguments.",
         field="arguments",
     )
 
 
 def tidy_schema(value: Any, *, names: bool = False) -> Any:
-    """Return a schema without what pydantic adds and nobody reads: titles, and null as a default.
+    """Return a schema without the titles and null defaults that pydantic adds, which clients don't
+    need.
 
-    ``names``: the keys are names of fields, none of them is a keyword of the schema.
+    If ``names``, the keys of ``value`` are field names rather than keywords of JSON schema.
     """
     if isinstance(value, list):
         return [tidy_schema(item) for item in value]
@@ -273,11 +276,10 @@ def tidy_schema(value: Any, *, names: bool = False) -> Any:
 
 
 class Tool(NamedTuple):
-    """One tool, as the SDK reads its method. Names of arguments as the protocol writes them are
-    aliases.
+    """A tool, built from its method. The arguments' protocol names are aliases.
 
-    ``audits``: it may take long, waits among the audits, and may ask models. ``steps``: it reports
-        its progress.
+    ``audits`` marks tools that may take long, use the audit pool and may call models. ``steps``
+    marks tools that report progress of their own.
     """
 
     name: str
@@ -290,12 +292,13 @@ class Tool(NamedTuple):
     steps: bool = False
 
     def wire_form(self, settings: Settings) -> wire.Tool:
-        """Return the tool as clients see it, with what they may tell their users before a call."""
+        """Return the tool as clients see it, with hints that they can show users before a call."""
         hints = wire.ToolAnnotations(
             title=self.title,
             read_only_hint=not self.writes,
             destructive_hint=False,
-            # run_audit makes one run, but with again a further one
+            # Repeating run_audit with ``again`` creates another run, so a tool that writes isn't
+            # idempotent.
             idempotent_hint=not self.writes,
             open_world_hint=self.audits and uses_models(settings),
         )
@@ -314,27 +317,27 @@ class Tool(NamedTuple):
             self.metadata.arg_model.model_json_schema(by_alias=True)
         )
         if self.name == "critique_answer":
-            # as the spec has it; unknown names are refused all the same
+            # The spec's schema doesn't have this keyword. Unknown names are still refused.
             schema.pop("additionalProperties", None)
         return schema
 
     def parse_arguments(self, received: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by the method's names. Raises InputError naming each that
-        is wrong.
+        """Return the arguments of a call by parameter name. Raises InputError naming each wrong
+        one.
         """
-        given = {name: each for name, each in received.items() if each is not None}
+        given = {name: value for name, value in received.items() if value is not None}
         read = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(given))
         return {name: getattr(read, name) for name in type(read).model_fields}
 
     def call(self, tools: Tools, arguments: dict[str, Any], watch: CallWatch) -> dict[str, Any]:
-        """Return the structured result, as ``output_schema`` describes it."""
-        followed = {"watch": watch} if self.audits else {}
-        found: BaseModel = getattr(tools, self.name)(**followed, **arguments)
-        if not isinstance(found, CritiqueResult):
-            return found.model_dump(mode="json", by_alias=True)
-        # the spec leaves out what is not there
-        whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return whole | {"confidence": found.confidence}
+        """Run the tool and return the structured result that ``output_schema`` describes."""
+        watched = {"watch": watch} if self.audits else {}
+        result: BaseModel = getattr(tools, self.name)(**watched, **arguments)
+        if not isinstance(result, CritiqueResult):
+            return result.model_dump(mode="json", by_alias=True)
+        # The spec leaves out absent values, except for confidence, which is null if it isn't known.
+        present = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return present | {"confidence": result.confidence}
 
 
 TOOLS: dict[str, Tool] = {}
@@ -344,9 +347,9 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 def tool(title: str, **marks: bool) -> Callable[[M], M]:
-    """Make a method a tool; its docstring is what an agent reads."""
+    """Register a method as a tool. Its docstring becomes the description for agents."""
 
-    def made(method: M) -> M:
+    def register(method: M) -> M:
         name, description = method.__name__, " ".join(str(method.__doc__).split())
         read = func_metadata(method, skip_names=("self", "watch"))
         config = ConfigDict(alias_generator=to_camel, extra="forbid")
@@ -356,11 +359,11 @@ def tool(title: str, **marks: bool) -> Callable[[M], M]:
         TOOLS[name] = Tool(name, title, description, read, tidy_schema(read.output_schema), **marks)
         return method
 
-    return made
+    return register
 
 
 class Tools:
-    """The tools on one workbench, from their arguments to their reports."""
+    """The tools of one workbench."""
 
     def __init__(self, workbench: Workbench, spending: Spending | None = None) -> None:
         self.workbench, self.settings = workbench, workbench.settings
@@ -381,24 +384,24 @@ class Tools:
         strictness: Maybe[Literal["lenient", "moderate", "strict"]] = None,
     ) -> CritiqueResult:
         """Validate an answer against source documents to check for hallucinations. The sources are
-        stored evidence, named by sourceIds (search_evidence and get_case give them). Nothing is
-        stored. isValid is false with any high issue and with any step that failed, which unscored
-        names; needsReview says whether a person should look, with the reasons.
+        stored evidence, identified by sourceIds (see search_evidence and get_case). Nothing is
+        stored. isValid is false if there is any high issue or if a step failed (listed in
+        unscored). needsReview says whether a person should look, and why.
         """
         if not source_ids:
             raise InputError(
-                "is empty", hint="Name the evidence to hold the draft against.", field="sourceIds"
+                "is empty", hint="Name the evidence to check the draft against.", field="sourceIds"
             )
         self.spending.check()
         sources = gather_sources(self.workbench, source_ids)
         options = {"auto_revise": auto_revise, "strictness": strictness}
         chosen = {name: value for name, value in options.items() if value is not None}
-        held_against = documents(source.chunk for source in sources)
-        found = draft_critique.critique_draft(
-            query, draft, held_against, chosen, self.settings, cancelled=watch.gone
+        source_documents = documents(source.chunk for source in sources)
+        result = draft_critique.critique_draft(
+            query, draft, source_documents, chosen, self.settings, cancelled=watch.gone
         )
         return _with_given_ids(
-            found, {source.chunk.id: source.source_id or "" for source in sources}
+            result, {source.chunk.id: source.source_id or "" for source in sources}
         )
 
     @tool("Check the citations of an answer")
@@ -406,20 +409,18 @@ class Tools:
         self,
         answer: Annotated[
             Text,
-            Field(
-                description="The answer whose citations are checked, with its markers such as [1]"
-            ),
+            Field(description="The answer to check, including its citation markers such as [1]"),
         ],
         evidence: InFull = (),
         source_ids: StoredIds = (),
     ) -> reports.CitationReport:
-        """Which citation markers of an answer, such as [1], point at evidence, which point at
-        nothing, and which sentences that assert something carry none. By rules in code, without a
-        model; nothing is stored.
+        """Check the citation markers of an answer, such as [1]: which point at evidence, which
+        point at nothing, and which sentences make a claim without one. Uses rules in code and no
+        model. Nothing is stored.
         """
         sources = self._evidence(evidence, source_ids)
-        found = audits.audit_citations(answer, [source.chunk for source in sources], self.settings)
-        return reports.CitationReport(audit=found, sources=reports.used_sources(sources))
+        audit = audits.audit_citations(answer, [source.chunk for source in sources], self.settings)
+        return reports.CitationReport(audit=audit, sources=reports.used_sources(sources))
 
     @tool("Verify claims against evidence", audits=True)
     def verify_claims(
@@ -436,8 +437,8 @@ class Tools:
         evidence: InFull = (),
         source_ids: StoredIds = (),
     ) -> reports.ClaimsReport:
-        """Whether evidence supports, partly supports, contradicts or does not support each claim,
-        with the passages that say so. unscored is no verdict. Nothing is stored.
+        """Check whether evidence supports, partly supports, contradicts or doesn't support each
+        claim, and quote the passages. A claim marked unscored has no verdict. Nothing is stored.
         """
         sources = self._evidence(evidence, source_ids)
         self.spending.check()
@@ -451,30 +452,31 @@ class Tools:
         watch: CallWatch,
         case_id: Annotated[Maybe[Identifier], Field(description="Id of a stored case")] = None,
         case: Annotated[
-            Maybe[InlineCase], Field(description="A case in full, which is then stored")
+            Maybe[InlineCase], Field(description="A full case; it will be stored")
         ] = None,
         again: Annotated[
             StrictBool,
             Field(
                 description=(
-                    "Audit even if a finished run of the same content with the same settings"
-                    " exists, which is "
-                    "otherwise returned"
+                    "Audit again instead of returning a finished run of the same content with the"
+                    " same settings"
                 )
             ),
         ] = False,
     ) -> reports.RunReport:
         """Audit a case in full: citations, claims, a critic, revisions until no serious issue is
-        left, a judge. The run is stored for people to review, and a case given in full is stored
-        too. A finished run of the same content is returned. Reports progress step by step; a call
-        that was cancelled goes on where it stopped when made again. People decide on runs in the
-        workbench, no tool does.
+        left, and a judge. The run is stored for people to review, and so is a case given in full.
+        If a finished run of the same content exists, it is returned. Reports progress step by step.
+        If a call was cancelled, calling again continues where it stopped. Only people decide on
+        runs, in the workbench; no tool does.
         """
         chosen = self._case_to_audit(case_id, case)
         with self._one_at_a_time(chosen, watch):
-            found = None if again else self.workbench.audits.newest_finished(chosen, self.settings)
-            if found and not found.incomplete and found.termination_reason != "cancelled":
-                return reports.of_run(found, reused=True)
+            existing = (
+                None if again else self.workbench.audits.newest_finished(chosen, self.settings)
+            )
+            if existing and not existing.incomplete and existing.termination_reason != "cancelled":
+                return reports.of_run(existing, reused=True)
             self.spending.check()
             report = _reporter(self.settings, chosen, watch)
 
@@ -490,17 +492,18 @@ class Tools:
     def get_run(
         self,
         run_id: Annotated[
-            Identifier, Field(description="Id of a run, as run_audit and list_queue give it")
+            Identifier, Field(description="Id of a run, as returned by run_audit and list_queue")
         ],
         detail: Annotated[
             Literal["issues", "whole"],
             Field(
-                description="whole: every record of the run, hundreds of kilobytes for long answers"
+                description="whole returns every record of the run, which can be hundreds of kilobytes"
             ),
         ] = "issues",
     ) -> reports.RunReport:
-        """What an audit found: scores, issues, iterations, and whether a person must look and why.
-        Also of a run that is under way or was interrupted, as far as it has come.
+        """Get the results of an audit: scores, issues, iterations, and whether a person must look
+        and why. Also works for a run that is in progress or was interrupted, with the results so
+        far.
         """
         report = reports.of_run(self.run(run_id), whole=detail == "whole")
         if (
@@ -508,7 +511,7 @@ class Tools:
             and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED
         ):
             raise InputError(
-                f"is whole for this run more than {MOST_REPORTED:,} characters",
+                f"can't be whole, because this run has more than {MOST_REPORTED:,} characters",
                 hint=f"Ask for issues, or read the resource {report.uri}.",
                 field="detail",
             )
@@ -518,10 +521,10 @@ class Tools:
     def get_case(
         self,
         case_id: Annotated[
-            Identifier, Field(description="Id of a case, as list_queue and search_evidence give it")
+            Identifier, Field(description="Id of a case, from list_queue or search_evidence")
         ],
     ) -> reports.CaseReport:
-        """A stored case: question, answer, evidence, state, runs."""
+        """Get a stored case: question, answer, evidence, state and runs."""
         case = self._case(case_id)
         return reports.CaseReport(
             case=case.to_json_dict(),
@@ -544,19 +547,19 @@ class Tools:
         self,
         text: Annotated[
             Annotated[StrictStr, _at_most(2_000, "characters")],
-            Field(description="Words in id, question, answer or evidence, all of them"),
+            Field(description="Words that must all occur in the id, question, answer or evidence"),
         ] = "",
         states: tuple[CaseState, ...] = (),
         flags: Annotated[Words, Field(description="Issues found in the original answer")] = (),
-        reasons: Annotated[Words, Field(description="Why a person should look")] = (),
+        reasons: Annotated[Words, Field(description="Reasons why a person should look")] = (),
         tiers: Annotated[
             tuple[ReviewTier, ...], Field(description="must_look: something is wrong or unsafe")
         ] = (),
-        fields: Annotated[Words, Field(description="Values of the metadata key field")] = (),
-        datasets: Annotated[Words, Field(description="Values of the metadata key dataset")] = (),
+        fields: Annotated[Words, Field(description="Values of the metadata key 'field'")] = (),
+        datasets: Annotated[Words, Field(description="Values of the metadata key 'dataset'")] = (),
         models: Words = (),
         reviewers: Words = (),
-        assignees: Annotated[Words, Field(description="Whom a case is assigned to")] = (),
+        assignees: Annotated[Words, Field(description="People whom cases are assigned to")] = (),
         tags: Words = (),
         quality_from: Maybe[Share] = None,
         quality_to: Maybe[Share] = None,
@@ -566,58 +569,61 @@ class Tools:
             QueueOrder,
             Field(
                 description=(
-                    "risk: must_look first, then not_certified, the likeliest to be faulty before"
-                    " others"
+                    "risk puts must_look first, then not_certified, and within each the cases most"
+                    " likely to be faulty"
                 ),
             ),
         ] = "risk",
-        seed: Annotated[StrictInt, Field(description="Of the order random")] = 0,
+        seed: Annotated[StrictInt, Field(description="Seed of the order random")] = 0,
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> reports.QueuePage:
-        """The stored cases, filtered, a page at a time, most likely faulty first: state, scores,
-        issues, newest run. states [needs_review] lists what needs review.
+        """List stored cases, filtered, one page at a time, the most likely faulty first, with
+        state, scores, issues and newest run. Use states [needs_review] to list the cases that need
+        review.
         """
         filters = {
             name: value for name, value in locals().items() if name in CaseFilter.model_fields
         }
         page = page_of(cursor, filters)
-        found = self.workbench.cases.find(CaseFilter(**filters, page=page, size=limit))
+        matches = self.workbench.cases.find(CaseFilter(**filters, page=page, size=limit))
         return reports.QueuePage(
-            cases=found.rows,
-            total=found.total,
-            next_cursor=cursor_of(page + 1, filters) if page * limit < found.total else None,
-            notes=() if found.total else tuple(self._unmatched_filters(filters)),
+            cases=matches.rows,
+            total=matches.total,
+            next_cursor=cursor_of(page + 1, filters) if page * limit < matches.total else None,
+            notes=() if matches.total else tuple(self._unmatched_filters(filters)),
         )
 
     @tool("Search stored evidence")
     def search_evidence(
         self,
         text: Annotated[
-            Query, Field(description="Words that the evidence of a case holds, all of them")
+            Query, Field(description="Words that must all occur in the evidence of a case")
         ],
         limit: Annotated[Limit, Field(description="Cases on a page")] = 10,
         cursor: Cursor = None,
     ) -> reports.EvidencePage:
-        """Chunks of stored evidence by their words, with the ids that critique_answer,
-        audit_citations and verify_claims take as sourceIds.
+        """Find chunks of stored evidence by their words. Returns the ids to pass as sourceIds to
+        critique_answer, audit_citations and verify_claims.
         """
         page = page_of(cursor, [text, limit])
-        found = self.workbench.store.evidence.with_words(
+        matches = self.workbench.store.evidence.with_words(
             text, limit=limit, offset=(page - 1) * limit
         )
-        cases = map(self.workbench.store.cases.get, found.ids)
+        cases = map(self.workbench.store.cases.get, matches.ids)
         return reports.EvidencePage(
             evidence=tuple(chunk for case in cases for chunk in best_chunks(case, text)),
-            total_cases=found.total,
-            next_cursor=cursor_of(page + 1, [text, limit]) if page * limit < found.total else None,
+            total_cases=matches.total,
+            next_cursor=(
+                cursor_of(page + 1, [text, limit]) if page * limit < matches.total else None
+            ),
         )
 
-    # what several tools do
+    # Shared by several tools.
 
     def run(self, run_id: str) -> Run | RunProgress:
-        """Return a finished run, or the progress of another one. Raises InputError
-        naming near ids.
+        """Return a finished run, or the progress of an unfinished one. Raises InputError with
+        similar ids.
         """
         try:
             progress = self.workbench.runs.progress(run_id)
@@ -647,8 +653,8 @@ class Tools:
 
     @contextlib.contextmanager
     def _one_at_a_time(self, case: Case, watch: CallWatch) -> Iterator[None]:
-        """One audit of a case at a time: whoever asks for the same meanwhile waits, and gets the
-        same run.
+        """Allow one audit of a case at a time. A second call for the same case waits, and then gets
+        the same run.
         """
         with self._audit_ended:
             while case.id in self._being_audited:
@@ -666,28 +672,32 @@ class Tools:
         try:
             self.workbench.cases.summary(run_id)
         except UnknownRecord:
-            near, hint = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
+            near, hint = near_runs(self.workbench, run_id), "Use list_queue to find ids of runs."
             return InputError(f"there is no run {quote_id(run_id)}{near}", hint=hint, field="runId")
         newest = next(iter(self.workbench.runs.for_case(run_id)), None)
         has = (
             f"Its newest run is {quote_id(newest.id)}."
             if newest
-            else "It has no run yet; run_audit makes one."
+            else "It has no run yet. Use run_audit to create one."
         )
         return InputError(f"{quote_id(run_id)} is a case, not a run", hint=has, field="runId")
 
     def _unmatched_filters(self, filters: Mapping[str, Any]) -> Iterator[str]:
-        """Yield which values of the filters occur in no case, with those that do."""
+        """Yield a note for each filter value that doesn't occur in any case, listing values that
+        do.
+        """
         for name in ("states", "flags", "reasons", "fields", "datasets", "models", "reviewers"):
             known = self.workbench.cases.values(CaseFilter(), name)
             for value in filters[name]:
                 if not known.get(value):
-                    there = ", ".join(
-                        f"{quote_id(each)} ({count:,})"
-                        for each, count in list(known.items())[:20]
+                    counted = ", ".join(
+                        f"{quote_id(existing)} ({count:,})"
+                        for existing, count in list(known.items())[:20]
                         if count
                     )
-                    yield f"{name}: no case here has {quote_id(value)}; there are: {there or 'none'}."
+                    yield (
+                        f"{name}: no case has {quote_id(value)}. Values in use: {counted or 'none'}."
+                    )
 
     def _case(self, case_id: str) -> Case:
         try:
@@ -696,21 +706,21 @@ class Tools:
             raise InputError(
                 f"there is no case {quote_id(case_id)}{near_cases(self.workbench, case_id)}",
                 hint=(
-                    "list_queue and search_evidence give the ids of cases; run_audit also takes a"
-                    " case in full."
+                    "Use list_queue or search_evidence to find ids of cases. run_audit also accepts"
+                    " a full case."
                 ),
                 field="caseId",
             ) from error
 
 
 def _reporter(settings: Settings, case: Case, watch: CallWatch) -> Callable[[Event], None]:
-    """Return what turns the events of an audit into progress that only grows."""
+    """Return a handler that turns the events of an audit into progress that never decreases."""
     total = float(
         settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1)
     )
     done = 0.0
 
-    def take(event: Event) -> None:
+    def on_event(event: Event) -> None:
         nonlocal done
         where = f"iteration {event.iteration}, {event.step}" if event.iteration else str(event.step)
         match event.kind:
@@ -731,45 +741,50 @@ def _reporter(settings: Settings, case: Case, watch: CallWatch) -> Callable[[Eve
         done = min(done, total)
         watch.report(CallProgress(done, total, message))
 
-    return take
+    return on_event
 
 
-def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueResult:
-    """Return the result with each source under the id that the caller used."""
+def _with_given_ids(result: CritiqueResult, given: dict[str, str]) -> CritiqueResult:
+    """Replace the ids of sources in the result by those that the caller used."""
 
-    def renamed(issue: CritiqueIssue) -> CritiqueIssue:
+    def rename_source(issue: CritiqueIssue) -> CritiqueIssue:
         return issue.model_copy(
             update={"related_source": given.get(issue.related_source or "", issue.related_source)}
         )
 
-    issues, left = (tuple(map(renamed, each)) for each in (found.issues, found.remaining_issues))
-    used = tuple(given.get(each, each) for each in found.metadata.sources_used)
-    metadata = found.metadata.model_copy(update={"sources_used": used})
-    return found.model_copy(
-        update={"issues": issues, "remaining_issues": left, "metadata": metadata}
+    issues, remaining = (
+        tuple(map(rename_source, issues)) for issues in (result.issues, result.remaining_issues)
+    )
+    used = tuple(given.get(source, source) for source in result.metadata.sources_used)
+    metadata = result.metadata.model_copy(update={"sources_used": used})
+    return result.model_copy(
+        update={"issues": issues, "remaining_issues": remaining, "metadata": metadata}
     )
 
 
-# Cursors: where the next page of a list begins.
+# Pagination cursors.
 
 
 def cursor_of(page: int, query: Any) -> str:
-    """Return the cursor of a page, bound to what the client asked for."""
-    return f"{page}-{hashlib.sha256(json.dumps(query, sort_keys=True, default=str).encode()).hexdigest()[:12]}"
+    """Return the cursor of a page. It contains a hash of the query, so it can't be used with
+    another.
+    """
+    canonical = json.dumps(query, sort_keys=True, default=str)
+    return f"{page}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
 
 def page_of(received: str | None, query: Any) -> int:
-    """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of
-    something else.
+    """Return the page of a cursor, or 1 without one. Raises InputError if it belongs to another
+    query.
     """
     if received is None:
         return 1
     page = received.partition("-")[0]
     if not page.isdecimal() or len(page) > _PAGE_DIGITS or received != cursor_of(int(page), query):
         raise InputError(
-            "is not a cursor of this list with these filters",
+            "isn't a cursor of this list with these filters",
             hint=(
-                "Give next_cursor unchanged, with the same filters, or leave it out to begin at the"
+                "Pass next_cursor unchanged with the same filters, or leave it out to start at the"
                 " first page."
             ),
             field="cursor",

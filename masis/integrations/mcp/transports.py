@@ -1,6 +1,4 @@
-"""How the server is reached: over stdin and stdout by the process that started it, or over
-streamable HTTP.
-"""
+"""Serves the MCP server over stdin and stdout, or over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -34,11 +32,11 @@ from masis.settings.hosts import AllowedHosts, is_loopback
 log = logging.getLogger("masis.integrations.mcp")
 
 GUESSES = (1.0, 20)
-"""Requests a second with a wrong secret that are looked at, and how many at once; more are refused
-unread.
+"""Rate (per second) and burst of requests with a wrong secret. More get 429, which slows down
+guessing.
 """
 LEAST_TOKEN = 16
-"""Characters of the secret: 16 hexadecimal digits hold 64 bits."""
+"""The fewest characters of a secret. 16 hexadecimal digits are 64 bits."""
 PATH = "/mcp"
 INTERRUPTED = 130
 """The exit code after a signal, as of every command."""
@@ -52,8 +50,8 @@ Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 def serve_stdio(server: MasisServer) -> int:
-    """Serve until stdin ends or a signal comes; returns the exit code. Stdout carries the protocol
-    and nothing else.
+    """Serve until stdin ends or a signal arrives, and return the exit code. Only protocol messages
+    go to stdout.
     """
     return asyncio.run(_stdio(server))
 
@@ -74,8 +72,8 @@ async def _stdio(server: MasisServer) -> int:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(end_by_signal)
-        # Its own reader, since the SDK's can't be interrupted while it waits for a line; stdout is
-        # the SDK's, which has whatever else is printed go to stderr.
+        # We read stdin ourselves, because the SDK's reader can't be interrupted while it waits for
+        # a line. Stdout is left to the SDK, which redirects other prints to stderr.
         async with stdio_server(stdin=lines) as (incoming, outgoing):
             await server.server.run(
                 incoming, outgoing, server.server.create_initialization_options()
@@ -86,11 +84,11 @@ async def _stdio(server: MasisServer) -> int:
 
 
 class _Lines:
-    """The lines of a file descriptor, read on a thread that keeps no process alive.
+    """Reads the lines of a file descriptor on a daemon thread, which doesn't keep the process
+    alive.
 
-    In place of a line that is too long stands a request for a method that is not there, under the
-    id of the one that was too long where that can be seen: its sender gets an error and does not
-    wait for ever.
+    A line that is too long is replaced by a request for an unknown method with the same id, if the
+    id can be found. The sender then gets an error instead of waiting forever.
     """
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
@@ -103,7 +101,7 @@ class _Lines:
             yield line
 
     def _follow(self) -> None:
-        # the terminal is gone, or the loop is closed
+        # OSError if the terminal is gone, RuntimeError if the loop is closed.
         with contextlib.suppress(OSError, RuntimeError):
             while line := self._stream.readline(limits.BODY + 1):
                 text = (
@@ -116,10 +114,11 @@ class _Lines:
             self._loop.call_soon_threadsafe(self._read.put_nowait, None)
 
     def _skip_long_line(self, line: bytes) -> str:
-        """Read on to the end of a line that is too long, and return what stands for it; its edges
-        are looked at.
+        """Skip the rest of a line that is too long, and return its replacement.
+
+        The id is searched at both ends of the line, since JSON keys have no fixed order.
         """
-        log.warning("A message of more than %d bytes is refused.", limits.BODY)
+        log.warning("Refused a message of more than %d bytes.", limits.BODY)
         head, end = line[:_EDGE], line[-_EDGE:]
         while not end.endswith(b"\n") and (more := self._stream.readline(_CHUNK)):
             end = (end + more)[-_EDGE:]
@@ -132,35 +131,36 @@ class _Lines:
 
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
-    """Raise SettingsError where others could reach the server and nobody said that they may, or by
-    which secret.
+    """Raise SettingsError if the server would be reachable from outside without allowed host names
+    and a strong secret.
     """
-    AllowedHosts(allowed)  # says which name is none
+    AllowedHosts(allowed)  # raises for a name that isn't a host name
     if not is_loopback(host) and not allowed:
         raise SettingsError(
-            f"--host {host}: others who can reach this machine could read every case and have"
-            " audits made. If that is meant, name the host names they will use: --allow-host"
+            f"--host {host}: anyone who can reach this machine could read every case and run"
+            " audits. If that's what you want, list the host names that clients use: --allow-host"
             " audits.example.org"
         )
     if allowed and token is None:
         raise SettingsError(
-            "--allow-host lets others reach the server, so put a secret into the variable"
+            "--allow-host makes the server reachable from outside. Set a secret in the variable"
             " MASIS_MCP_TOKEN; clients send it as 'Authorization: Bearer ...'."
         )
     if token is not None and len(token) < LEAST_TOKEN:
         raise SettingsError(
-            f"MASIS_MCP_TOKEN has {len(token)} characters and could be guessed; it needs at least"
-            f' {LEAST_TOKEN}. python -c "import secrets; print(secrets.token_urlsafe(32))" makes'
-            " one."
+            f"MASIS_MCP_TOKEN has {len(token)} characters and could be guessed. Use at least"
+            f" {LEAST_TOKEN}. To generate one: python -c"
+            ' "import secrets; print(secrets.token_urlsafe(32))"'
         )
 
 
 def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:
-    """Return the ASGI application for those who know the secret, on the hosts that are ours.
+    """Return the ASGI application, which checks the host, the secret, the rate and the content type
+    of each request.
 
-    Host and Origin of each request are checked as at every door (``masis/settings/hosts.py``),
-    against pages that rebind their name and pages of other servers here; bodies of other types than
-    JSON are refused, since a page of any site may send text/plain without asking first.
+    Checking Host and Origin (``masis/settings/hosts.py``) stops DNS rebinding and pages of other
+    local servers. Only JSON bodies are accepted, since a page of any site may send text/plain
+    without a CORS preflight request.
     """
     inner: Asgi = server.server.streamable_http_app(
         streamable_http_path=PATH,
@@ -170,9 +170,9 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
     hosts, expected = AllowedHosts(allowed), None if token is None else token.encode()
     taken, guessed = Bucket(limits.REQUESTS_A_MINUTE / 60, limits.BURST), Bucket(*GUESSES)
 
-    def refused(status: int, error: str, words: str, **headers: str) -> Response:
+    def refused(status: int, error: str, description: str, **headers: str) -> Response:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return JSONResponse({"error": error, "error_description": words}, status, named)
+        return JSONResponse({"error": error, "error_description": description}, status, named)
 
     def refusal(headers: Headers, method: str) -> Response | None:
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -211,13 +211,13 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes a free one. Raises OSError."""
+    """Return a listening socket. Port 0 picks a free port. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=128)
 
 
 def address(listener: socket.socket) -> str:
-    """Where clients reach the server on this socket."""
+    """Return the URL at which clients reach the server on this socket."""
     host, port, *_ = listener.getsockname()
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
@@ -225,24 +225,24 @@ def address(listener: socket.socket) -> str:
 def serve_http(
     server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None
 ) -> int:
-    """Serve until a signal comes, the only end there is; returns the exit code."""
+    """Serve until a signal arrives, and return the exit code."""
     config = uvicorn.Config(
         app(server, allowed, token),
-        log_config=None,  # what it logs goes where our log goes; its own setup writes to stdout
+        log_config=None,  # use our logging; uvicorn's own configuration writes to stdout
         access_log=False,
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
 
     class InGoodOrder(uvicorn.Server):
         async def shutdown(self, sockets: Any = None) -> None:
-            # Calls under way are signalled first and can answer; streams that clients hold open are
-            # then cut off, which uvicorn would log as errors.
+            # Stop running calls first so that they can still answer. Uvicorn then cuts the streams
+            # that clients hold open, and would log that as errors.
             await asyncio.to_thread(server.close)
             logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
             await super().shutdown(sockets)
 
-    # uvicorn passes a signal on once it has ended, and asyncio may have taken it for a cancellation
-    # by then.
+    # Uvicorn raises the signal again after its shutdown, and asyncio may have turned it into a
+    # cancellation by then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         InGoodOrder(config).run([listener])

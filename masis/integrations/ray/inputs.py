@@ -1,7 +1,7 @@
-"""The input: files, each read in chunks that are audited and written together.
+"""Reads the input files in chunks that are audited and written together.
 
-The same input gives the same files and chunks, by name, so that a later try of the command skips
-what is written.
+The same input always gives the same files and chunks, by name, so that a later run of the command
+skips the chunks that are already written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The driver: what is still to be done, handed to Ray Data; progress; and an end that leaves no
+"""The driver of a job. It hands the remaining chunks to Ray Data, shows progress, and leaves no
 process behind.
 
-A worker audits the rows of a chunk, with roles and connections that stay warm, and writes its
-shard.
+Each worker audits the rows of a chunk and writes its shard. It keeps its roles and connections
+between chunks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RayAudit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a try of the job came to, and whether the output is complete."""
+    """The result of one run of the job, and whether the output is complete."""
 
     totals: Totals
     complete: bool

@@ -1,8 +1,8 @@
-"""What all workers of a job share: who writes which shard, what is spent, and which cases ended a
+"""The state that all workers of a job share: shard ownership, spending, and cases that killed a
 worker.
 
-A plain object; the job makes an actor of it, which lives on the driver's node and ends with the
-driver.
+The ledger is a plain object. The job makes an actor of it, which lives on the driver's node and
+ends with the driver.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The output folder: shards by outcome, whole or not at all, and the marks of what is complete.
+"""The output folder, with shards by outcome and markers of completed shards. Files are written
+atomically.
 
-A shard becomes at most one file in the folder of each outcome, always of the same name: written
-again, it takes the place of what was there. ``_masis/audit.json`` says what the folder was made of,
-``_masis/done/PART/`` has an empty file for each complete shard.
+A shard becomes at most one file in the folder of each outcome, always with the same name, so that
+writing it again replaces the old file. ``_masis/audit.json`` records what the folder was made from.
+``_masis/done/PART/`` has an empty file for each completed shard.
 """
 
 from __future__ import annotations

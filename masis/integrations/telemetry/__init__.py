@@ -1,17 +1,17 @@
-"""Telemetry through OpenTelemetry: a span a run, iteration, step and model call; every metric of
-the rules.
+"""Telemetry through OpenTelemetry: spans for each run, iteration, step and model call, and every
+metric of the rules.
 
     from masis.integrations import telemetry
     with telemetry.start(Settings(telemetry="otlp")):
         masis.run_audit(case)
 
-With ``telemetry = "off"``, the default, nothing is started and OpenTelemetry is not even imported.
-``otlp`` sends to the collector that the standard variables name
-(``OTEL_EXPORTER_OTLP_ENDPOINT``...; the SDK reads them), ``console`` prints to stderr. A program
-that has providers of its own hands them over instead; they are used and left as they are.
+With ``telemetry = "off"``, the default, nothing is started and OpenTelemetry isn't imported.
+``otlp`` sends to the collector that the standard variables set (``OTEL_EXPORTER_OTLP_ENDPOINT`` and
+others, which the SDK reads), and ``console`` prints to stderr. A program with its own providers can
+pass them in; they are used and never shut down.
 
-Numbers, names of models and ids are sent; the text of question, answer and evidence only with
-``telemetry_texts``. A collector that is down neither delays nor fails an audit.
+Numbers, model names and ids are sent. The text of questions, answers and evidence is sent only with
+``telemetry_texts``. An audit isn't delayed and doesn't fail if the collector is down.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 END_WITHIN_S = 3.0
-"""How long the end of a program waits for what is still to be sent."""
+"""Seconds that the end of a program waits for unsent data."""
 
 
 class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
-    """Telemetry under way; ``on`` is False where the settings say off. Ends when it is left as a
-    context manager.
+    """Running telemetry, which ends when the context manager exits. ``on`` is False if the settings
+    turn it off.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
         return self._leave is not None
 
     def end(self, within_s: float = END_WITHIN_S) -> None:
-        """Measure no more, and send what is left, for at most so many seconds; harmless where it
-        has ended before.
+        """Stop measuring and send the remaining data, for at most ``within_s`` seconds. Calling it
+        again is harmless.
         """
         global _started
         leave, self._leave = self._leave, None
@@ -69,7 +69,7 @@ class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
         self.end()
 
 
-_lock = threading.RLock()  # a signal may come while it is held
+_lock = threading.RLock()  # reentrant, because a signal handler may call end() while it's held
 _started: Telemetry | None = None
 
 
@@ -79,11 +79,11 @@ def start(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
 ) -> Telemetry:
-    """Measure all that begins in this process from now on, as the settings say; once, however often
-    it is called.
+    """Measure all work that starts in this process from now on. Repeated calls return the same
+    telemetry.
 
-    With providers given they are used whatever ``telemetry`` says, and never shut down. Raises
-    MissingExtra where OpenTelemetry is not installed.
+    Providers passed as arguments are used whatever ``telemetry`` says, and never shut down. Raises
+    MissingExtra if OpenTelemetry isn't installed.
     """
     global _started
     if tracer_provider is not None or meter_provider is not None:
@@ -120,7 +120,7 @@ def _start_telemetry(
 
 
 def end(within_s: float = END_WITHIN_S) -> None:
-    """End what ``start`` began, if it did: for the end of a process that keeps no handle."""
+    """End the telemetry that ``start`` started, if any, for processes that don't keep the handle."""
     with _lock:
         started = _started
     if started is not None:

@@ -1,8 +1,8 @@
-"""The providers of OpenTelemetry's SDK as the settings and the standard variables say.
+"""Creates the OpenTelemetry SDK's providers from the settings and the standard variables.
 
-``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_EXPORTER_OTLP_*``,
-``OTEL_TRACES_SAMPLER``, ``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_SDK_DISABLED`` and their like are
-read by the SDK itself, here as anywhere.
+The SDK itself reads ``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_EXPORTER_OTLP_*``,
+``OTEL_TRACES_SAMPLER``, ``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_SDK_DISABLED`` and similar
+variables.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger("masis.telemetry")
 
 
 class Providers(NamedTuple):
-    """What makes spans and metrics, and what sends the rest and ends both."""
+    """The tracer and meter providers, and a function that flushes and shuts down both."""
 
     tracers: TracerProvider
     meters: MeterProvider
@@ -46,8 +46,8 @@ class Providers(NamedTuple):
 
 
 def providers(settings: Settings) -> Providers:
-    """Providers that send or print as ``telemetry`` says. Raises SettingsError for an OTEL_* value
-    that is wrong.
+    """Create providers that send or print, depending on ``telemetry``. Raises SettingsError for an
+    invalid OTEL_* value.
     """
     with contextlib.ExitStack() as undo:
         undo.enter_context(_warned_once())
@@ -68,11 +68,11 @@ def providers(settings: Settings) -> Providers:
 
 
 _INSTANCE = uuid.uuid4().hex
-"""Processes of one command are distinguished: their counters are theirs alone."""
+"""Identifies the process, because each process of a command has counters of its own."""
 
 
 def resource() -> Resource:
-    """Who measures; what the environment says comes before what we say."""
+    """Describe this process. Values from the environment override ours."""
     ours = Resource(
         {
             "service.name": SERVICE,
@@ -92,7 +92,7 @@ def _otlp() -> tuple[SpanProcessor, MetricExporter]:
 
 
 def _console() -> tuple[SpanProcessor, MetricExporter]:
-    """One JSON object a line on stderr: stdout is for data."""
+    """Print one JSON object per line to stderr, since stdout is for data."""
 
     def line(span: ReadableSpan) -> str:
         return f"{span.to_json(indent=None)}\n"
@@ -107,7 +107,7 @@ def _console() -> tuple[SpanProcessor, MetricExporter]:
 
 @contextlib.contextmanager
 def _warned_once() -> Iterator[None]:
-    """Hear what the SDK says, in place of whoever else would."""
+    """Send the SDK's log records to ``WarnOnce`` only."""
     noisy, handler = logging.getLogger("opentelemetry"), WarnOnce(logging.WARNING)
     propagated, noisy.propagate = noisy.propagate, False
     noisy.addHandler(handler)
@@ -119,17 +119,17 @@ def _warned_once() -> Iterator[None]:
 
 
 class WarnOnce(logging.Handler):
-    """What the SDK says of a collector that can't be reached, once; it goes on trying, and the
-    audits go on.
+    """Logs the SDK's first problem with the collector as a warning. The SDK keeps trying, and
+    audits continue.
 
-    Of what it says only its own words are repeated, with numbers and kinds of errors: addresses and
-    headers may hold a key.
+    Only the SDK's message, numbers and types of errors are repeated, because addresses and headers
+    may contain a key.
     """
 
     warned = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """The first trouble as a warning of ours, the others at DEBUG."""
+        """Log the first problem as a warning and the others at DEBUG."""
         level = logging.DEBUG if self.warned else logging.WARNING
         self.warned = True
         words, values = str(record.msg), record.args if isinstance(record.args, tuple) else ()
@@ -143,7 +143,8 @@ class WarnOnce(logging.Handler):
             )
             for each in values
         )
-        with contextlib.suppress(TypeError, ValueError):  # it doesn't fit: the words alone
+        # If the arguments don't fit the format, log the message without them.
+        with contextlib.suppress(TypeError, ValueError):
             words = words % shown if shown else words
         short = " ".join(words.split())[:300]
         log.log(level, "telemetry is not delivered (said once; the audits go on): %s", short)

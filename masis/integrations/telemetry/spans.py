@@ -1,12 +1,11 @@
-"""Spans and metrics: what is under way as OpenTelemetry sees it, as ``masis.observers.observation``
-reports it.
+"""Turns the events of ``masis.observers.observation`` into OpenTelemetry spans and metrics.
 
     caller's span > invoke_workflow audit > iteration > invoke_agent critic > chat gpt-4o
 
-Each span is the current one while its work is done, on the thread that does it and those that it
-starts, so that spans of others (an HTTP client's, a logger's) find their place. What was found goes
-onto the span of its work; a step that failed, a call without an answer and a run that ended by
-error have the status ERROR with a code, never with a message, which may quote a text.
+A span is the current one while its work runs, on the working thread and on threads that it starts,
+so that spans of other libraries (an HTTP client, a logger) become its children. Results are
+attributes of the span. A failed step, a call without an answer and a run that ended with an error
+have the status ERROR with a code, but without a message, which could quote a text.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
 from masis.settings import ROLES
 
-# Names of attributes by OpenTelemetry's GenAI semantic conventions; those that stand in one place
-# stand there.
+# Attribute names of OpenTelemetry's GenAI semantic conventions. Names that are used only once are
+# written where they are used.
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
@@ -46,7 +45,7 @@ ROLE_OF_STEP = {
     "revision": "reviser",
     "evaluation": "evaluator",
 }
-"""Who does a step; citations are counted by code."""
+"""The role that performs each step. The citations step has none, because code does it."""
 
 _WELL_KNOWN = {
     "mistral": "mistral_ai",
@@ -54,11 +53,11 @@ _WELL_KNOWN = {
     "azure": "azure.ai.openai",
     "gemini": "gcp.gemini",
 }
-"""Providers that the conventions know under another name."""
+"""Providers that have another name in the conventions."""
 
 
 def provider_name(provider: str) -> str:
-    """Return a provider's name as the conventions have it."""
+    """Return a provider's name in the conventions."""
     return _WELL_KNOWN.get(provider, provider)
 
 
@@ -88,11 +87,11 @@ OF_CALL = {
     "masis.mode": "mode",
     "masis.cost_usd": "cost_usd",
 }
-"""Attributes of a span, and where in the result they stand."""
+"""Span attributes, and the attribute path of each value in the result."""
 
 
 class Spans:
-    """The observer that makes spans and records metrics."""
+    """The observer that creates spans and records metrics."""
 
     def __init__(
         self, tracers: TracerProvider | None, meters: MeterProvider | None, *, texts: bool = False
@@ -104,13 +103,13 @@ class Spans:
         self.texts = texts
 
     def on_start(self, start: observation.Start) -> observation.Listener:
-        """Begin a span, which is the current one until it has ended."""
+        """Start a span, which is the current one until it ends."""
         return _Listener(self, start)
 
 
 class _Listener:
-    """One piece of work: its span, and those of its steps within it; ``open`` are the spans, the
-    outermost first.
+    """The spans of one piece of work and of its steps. ``open`` lists the open spans, outermost
+    first.
     """
 
     def __init__(self, spans: Spans, start: observation.Start) -> None:
@@ -149,19 +148,17 @@ class _Listener:
         self.open.append(CurrentSpan(self.spans.tracer, name, attributes, kind))
 
     def _close(self, depth: int) -> None:
-        """End the spans within so many outer ones."""
+        """End the inner spans until ``depth`` outer ones are left."""
         while len(self.open) > depth:
             self.open.pop().end()
 
     @property
     def _above_step(self) -> int:
-        """How many spans there are round a step: the run's, and that of its iteration where one is
-        under way.
-        """
+        """The number of spans around a step: the run's, and the iteration's if one is open."""
         return 1 if self.iteration is None else 2
 
     def on_event(self, event: observation.Event) -> None:
-        """Take what happens: the spans of steps and rounds, and their attributes."""
+        """Open and close the spans of steps and rounds, and set their attributes."""
         if isinstance(event, observation.Replied):
             self.reply = event.text
             return
@@ -185,8 +182,8 @@ class _Listener:
                 self._step_started(event)
             case "step_finished" if isinstance(event, Event):
                 if len(self.open) > self._above_step:
-                    # The specs' "Telemetry Emitted": as an event with their fields, and as
-                    # attributes.
+                    # The specs list fields under "Telemetry Emitted". They are recorded as an event
+                    # and as attributes.
                     node, fields = (
                         str(event.data.get("node", event.step)),
                         dict(span_attributes(event.data)),
@@ -257,7 +254,7 @@ class _Listener:
         self._begin(name, attributes)
 
     def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
-        """End the spans: what was found goes onto the outermost and into the metrics."""
+        """End the spans, with the result on the outermost one and in the metrics."""
         if error is not None and len(self.open) > self._above_step:
             self.open[-1].mark_failed(type(error).__name__)
         self._close(1)
@@ -266,7 +263,7 @@ class _Listener:
                 case Run():
                     self._run_ended(result)
                 case ModelCall():
-                    error = None  # that the call failed is in its outcome
+                    error = None  # the call's outcome already records the failure
                     self._call_ended(result)
                 case CritiqueResult():
                     self._draft_ended(result)
@@ -350,21 +347,21 @@ def _of_call(start: observation.CallStart) -> dict[str, Any]:
 
 
 def _messages(role: str, text: str) -> str:
-    """Return one message as the conventions write it."""
+    """Return one message in the JSON form of the conventions."""
     return json.dumps(
         [{"role": role, "parts": [{"type": "text", "content": text}]}], ensure_ascii=False
     )
 
 
 class CurrentSpan:
-    """A span that is the current one from its making to its end."""
+    """A span that is the current one from its creation to its end."""
 
     def __init__(self, tracer: Tracer, name: str, attributes: Attributes, kind: SpanKind) -> None:
         self.span = tracer.start_span(name, kind=kind, attributes=dict(span_attributes(attributes)))
         self._token = context.attach(trace.set_span_in_context(self.span))
 
     def set_attributes(self, attributes: Attributes) -> None:
-        """Add attributes; what is unknown is left out."""
+        """Add attributes, leaving out unknown values."""
         self.span.set_attributes(dict(span_attributes(attributes)))
 
     def mark_failed(self, code: str) -> None:
@@ -373,7 +370,7 @@ class CurrentSpan:
         self.span.set_attribute(ERROR, code)
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the span; the one before is current again."""
+        """End the span and make the previous one current again."""
         if error is not None:
             self.mark_failed(type(error).__name__)
         context.detach(self._token)
@@ -383,7 +380,7 @@ class CurrentSpan:
 def span_attributes(
     attributes: Attributes, prefix: str = ""
 ) -> Iterator[tuple[str, str | bool | int | float | list[str]]]:
-    """Yield attributes as OpenTelemetry takes them: flat, and without what is unknown."""
+    """Yield attributes in the flat form that OpenTelemetry accepts, without unknown values."""
     for name, value in attributes.items():
         if isinstance(value, Mapping):
             yield from span_attributes(value, f"{prefix}{name}.")
@@ -394,7 +391,7 @@ def span_attributes(
 
 
 def place() -> dict[str, str]:
-    """Return the current span, for a line of the log (``masis/observers/log_records.py``)."""
+    """Return the ids of the current span for a log record (``masis/observers/log_records.py``)."""
     here = trace.get_current_span().get_span_context()
     return (
         {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
@@ -404,9 +401,7 @@ def place() -> dict[str, str]:
 
 
 class Instruments:
-    """One instrument a metric of ``masis/audit/measures/metric_catalogue.py``. Safe to use from
-    several threads.
-    """
+    """The instruments, one per metric of ``masis/audit/measures/metric_catalogue.py``. Thread-safe."""
 
     def __init__(self, meter: Meter) -> None:
         self._made: dict[str, Any] = {}
@@ -422,9 +417,7 @@ class Instruments:
     def record_run(
         self, found: run_metrics.RunMeasures, models: Mapping[str, str], operation: str
     ) -> None:
-        """Record a run; the metrics of the original answer too, unless its draft's critique gives
-        them.
-        """
+        """Record a run, and for audits also the metrics of the original answer."""
         self.record(metric_catalogue.of_run(found), operation, models)
         if operation == "audit":
             self.record(metric_catalogue.of_critique(found.critique), operation, models)
@@ -432,7 +425,7 @@ class Instruments:
     def record(
         self, values: Iterator[metric_catalogue.Recorded], operation: str, models: Mapping[str, str]
     ) -> None:
-        """Record values under the model of who they are of: the reviser, the evaluator, else the
+        """Record values with the model of the role they belong to: reviser, evaluator, or else
         critic.
         """
         for name, value in values:
@@ -446,7 +439,7 @@ class Instruments:
             )
 
     def call(self, call: ModelCall, conventional: Attributes) -> None:
-        """Record a call to a model, with the attributes that the conventions ask for."""
+        """Record a model call with the attributes that the conventions require."""
         failed = {} if call.outcome == "answered" else {ERROR: call.outcome}
         attributes = {**conventional, "masis.role": call.role}
         self._made[metric_catalogue.CALL_DURATION.name].record(

@@ -1,4 +1,4 @@
-"""The HTTP door (extra ``web``): programs in production send cases, and poll what became of them.
+"""The HTTP server (extra ``web``). Programs in production send it cases and poll the results.
 
 masis ingest                                  at http://127.0.0.1:8700/v1/cases
 """

@@ -1,8 +1,8 @@
-"""The application of the HTTP door: who may send, how much, and what is answered.
+"""The ASGI application that receives cases: authentication, rate limits and responses.
 
-A request is acknowledged (202) once it is on the disk. Requests that come at the same time share
-one transaction, so that waiting for the disk costs each of them little. A thread reads what was
-acknowledged; it may be cut short at any moment.
+A request is acknowledged (202) once it is on disk. Requests that arrive at the same time share one
+transaction, so that each waits less for the disk. A thread parses acknowledged requests; it may be
+interrupted at any moment.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ log = logging.getLogger("masis.web")
 FORMS: dict[str, Form] = {"application/json": "json", "application/x-ndjson": "ndjson"}
 LONGEST_KEY = 200
 WRITTEN_AT_ONCE = 200
-"""Requests that share a transaction at most."""
+"""The most requests that share a transaction."""
 
 _IDLE = timedelta(seconds=0.25)
 _SAID_AGAIN_S = 60.0
 
 
 class RequestRefused(Exception):
-    """A request that is answered with an error: its status, what is wrong, what to do."""
+    """A request that is refused with an HTTP status, a problem and a hint."""
 
     def __init__(
         self, status: int, problem: str, hint: str, headers: Mapping[str, str] | None = None
@@ -72,7 +72,9 @@ class _Pending(NamedTuple):
 
 
 class IngestionServer:
-    """What the application holds: the sources, what is to be written, and the thread that reads."""
+    """The state of the application: the sources, the queue of requests to write, and the thread
+    that parses them.
+    """
 
     def __init__(
         self,
@@ -93,21 +95,23 @@ class IngestionServer:
         }
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._parsing = asyncio.Lock()
-        """Two bytes can be a value that takes 180 in memory: one body is parsed at a time; none
-        waits in a thread.
+        """Two bytes of JSON can become a value of 180 bytes in memory, so only one body is parsed
+        at a time. The others wait here and don't occupy a thread.
         """
         self._heard_at = -_SAID_AGAIN_S
 
     # writing
 
     async def acknowledge(self, request: ReceivedRequest) -> Acknowledgement:
-        """Return once the request is on the disk. Raises MasisError where it can't be stored."""
+        """Return once the request is on disk. Raises MasisError if it can't be stored."""
         answer: asyncio.Future[Acknowledgement] = asyncio.get_running_loop().create_future()
         await self._queue.put(_Pending(request, answer))
         return await answer
 
     async def write(self) -> None:
-        """Write what comes, as many at once as have come meanwhile, until cancelled."""
+        """Write queued requests until cancelled. Requests that arrived during a write share the
+        next one.
+        """
         while True:
             pending = [await self._queue.get()]
             while not self._queue.empty() and len(pending) < WRITTEN_AT_ONCE:
@@ -116,7 +120,7 @@ class IngestionServer:
                 done = await asyncio.to_thread(
                     self.ingestion.receive, [each.request for each in pending]
                 )
-            except Exception as error:  # noqa: BLE001 (whoever waits must hear of it, whatever it is)
+            except Exception as error:  # noqa: BLE001 (every waiting request must get an answer)
                 for each in pending:
                     if not each.answer.done():
                         each.answer.set_exception(error)
@@ -128,8 +132,8 @@ class IngestionServer:
     # reading
 
     def read_arrivals(self, stopping: Callable[[], bool]) -> None:
-        """Read all that was acknowledged; whoever goes on with it hears of it, and now and then
-        anyway.
+        """Parse all acknowledged requests, then call ``on_read``. It's also called once a minute
+        without new ones.
         """
         read = 1
         while read and not stopping():
@@ -140,7 +144,7 @@ class IngestionServer:
 
     @contextlib.asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:
-        """Write and read while the application runs."""
+        """Run the writer and the reader while the application runs."""
         reader = RepeatedTask(self.read_arrivals, _IDLE, "reading what came in").start()
         writer = asyncio.create_task(self.write())
         try:
@@ -152,8 +156,10 @@ class IngestionServer:
     # requests
 
     def source_of(self, request: Request) -> ProgramSource:
-        """Return who sends. Raises Refused where the host is not ours, the token is nobody's or too
-        many came.
+        """Return the source that sent the request.
+
+        Raises RequestRefused if the host isn't allowed, the token is unknown, or the source sent
+        too many requests.
         """
         refusal = self.hosts.refusal(
             request.headers.getlist("host"), request.headers.getlist("origin")
@@ -187,7 +193,7 @@ class IngestionServer:
         return found[0]
 
     async def cases(self, request: Request) -> Response:
-        """Take cases: POST /v1/cases."""
+        """Receive cases (POST /v1/cases)."""
         source = self.source_of(request)
         form = FORMS.get(_content_type(request))
         if form is None:
@@ -202,7 +208,8 @@ class IngestionServer:
                 f"Send 1 to {LONGEST_KEY} printable characters.",
             )
         body = await _body(request, source.max_body_bytes)
-        # On a thread: nothing that grows with the body may hold up the others.
+        # Work that grows with the size of the body runs on a thread, so that it doesn't block other
+        # requests.
         digest = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
         async with self._parsing:
             look = await asyncio.to_thread(self.ingestion.inspect_body, form, body, source)
@@ -228,8 +235,8 @@ class IngestionServer:
         return JSONResponse(answer, status_code=202, headers={"location": address})
 
     async def traces(self, request: Request) -> Response:
-        """Take spans from an exporter of OpenTelemetry: POST /v1/traces, answered as OTLP/HTTP
-        says.
+        """Receive spans from an OpenTelemetry exporter (POST /v1/traces) and answer as OTLP/HTTP
+        specifies.
         """
         source = self.source_of(request)
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
@@ -262,7 +269,7 @@ class IngestionServer:
         return Response(otlp.export_response(form, found.rejected, found.why), media_type=form)
 
     async def batch(self, request: Request) -> Response:
-        """Say what became of a request: GET /v1/batches/ID."""
+        """Return the status of a batch (GET /v1/batches/ID)."""
         source = self.source_of(request)
         found = await asyncio.to_thread(
             self.ingestion.batch, request.path_params["id"], source.name
@@ -275,7 +282,7 @@ class IngestionServer:
         return JSONResponse({"state": state, **found.model_dump(exclude={"source"})})
 
     async def case(self, request: Request) -> Response:
-        """Say where a case stands: GET /v1/cases/ID."""
+        """Return the status of a case (GET /v1/cases/ID)."""
         source = self.source_of(request)
         found = await asyncio.to_thread(
             self.ingestion.status, request.path_params["id"], source.name
@@ -306,7 +313,7 @@ def _too_many(most: int) -> RequestRefused:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """Return the body. Raises Refused where it is too long, before more of it is read."""
+    """Read the body. Raises RequestRefused as soon as it's too long, without reading the rest."""
     too_long = _too_long(most)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most:
@@ -320,8 +327,8 @@ async def _body(request: Request, most: int) -> bytes:
 
 
 def _openapi_document() -> dict[str, Any]:
-    """Return the OpenAPI document beside this file, with the version and the schema of a case in
-    it.
+    """Return the OpenAPI document of this folder, completed with the version and the schema of a
+    case.
     """
     document: dict[str, Any] = json.loads(
         Path(__file__).with_name("openapi.json").read_text(encoding="utf-8")
@@ -349,7 +356,7 @@ async def _refusal_response(request: Request, error: Exception) -> Response:
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
-    """Answer with the status that the error has (CRITIC-ERR-HTTP); nothing was acknowledged."""
+    """Respond with the error's HTTP status (CRITIC-ERR-HTTP). The request wasn't acknowledged."""
     assert isinstance(error, MasisError)
     log.error("A request failed: %s", error)
     status = error.http_status
@@ -373,7 +380,7 @@ def application(
     hosts: AllowedHosts | None = None,
     on_read: Callable[[], object] | None = None,
 ) -> Starlette:
-    """Return the ASGI application for these sources; ``on_read`` is called when cases were read,
+    """Return the ASGI application for these sources. ``on_read`` is called after cases were parsed,
     and every minute.
     """
     door = IngestionServer(ingestion, sources, hosts or AllowedHosts(), on_read)

@@ -1,10 +1,10 @@
-"""OTLP/HTTP traces as cases: what an exporter of OpenTelemetry posts, read as `masis import` reads
-the same spans.
+"""Converts OTLP/HTTP traces from an OpenTelemetry exporter to cases, in the same way as `masis
+import`.
 
-A trace gives a case where its spans hold a question, an answer and evidence under OpenInference's
-or GenAI's attributes. Spans are joined within one request: a trace that an exporter spreads over
-several is put together by the collector before it (docs/ingestion.md). The spans of traces that
-give no case are counted, and it is said why.
+A trace becomes a case if its spans contain a question, an answer and evidence under OpenInference's
+or GenAI's attributes. Spans are joined within one request. If an exporter spreads a trace over
+several requests, a collector must put it together first (docs/ingestion.md). The response counts
+the spans of traces that don't become a case, and says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from masis.schema.case import Case
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 MOST_SPANS = 50_000
-"""Spans of one request."""
+"""The most spans in one request."""
 
 _WHY = 3
 _SPANS = ("resourceSpans[].scopeSpans[].spans[] | [?type(@) == 'object']",)
@@ -32,8 +32,8 @@ _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
 
 
 class TraceExport(NamedTuple):
-    """What a request gives: its cases, a line each, how many of its spans gave none, and why, of
-    the first traces.
+    """The result of a request: the number of cases, the cases as JSON lines, the number of spans
+    without a case, and the reasons for the first few traces.
     """
 
     cases: int
@@ -43,7 +43,9 @@ class TraceExport(NamedTuple):
 
 
 def gunzip(body: bytes, most: int) -> bytes | None:
-    """Return what a gzip holds; None where that is more than ``most`` bytes. Raises InputError."""
+    """Decompress gzip, or return None if the content has more than ``most`` bytes. Raises
+    InputError.
+    """
     inflating = zlib.decompressobj(wbits=31)
     try:
         found = inflating.decompress(body, most + 1)
@@ -57,8 +59,10 @@ def gunzip(body: bytes, most: int) -> bytes | None:
 
 
 def parse_export(body: bytes, content_type: str) -> TraceExport:
-    """Return the cases of an ExportTraceServiceRequest. Raises InputError, and MissingExtra for
-    protobuf without it.
+    """Return the cases of an ExportTraceServiceRequest.
+
+    Raises InputError for an invalid body, and MissingExtra for protobuf if its packages aren't
+    installed.
     """
     found = _traces(
         _from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}")
@@ -96,14 +100,15 @@ def export_response(content_type: str, rejected: int, why: str) -> bytes:
 
 
 def refusal_body(content_type: str, why: str) -> bytes:
-    """Return the Status that a refusal holds, in the encoding of the request; JSON where that can't
-    be written.
+    """Return the body of a refusal: a Status in the encoding of the request, or JSON if protobuf
+    isn't installed.
     """
     if content_type == PROTOBUF:
         with contextlib.suppress(ImportError):
             from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-            # the same field as of google.rpc.Status
+            # This Status has the message in the same field (2) as google.rpc.Status, which
+            # OTLP/HTTP requires.
             sent: bytes = Status(message=why).SerializeToString()
             return sent
     return json.dumps({"message": why}).encode()
@@ -130,7 +135,7 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
         )
     )
     read: dict[str, Any] = MessageToDict(request)
-    # JSON of protobuf has bytes in base64, OTLP's JSON has ids in hexadecimal digits
+    # The JSON mapping of protobuf encodes bytes as base64, but OTLP/JSON writes ids in hexadecimal.
     for span in _spans_in(read):
         for name in ("traceId", "spanId", "parentSpanId"):
             if name in span:
@@ -151,7 +156,7 @@ def _check_span_count(spans: int) -> None:
 
 
 def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the spans by trace, their attributes as an object."""
+    """Group the spans by trace, with their attributes as a dictionary."""
     found: dict[str, list[dict[str, Any]]] = {}
     spans = _spans_in(content)
     _check_span_count(len(spans))
@@ -169,7 +174,7 @@ def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _trace_case(spans: list[dict[str, Any]]) -> Case:
-    """Return the case of a trace. Raises InputError that says what it lacks."""
+    """Return the case of a trace. Raises InputError naming the missing part."""
     readings = []
     if any(_KIND in span["attributes"] for span in spans):
         readings.append(("openinference", _as_phoenix(spans)))
@@ -194,8 +199,10 @@ def _trace_case(spans: list[dict[str, Any]]) -> Case:
 
 
 def _as_phoenix(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return spans as Phoenix exports them. Where no span is the root, the only one is whose parent
-    is elsewhere.
+    """Convert spans to the form that Phoenix exports.
+
+    If no span is a root, a span whose parent isn't in the trace counts as the root, provided there
+    is only one.
     """
     ids = {span["spanId"] for span in spans}
     outer = [span["spanId"] for span in spans if span["parentSpanId"] not in ids]

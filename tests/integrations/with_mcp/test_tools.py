@@ -173,9 +173,9 @@ def test_the_queue_is_listed_in_pages_that_a_cursor_leads_through(door: Door) ->
     elsewhere = said(
         door.call("list_queue", {"order": "newest", "cursor": pages[0]["next_cursor"]})
     )
-    assert "cursor: is not a cursor of this list with these filters" in elsewhere
+    assert "cursor: isn't a cursor of this list with these filters" in elsewhere
     (note,) = door.result("list_queue", flags=["sandwich"], text="viaduct")["notes"]
-    assert note.startswith("flags: no case here has 'sandwich'; there are: '")
+    assert note.startswith("flags: no case has 'sandwich'. Values in use: '")
 
 
 def test_evidence_is_found_by_its_words_with_the_ids_that_tools_take(door: Door) -> None:
@@ -236,7 +236,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "critique_answer",
         of("1", draft="d" * 150_001),
-        "holds 150,001 characters, at most 150,000 are taken",
+        "has 150,001 characters, but at most 150,000 are allowed",
     ),
     ("audit_citations", {"answer": "It is."}, "give evidence, or sourceIds of stored evidence"),
     ("audit_citations", {"answer": " ", "sourceIds": ["1"]}, "answer: is empty"),
@@ -254,7 +254,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "verify_claims",
         {"claims": ["x"] * 101, "sourceIds": ["1"]},
-        "holds 101 claims, at most 100 are taken",
+        "has 101 claims, but at most 100 are allowed",
     ),
     ("run_audit", {}, "give either caseId or case"),
     ("run_audit", {"caseId": "weir", "case": WEIR}, "give either caseId or case"),
@@ -278,13 +278,13 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "get_run",
         {"runId": "weir"},
-        "'weir' is a case, not a run. It has no run yet; run_audit makes one.",
+        "'weir' is a case, not a run. It has no run yet. Use run_audit to create one.",
     ),
     ("get_run", {"runId": "0" * 32}, "there is no run '00000000000000000000000000000000'"),
     ("get_case", {"caseId": "wei"}, "there is no case 'wei' (near: 'weir')"),
     ("list_queue", {"limit": 0}, "limit"),
     ("list_queue", {"states": ["open"]}, "Use one of 'new', 'running'"),
-    ("list_queue", {"cursor": "!"}, "is not a cursor of this list"),
+    ("list_queue", {"cursor": "!"}, "isn't a cursor of this list"),
     ("search_evidence", {"text": ""}, "text: is empty"),
     (
         "decide",
