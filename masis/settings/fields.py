@@ -272,12 +272,12 @@ class Settings(Record):
     )
     local_unsupported_to: Share = LOCAL(
         0.1,
-        "an accusation must be right: below the 0.5 that such models were trained to decide at",
+        "a flag must be right: below the 0.5 that such models were trained to decide at",
         "A claim is unsupported where no passage supports it with more than this probability.",
     )
     local_contradicted_from: Share = LOCAL(
         0.8,
-        "an accusation must be right: above the 0.5 that such models were trained to decide at",
+        "a flag must be right: above the 0.5 that such models were trained to decide at",
         "A claim is contradicted from this probability on; only models that tell contradictions"
         " apart.",
     )

@@ -653,7 +653,10 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     if (
         reason
         and issue.evidence_ids
-        and not any(evidence_id in reason for evidence_id in issue.evidence_ids)
+        # A critic may begin a sentence with it: "Chunk_1 says ..."
+        and not any(
+            evidence_id.casefold() in reason.casefold() for evidence_id in issue.evidence_ids
+        )
     ):
         reason = f"{_chunk_name(issue.evidence_ids[0])}: {reason}"
     quote = "" if quote.casefold() in problem.casefold() else quote

@@ -3,7 +3,7 @@
 Strict structured output takes a part of JSON Schema only: every property is required, none may be
 added, a ``$ref`` stands alone, and keywords that bound a value (``minimum``, ``maxLength``,
 ``pattern`` ...) are refused. What a keyword said is kept as a sentence of the description, so that
-a model may heed it; our own reading checks it all the same.
+a model may respect it; our own reading checks it all the same.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class ServerCapabilities:
             return False
 
     def learn(self, failed: TryFailed, call: Call) -> str | None:
-        """Heed a refusal of how ``call`` asked; what is done from now on, in words, or None if
+        """Respect a refusal of how ``call`` asked; what is done from now on, in words, or None if
         nothing can be.
 
         Empty where another call has learned the same meanwhile.

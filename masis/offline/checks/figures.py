@@ -361,7 +361,7 @@ def _signal(fact: Fact, passage: EvidencePassage, other: Fact, strength: float) 
 def _absent_words(
     kind: str, start: int, end: int, text: str, reason: str, strength: float
 ) -> Contradiction:
-    """Return the accusation of words that the evidence doesn't have."""
+    """Return the flag of words that the evidence doesn't have."""
     return Contradiction(
         kind=kind,
         claim_start=start,
@@ -814,7 +814,7 @@ def _bare_words(text: str) -> tuple[str, ...]:
     """Return the letters and figures of a text in the comparison form, one string for each way to
     read it.
 
-    The case and the punctuation of a quotation accuse nobody, nor does what stands in square
+    The case and the punctuation of a quotation flag nobody, nor does what stands in square
     brackets, a marker or what an editor put in. Everything else is compared as it stands.
     """
     readings = chain.from_iterable(

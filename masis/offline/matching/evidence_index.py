@@ -1,4 +1,4 @@
-"""The evidence of a case as an index that judges claims: verdict, accusations, supporting passages,
+"""The evidence of a case as an index that judges claims: verdict, flags, supporting passages,
 closeness.
 
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
@@ -58,7 +58,7 @@ _ASKS = re.compile(
 _COPY_SUPPORT = 0.97
 """The least support of a claim that is a copy."""
 _ACCUSED_SUPPORT = 0.2
-"""The most support of a claim that is accused: of high severity by DRAFT-CRITIQUE-SEVERITY, however
+"""The most support of a claim that is flagged: of high severity by DRAFT-CRITIQUE-SEVERITY, however
 close the rest.
 """
 _REFERRING = frozenset(
@@ -94,13 +94,13 @@ class ClaimAssessment:
 
     `support` says how close the evidence comes, 0..1, None where there is nothing to check against:
     an order for the queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals`
-    accuse with what the evidence has instead, `absent` with quotations that the evidence lacks
-    (their `evidence_id` and `evidence_text` are empty). `figures` accuse nobody: the evidence lacks
+    flag with what the evidence has instead, `absent` with quotations that the evidence lacks
+    (their `evidence_id` and `evidence_text` are empty). `figures` flag nobody: the evidence lacks
     them, and they may be calculated. `vetoes` are codes of what kept a copy from being confirmed,
     `change` the words in which a near-copy differs from its sentence: those of the claim, those of
     the evidence. `supporting` holds at most three passages, the best first, each with the share of
     the claim's content that it covers; of a confirmed claim the ones that it copies. `uncovered`
-    are the spans of the claim that no evidence covers, or the accused ones alone.
+    are the spans of the claim that no evidence covers, or the flagged ones alone.
     """
 
     support: float | None
@@ -135,7 +135,7 @@ class EvidenceIndex:
 
         Args:
             evidence: Pairs of id and text, in the order of the case; texts may be empty.
-            origins: Where the chunks are from (title, date ...), in words: nobody is accused of a
+            origins: Where the chunks are from (title, date ...), in words: nobody is flagged of a
                 figure of theirs.
             encoder: The sentence encoder; the one that ships where None, opened when the first
                 claim is judged.
@@ -183,12 +183,12 @@ class EvidenceIndex:
             claim: The text of the claim, one sentence or several, without citation markers.
             only: The evidence ids to judge against; all evidence where None. Unknown ids are
                 ignored.
-            question: What the answer is to: its figures are not accused, and a claim that names
+            question: What the answer is to: its figures are not flagged, and a claim that names
                 nothing is about it.
             before: What the answer says just before the claim.
 
         Returns:
-            The verdict with support and confidence (0 to 1), accusations, supporting passages and
+            The verdict with support and confidence (0 to 1), flags, supporting passages and
             the spans of the claim that no evidence covers. Support is None where there is nothing
             to check, and where claim and evidence are too long to be compared (`MOST_COMPARED`).
 
@@ -230,9 +230,9 @@ class EvidenceIndex:
                 for place in places
             )
             return ClaimAssessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
-        accused, figures = ([], ()) if copied else self._find_conflicts(claim, parts, question)
+        flagged, figures = ([], ()) if copied else self._find_conflicts(claim, parts, question)
         supporting, uncovered = self._supporting(parts), _uncovered_spans(parts)
-        if not accused:
+        if not flagged:
             change = (
                 None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
             )
@@ -246,12 +246,12 @@ class EvidenceIndex:
                 supporting=supporting,
                 uncovered=uncovered,
             )
-        signals = tuple(signal for signal in accused if signal.evidence_id)
-        absent = tuple(signal for signal in accused if not signal.evidence_id)
+        signals = tuple(signal for signal in flagged if signal.evidence_id)
+        absent = tuple(signal for signal in flagged if not signal.evidence_id)
         return ClaimAssessment(
             support=min(close, _ACCUSED_SUPPORT),
             verdict="contradicted" if signals else "unsupported",
-            confidence=round(0.5 + 0.5 * accused[0].strength, 4),
+            confidence=round(0.5 + 0.5 * flagged[0].strength, 4),
             signals=signals,
             absent=absent,
             figures=figures,
@@ -360,18 +360,18 @@ class EvidenceIndex:
     def _find_conflicts(
         self, claim: str, parts: Sequence[Part], question: str
     ) -> tuple[list[Contradiction], tuple[AbsentFigure, ...]]:
-        """Return the accusations, the strongest first, and the figures that the evidence lacks."""
+        """Return the flags, the strongest first, and the figures that the evidence lacks."""
         asked = extract(question)
-        accused = list(self._quotable.find_absent(claim, question))
+        flagged = list(self._quotable.find_absent(claim, question))
         absent: list[AbsentFigure] = []
         for offset, match in parts:
             found = check_figures(
                 match, self._facts, asked, self._numerals, self._figures_of_origins
             )
-            accused += (_shift_signal(signal, offset) for signal in found.contradictions)
+            flagged += (_shift_signal(signal, offset) for signal in found.contradictions)
             absent += (_shift_signal(figure, offset) for figure in found.absent)
         return sorted(
-            accused, key=lambda signal: (not signal.evidence_id, -signal.strength)
+            flagged, key=lambda signal: (not signal.evidence_id, -signal.strength)
         ), tuple(absent)
 
     def _match_sentences(self, claim: str) -> list[Part]:

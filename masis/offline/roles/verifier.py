@@ -44,7 +44,7 @@ MISSING_MOST = 3
 
 
 class OfflineVerifier:
-    """A screen: it confirms copies of the evidence, accuses figures and quotations that no evidence
+    """A screen: it confirms copies of the evidence, flags figures and quotations that no evidence
     has, abstains else.
 
     See docs/models.md. A long answer takes seconds: between claims it looks whether the run was
