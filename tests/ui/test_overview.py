@@ -33,7 +33,7 @@ from tests.waiting import until
             {"needs_review": 1200, "accepted": 18},
             {"wrong": 70},
             (
-                "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit without"
+                "1,200 cases need review; the audit flags 70 of them; 18 passed the audit without"
                 " a person's decision"
             ),
         ),
@@ -122,7 +122,7 @@ def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
     until(lambda: (batch := served_jobs().batch()) is not None and not batch.under_way, "the batch")
     app.run()
     assert not app.exception
-    assert "In the last batch, 0 cases were audited.** It ended there since one more" in texts(app)
+    assert "In the last batch, 0 cases were audited.** It stopped because one more" in texts(app)
     assert audited_workbench.cases.facets().states["new"] == 2
 
 
