@@ -68,7 +68,7 @@ def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path
     nothing.write_text("a,b\n1,2\n")
     assert "Name them: --map query=KEY" in masis("import", nothing, "--suggest").stderr
     known = masis("import", FILES / "ragas-0.4.jsonl", "--suggest")
-    assert "is read as ragas, with no option" in known.stderr
+    assert "has the format ragas; options needed: none" in known.stderr
 
 
 def test_expertqa_and_hagrid_are_read_without_edits(

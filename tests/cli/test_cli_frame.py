@@ -65,7 +65,7 @@ def test_help_imports_nothing_heavy() -> None:
         (
             PermissionError(13, "Permission denied", "/closed/a"),
             1,
-            "/closed/a: Permission denied. Check the place",
+            "/closed/a: Permission denied. Check the path",
         ),
         (KeyboardInterrupt(), 130, "Interrupted."),
         (ZeroDivisionError("why"), 1, "ZeroDivisionError: why. This is a bug; 'masis --debug"),

@@ -192,7 +192,7 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     ada = Actor(name="Ada \x1b[31mLind")
     workbench.corpora.add_demo(ada)
     empty = masis("screening", "drift", "--db", database)
-    assert "No grade has been changed or agreed with yet" in empty.stdout
+    assert "Nobody has changed or confirmed a grade yet" in empty.stdout
     question = demo_questions()[0]
     found = workbench.screenings.screen(ada, question.question, [f"corpus:{CORPUS}"])
     workbench.screenings.agree(ada, found.id, found.kept[0])

@@ -292,11 +292,11 @@ class Measures(StorePart):
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        rows = []
+        runs = []
         for row in rows:
             models = {role: row[role] for role in ROLES if row[role] is not None}
-            rows.append(record_of(MeasuredRun, row, models=models))
-        return Page[MeasuredRun](rows=tuple(rows), total=total)
+            runs.append(record_of(MeasuredRun, row, models=models))
+        return Page[MeasuredRun](rows=tuple(runs), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:

@@ -1,5 +1,5 @@
-"""Runs: the audits of cases, stored iteration by iteration (``masis.store.jobs`` has what all jobs
-share).
+"""Runs are the audits of cases, stored iteration by iteration. ``masis.store.jobs`` has what all
+jobs share.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ STATE_OF_VERDICT: dict[str, CaseState] = {
 
 
 class RunFact(NamedTuple):
-    """What of a run the state of its case depends on."""
+    """The fields of a run that the state of its case depends on."""
 
     seq: int
     state: str
@@ -50,7 +50,7 @@ class RunFact(NamedTuple):
 
 
 class EntryFact(NamedTuple):
-    """What of an entry the state of its case depends on."""
+    """The fields of a log entry that the state of its case depends on."""
 
     seq: int
     kind: str
@@ -64,7 +64,9 @@ class EntryFact(NamedTuple):
 
 
 class DerivedState(NamedTuple):
-    """Where a case stands: its state, the newest finished run, the entry that decides it."""
+    """The derived state of a case: its state, its newest finished run, and the entry that decides
+    it.
+    """
 
     state: CaseState
     run_seq: int | None
@@ -178,8 +180,8 @@ def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> Entr
 
 
 def _same_verdict(first: EntryFact, second: EntryFact) -> bool:
-    """Whether two decisions say the same about the same answer; an unknown answer is taken for the
-    same.
+    """Return whether two decisions give the same verdict on the same answer. An unknown answer
+    counts as the same.
     """
     return first.verdict == second.verdict and (
         None in (first.answer, second.answer) or first.answer == second.answer

@@ -1,4 +1,4 @@
-"""The work of a team: leases on cases, policies, rubrics and saved views, and who has done what.
+"""The work of a team: leases on cases, policies, rubrics, saved views, and the work of each person.
 
 A lease is taken inside a transaction that holds the write lock, so that of two people who ask at
 once one gets it. It runs out by itself: an absent reviewer blocks nobody.

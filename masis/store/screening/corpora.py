@@ -142,7 +142,7 @@ def _notice_about(
     """Return what a notice that came before a study says of it; None where there is none."""
     matches = _known_by(connection, corpus, [("title_key", study.title)])
     notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in matches)
-    return next((notice_of.status for notice_of in notices if notice_of is not None), None)
+    return next((notice.status for notice in notices if notice is not None), None)
 
 
 def _rewrite(

@@ -50,15 +50,15 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"the words of corpus {row['name']!r} are gone"
             continue
         indexed = connection.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0]  # noqa: S608
-        indexed = connection.execute(
+        stored = connection.execute(
             "SELECT count(*) FROM corpus_abstracts WHERE corpus_seq = ?", of
         ).fetchone()[0]
         counted = connection.execute(
             "SELECT sum(added) FROM corpus_imports WHERE corpus_seq = ?", of
         ).fetchone()[0]
-        if not indexed == indexed == (counted or 0):
+        if not stored == indexed == (counted or 0):
             yield (
-                f"corpus {row['name']!r} holds {indexed} abstracts, the words of {indexed}, and counts"
+                f"corpus {row['name']!r} holds {stored} abstracts, the words of {indexed}, and counts"
                 f" {counted or 0} as imported"
             )
 
