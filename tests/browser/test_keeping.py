@@ -56,7 +56,7 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_case_says_so(
         assert not grave(page)
         page.get_by_label("Your name, for the record").fill("Grace")
         page.get_by_role("button", name="Remove 6 audits").click()
-        expect(page.get_by_text("Nothing was removed: type “remove” first.")).to_be_visible()
+        expect(page.get_by_text("Nothing was removed. Type “remove” first.")).to_be_visible()
         page.get_by_label("Type “remove”").fill("remove")
         page.get_by_role("button", name="Remove 6 audits").click()
         expect(page.get_by_text("6 audits removed.")).to_be_visible()

@@ -356,7 +356,7 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     page.get_by_role("button", name="Audit with this text").click(delay=40)
     expect(page).to_have_url(re.compile(r"case=bridge%402|case=bridge@2"), timeout=20_000)
     expect(
-        page.get_by_text("Version 2 of this case: the text of 1 chunk of evidence was pasted.")
+        page.get_by_text("This is version 2 of the case, with pasted text for 1 chunk of evidence.")
     ).to_be_visible()
     expect(page.get_by_text("1 of 2 chunks of evidence has no text")).to_be_visible()
     expect(page.get_by_text("Scores", exact=True)).to_be_visible(timeout=60_000)

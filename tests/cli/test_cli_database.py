@@ -184,7 +184,7 @@ def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
     assert result.exit_code == 130
     assert read(result)["removed"]["runs"] == 1
     assert read(result)["file"] is None
-    assert "The same command goes on from here." in result.stderr
+    assert "Run the same command again to continue." in result.stderr
     assert "2 runs stayed" in result.stderr
     assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 2
     assert masis("health", "--db", audited).exit_code == 0

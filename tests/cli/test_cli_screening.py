@@ -296,7 +296,7 @@ def test_what_can_not_be_read_is_named_and_the_rest_is_kept(
     result = masis("screening", "corpus", "mine", file, other, "--db", database)
     assert result.exit_code == 1
     assert f"{file}, line 1, record 1: has no end." in result.stderr
-    assert f"{other}: is in no format of abstracts" in result.stderr
+    assert f"{other}: isn't in a known format of abstracts" in result.stderr
     assert "2 errors, listed above" in result.stderr
     assert "holds 1 abstract." in result.stderr
     assert (

@@ -35,7 +35,7 @@ PASSED = "policy-01-clean"
 class NothingUnderWay:
     """Jobs of which none is under way and none failed."""
 
-    def auditing(self, _case_id: str) -> bool:
+    def is_auditing(self, _case_id: str) -> bool:
         return False
 
     def failure(self, _kind: str, _case_id: str) -> None:
@@ -251,10 +251,10 @@ def test_an_audit_under_way_shows_what_it_has_found_and_that_it_is_stopping(
     stopped: list[str] = []
 
     class Jobs(NothingUnderWay):
-        def auditing(self, _case_id: str) -> bool:
+        def is_auditing(self, _case_id: str) -> bool:
             return True
 
-        def cancelling(self, _kind: str, _run_id: str) -> bool:
+        def is_cancelling(self, _kind: str, _run_id: str) -> bool:
             return bool(stopped)
 
         def cancel(self, _actor: Actor, _kind: str, case_id: str) -> None:

@@ -83,7 +83,7 @@ def test_an_import_says_how_far_it_has_come_while_it_goes_on(
     assert reader.stopped.wait(30)
     assert not upload.over
     assert re.fullmatch(
-        r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says
+        r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.progress_text
     )
     assert 0 < upload.share <= 1
     reader.let_go.set()

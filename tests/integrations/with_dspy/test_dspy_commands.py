@@ -129,7 +129,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(
         (
             ("optimize", "--name", "a", "--model", "scripted:m", "--on", "decisions"),
             1,
-            "there is no database",
+            "the database doesn't exist",
         ),
         (("optimize", "--show", "a"), 2, "there is no program"),
         (("audit", "new.jsonl", "--model", "critic=dspy:a"), 2, "there is no program"),
