@@ -173,7 +173,7 @@ def test_a_stored_case_is_searched_and_picked_from_a_list_redrawn_while_the_mous
     expect(page.get_by_text("Search to find them")).to_be_hidden()
     page.mouse.up()
     expect(page).to_have_url(re.compile(f"case={picked}"))
-    expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()
+    expect(page.get_by_role("heading", name="The case")).to_be_visible()
     overflow = page.locator("[data-testid=stMain]").evaluate(
         "main => main.scrollWidth - main.clientWidth"
     )

@@ -368,7 +368,7 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     expect(page.get_by_role("button", name="Audit with this text")).to_have_count(0)
     tab.settle()
     page.get_by_role("button", name="Open the newer version").click(delay=40)
-    expect(page.get_by_text("Version 2 of this case")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("This is version 2 of the case")).to_be_visible(timeout=20_000)
     tab.assert_clean()
     assert server.workbench.store.cases.get("bridge@2").evidence[0].text == TEXT
     assert server.workbench.drafts.get(ADA, "evidence:bridge").values == {}

@@ -52,7 +52,8 @@ def test_cases_are_imported_once_and_come_out_unchanged_in(masis: Masis, tmp_pat
     assert (first.exit_code, first.stdout) == (0, "")
     assert f"{file}: 2 cases imported." in first.stderr
     assert (
-        "0 cases imported, 2 cases already stored." in masis("import", file, "--db", database).stderr
+        "0 cases imported, 2 cases already stored."
+        in masis("import", file, "--db", database).stderr
     )
     exported = masis("export", "--format", "cases", "--db", database)
     assert [json.loads(line) for line in exported.stdout.splitlines()] == given

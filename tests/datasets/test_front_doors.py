@@ -221,7 +221,9 @@ def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path)
     result = CliRunner().invoke(main, [*command, str(file), "--db", str(database)])
     assert result.exit_code == 1, result.output
     errors = dict(
-        re.findall(r"^.*?f\.jsonl, line (\d+), ((?:(?!Shown once).)*)$", result.stderr, re.MULTILINE)
+        re.findall(
+            r"^.*?f\.jsonl, line (\d+), ((?:(?!Shown once).)*)$", result.stderr, re.MULTILINE
+        )
     )
     store = Store.open(database)
     stored = {case.id: case for case in store.cases.iterate()}
