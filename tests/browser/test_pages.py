@@ -268,6 +268,7 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     expect(rows.first).to_be_visible()
     page.get_by_role("button", name="Close", exact=True).click(delay=40)
     expect(page).not_to_have_url(re.compile("show="))
+    tab.settle()  # a press on what the page is just drawing has no effect
     page.get_by_text("How the audits ran").click(delay=40)
     tab.settle()
     chart = page.locator(
