@@ -144,7 +144,7 @@ def audit(
     One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text":
     "..."}]}; or any format of 'masis import'. Without an answer one is drafted from the evidence
     first, without an id it is made of the content. A line that can't be read is named with its
-    hint, and the others are audited all the same.
+    hint, and the others are still audited.
 
       masis audit cases.jsonl
       masis audit answers.csv --map id=nr --map query=question --map answer=response --map evidence=context

@@ -564,13 +564,13 @@ class Settings(Record):
         False,
         "no model is believed before it has passed the exam",
         "Whether answers may pass without a person although a model that judged them has not passed"
-        " the exam (masis models exam). Faulty answers may then pass unread, and nobody knows how"
+        " the exam (masis models exam). Faulty answers may then pass unread, and no figure says how"
         " many.",
     )
     spot_check_share: Share = REVIEW(
         0.05,
         "so that the miss rate can be estimated",
-        "The share of runs that need no review and go to the queue all the same.",
+        "The share of runs that need no review and still go to the queue.",
     )
     spot_check_seed: int = REVIEW(
         0,

@@ -439,6 +439,8 @@ def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_l
         "Neither letter mentions a deadline.",
         "The leaflet is old and does not name a dose.",
         "The minutes never explain why.",
+        "The sources don't say that it is 12 metres wide.",
+        "The interview names no date.",
     ],
 )
 def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_leaves_it_open(
@@ -460,6 +462,14 @@ def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_lea
         YEAR.text,
         "The study found no difference.",
         "The survey reported no deaths.",
+        "The policy gives no refund.",
+        "The contract states that no fee is due.",
+        "The guideline doesn't name aspirin as safe.",
+        "The log contains no errors.",
+        "The letter contains no signature.",
+        "The letter states that no fee is due.",
+        "The memo says no deaths occurred.",
+        "The sources say that no width is known.",
         "The policy was not renewed.",
         "No reason was found. The letter states the date.",
     ],
