@@ -4,56 +4,46 @@ Nothing is rewritten. The result consists of ranges of the text, so that marks a
 offsets too, stay valid. No character is dropped either: hidden characters are markup that a style
 or a block shows instead.
 
-The module finds headings, paragraphs, lists, quotations, code, tables, rules, emphasis and links in
-GitHub's dialect. HTML, images, entities and reference definitions are shown as typed. A link shows
-its words and its address. It doesn't use a library because the popular Python ones return a tree of
-rewritten text without the positions of inline elements.
+markdown-it-py finds headings, paragraphs, lists, quotations, code, tables, rules, emphasis and
+links. It keeps lines for blocks and no positions for inline elements, so the rules below record
+them while it parses. HTML, images, entities and reference definitions are shown as typed. A link
+shows its words and its address.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar, cast
+
+from markdown_it import MarkdownIt, rules_block, rules_inline
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.state_inline import Delimiter
+from markdown_it.token import Token
 
 Tag = Literal[
     "p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "quote", "pre", "table", "tr", "th", "td", "hr"
 ]
 Style = Literal["strong", "em", "code", "link", "url"]
 
-DEEPEST = 12
-"""Deepest nesting of blocks; anything deeper becomes a paragraph."""
+DEEPEST = 24
+"""Deepest nesting of blocks; anything deeper becomes a paragraph. A list counts twice."""
 
-_MOST_OPENERS = 50
-"""Openers of emphasis searched for each closer, so that a text full of stars takes linear time."""
+_MOST_BRACKETS = 1_000
+"""Most opening brackets of a block with links. The parser reads from each of them to the end, so
+30,000 unclosed brackets would take minutes."""
 
-_LONGEST_ADDRESS = 2_000
 _ESCAPABLE = frozenset("*_`#|~+-.")
-_FIRST_HEADING = 3
-"""Level of the top heading, because the answer and the evidence are below headings of level 2."""
+"""Characters that a backslash escapes. CommonMark has more, but TeX such as ``\\(x\\)`` would lose
+its backslashes."""
 
 # A cheap test for text that may contain Markdown: "**", "](", or a line that starts with "- ".
 _POSSIBLE_MARKUP = re.compile(
     r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE
-)
-# "## Results ##": up to three spaces, one to six hashes, the words, optional closing hashes.
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
-# "---", "* * *" or "___": three or more of one sign, with nothing else on the line.
-_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
-# "```python": the opening of a code block. The info string has no backtick (CommonMark).
-_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`]*)$")
-_QUOTE = re.compile(r" {0,3}> ?")
-# "- words" or "12. words". CommonMark allows at most nine digits.
-_ITEM = re.compile(r"([ \t]*)([-*+]|(\d{1,9})[.)])([ \t]+)(?=\S)")
-# "| --- | :-: |": the line below the header of a table.
-_DELIMITERS = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-# "(https://example.org "title")" after the "]" of a link. The address may contain one pair of
-# brackets, as in "(https://en.wikipedia.org/wiki/Foo_(bar))".
-_LINK_END = re.compile(
-    r"""\((<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?\)"""
 )
 
 
@@ -92,32 +82,26 @@ def find_markup(text: str) -> Markup | None:
     """Return the Markdown of a text, or None if it has none and is to be shown exactly as typed."""
     if not _POSSIBLE_MARKUP.search(text):
         return None
-    reader = _BlockReader(text)
-    reader.read_blocks(list(_line_ranges(text)), -1, 0)
+    tokens: list[Token] = []
+    _PARSER.block.parse(text, _PARSER, {}, tokens)
+    builder = _MarkupBuilder(text)
+    builder.read_tokens(tokens)
     if (
-        not reader.hidden
-        and not reader.styles
-        and all(block["tag"] == "p" for block in reader.blocks)
+        not builder.hidden
+        and not builder.styles
+        and all(block["tag"] == "p" for block in builder.blocks)
     ):
         return None
     return Markup(
-        tuple(reader.blocks),
-        tuple(reader.leaves),
-        tuple(sorted(reader.hidden)),
-        tuple(reader.styles),
+        tuple(builder.blocks),
+        tuple(builder.leaves),
+        tuple(sorted(builder.hidden)),
+        tuple(builder.styles),
     )
 
 
-def _line_ranges(text: str) -> Iterator[Range]:
-    """Yield the lines without their ends; only a line feed ends a line, as elsewhere."""
-    start = 0
-    for line in text.split("\n"):
-        yield Range(start, start + len(line))
-        start += len(line) + 1
-
-
-class _BlockReader:
-    """Finds blocks line by line, then the styles within each leaf."""
+class _MarkupBuilder:
+    """Turns the parser's tokens into blocks, and the words of each leaf into styles."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -125,235 +109,99 @@ class _BlockReader:
         self.leaves: list[tuple[Range, int]] = []
         self.hidden: list[Range] = []
         self.styles: list[tuple[Range, Style]] = []
+        self._parents = [-1]
         self._levels: list[int] = []
 
-    def read_blocks(self, lines: Sequence[Range], parent: int, depth: int) -> None:
-        """Read the blocks of lines from which the markup of enclosing blocks was removed."""
-        at = 0
-        paragraph: list[Range] = []
+    def read_tokens(self, tokens: Sequence[Token]) -> None:
+        containers: dict[str, Tag] = {
+            "bullet_list_open": "ul",
+            "ordered_list_open": "ol",
+            "list_item_open": "li",
+            "blockquote_open": "quote",
+        }
+        for token in tokens:
+            if token.type in containers:
+                self._parents.append(self._add_block(containers[token.type]))
+                if token.type == "list_item_open" and token.info:
+                    self.blocks[-1]["number"] = int(token.info)
+            elif token.type.replace("_close", "_open") in containers:
+                self._parents.pop()
+            elif token.type == "hr":
+                self._add_block("hr")
+            elif token.type == "paragraph_open":
+                self._add_leaf("p", token.meta["lines"])
+            elif token.type == "heading_open":
+                self._add_leaf(self._heading_tag(int(token.tag[1])), token.meta["lines"])
+            elif token.type == "fence":
+                self._add_fence(token.meta["lines"], token.info)
+            elif token.type == "table_open":
+                self._add_table(token.meta["lines"])
 
-        def flush() -> None:
-            if paragraph:
-                self._add_leaf("p", parent, [self._strip_line(line) for line in paragraph])
-                paragraph.clear()
-
-        while at < len(lines):
-            line = lines[at]
-            words = self.text[line.start : line.end]
-            if not words.strip():
-                flush()
-                at += 1
-                continue
-            lines_read = self._read_block(
-                lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush
-            )
-            if lines_read:
-                at += lines_read
-            else:
-                paragraph.append(line)
-                at += 1
-        flush()
-
-    def _read_block(
-        self,
-        lines: Sequence[Range],
-        at: int,
-        parent: int,
-        depth: int,
-        *,
-        in_paragraph: bool,
-        flush: Callable[[], None],
-    ) -> int:
-        """Read a block other than a paragraph; return its number of lines, or 0 if none starts."""
-        line = lines[at]
-        words = self.text[line.start : line.end]
-        if match := _FENCE.match(words):
-            flush()
-            return self._read_fence(lines, at, parent, match)
-        if _RULE.match(words):
-            flush()
-            self._add_block("hr", parent)
-            return 1
-        if match := _HEADING.match(words):
-            flush()
-            self._add_heading(
-                parent, len(match[1]), Range(line.start + match.start(2), line.start + match.end(2))
-            )
-            return 1
-        if self._is_table_start(lines, at):
-            flush()
-            return self._read_table_block(lines, at, parent)
-        if depth >= DEEPEST:
-            return 0
-        if _QUOTE.match(words):
-            flush()
-            return self._read_quote_block(lines, at, parent, depth)
-        item = _ITEM.match(words)
-        # In a paragraph only a 1 starts a numbered list (CommonMark): a line that begins with
-        # "1990. Then" continues the sentence.
-        if item and not (in_paragraph and item[3] and item[3] != "1"):
-            flush()
-            return self._read_list_block(lines, at, parent, depth)
-        return 0
-
-    def _add_block(self, tag: Tag, parent: int) -> int:
-        self.blocks.append({"tag": tag, "parent": parent})
+    def _add_block(self, tag: Tag) -> int:
+        self.blocks.append({"tag": tag, "parent": self._parents[-1]})
         return len(self.blocks) - 1
 
-    def _strip_line(self, line: Range) -> Range:
-        words = self.text[line.start : line.end]
-        return Range(line.start + len(words) - len(words.lstrip(" \t")), line.end)
-
-    def _add_leaf(
-        self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True
-    ) -> None:
+    def _add_leaf(self, tag: Tag, lines: Sequence[Range], *, inline: bool = True) -> None:
         """Add a block of words; the line feeds between its lines are visible."""
-        place = self._add_block(tag, parent)
+        block = self._add_block(tag)
         shown = [
             *(Range(line.start, min(line.end + 1, len(self.text))) for line in lines[:-1]),
-            *([lines[-1]] if lines else []),
+            *lines[-1:],
         ]
         joined: list[Range] = []
-        for each in shown:
-            if joined and joined[-1].end == each.start:
-                joined[-1] = Range(joined[-1].start, each.end)
+        for line in shown:
+            if joined and joined[-1].end == line.start:
+                joined[-1] = Range(joined[-1].start, line.end)
             else:
-                joined.append(each)
-        self.leaves += [(stretch, place) for stretch in joined if stretch.start < stretch.end]
+                joined.append(line)
+        self.leaves += [(stretch, block) for stretch in joined if stretch.start < stretch.end]
         if inline:
-            hidden, styles = _find_inline_markup(self.text, shown)
-            self.hidden += hidden
-            self.styles += styles
+            self._add_inline_markup(shown)
 
-    def _add_heading(self, parent: int, level: int, words: Range) -> None:
+    def _add_inline_markup(self, lines: Sequence[Range]) -> None:
+        words = "".join(self.text[line.start : line.end] for line in lines)
+        places = [place for line in lines for place in range(line.start, line.end)]
+        inline = _InlineMarkup([], [])
+        parser = _PARSER if words.count("[") <= _MOST_BRACKETS else _PARSER_WITHOUT_LINKS
+        tokens: list[Token] = []
+        parser.inline.parse(words, parser, {"inline": inline}, tokens)
+        inline.add_emphasis(tokens)
+        self.hidden += [
+            Range(places[start], places[end - 1] + 1) for start, end in inline.hidden if start < end
+        ]
+        self.styles += [
+            (Range(places[start], places[end - 1] + 1), style)
+            for (start, end), style in inline.styles
+            if start < end
+        ]
+
+    def _heading_tag(self, level: int) -> Tag:
+        # The depth counts, not the text's own level, so that no heading level is skipped. The top
+        # heading is of level 3, because the answer and the evidence are below headings of level 2.
         while self._levels and self._levels[-1] >= level:
             self._levels.pop()
-        # The depth counts, not the text's own level, so that no heading level is skipped.
         self._levels.append(level)
-        tags: dict[int, Tag] = {3: "h3", 4: "h4", 5: "h5"}
-        self._add_leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
+        tags: tuple[Tag, ...] = ("h3", "h4", "h5", "h6")
+        return tags[min(len(self._levels), len(tags)) - 1]
 
-    def _read_fence(
-        self, lines: Sequence[Range], at: int, parent: int, opening: re.Match[str]
-    ) -> int:
-        end = at + 1
-        closing = re.compile(rf"[ ]{{0,3}}{re.escape(opening[1][0])}{{{len(opening[1])},}}[ \t]*$")
-        while end < len(lines) and not closing.match(self.text[lines[end].start : lines[end].end]):
-            end += 1
-        info = opening[2].strip()
-        inside = list(lines[at + 1 : end])
-        if info:  # the name of the language stays visible
-            start = lines[at].start + opening.start(2) + opening[2].index(info)
-            inside.insert(0, Range(start, lines[at].end))
-            self.styles.append((Range(start, lines[at].end), "url"))
-        self._add_leaf("pre", parent, inside, inline=False)
-        return min(end + 1, len(lines)) - at
+    def _add_fence(self, lines: Sequence[Range], info: str) -> None:
+        opening, *inside = lines
+        if language := info.strip():  # the name of the language stays visible
+            start = self.text.index(language, opening.start)
+            inside.insert(0, Range(start, opening.end))
+            self.styles.append((Range(start, opening.end), "url"))
+        self._add_leaf("pre", inside, inline=False)
 
-    def _read_quote_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
-        inner: list[Range] = []
-        for line in lines[at:]:
-            match = _QUOTE.match(self.text, line.start, line.end)
-            if not match:
-                break
-            inner.append(Range(match.end(), line.end))
-        self.read_blocks(inner, self._add_block("quote", parent), depth + 1)
-        return len(inner)
-
-    def _item_at(self, line: Range) -> re.Match[str] | None:
-        if _RULE.match(self.text[line.start : line.end]):
-            return None
-        return _ITEM.match(self.text, line.start, line.end)
-
-    def _read_list_block(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
-        """Read a list: items of one kind at one depth, with the indented lines below each item."""
-        first = self._item_at(lines[at])
-        if first is None:
-            return 0
-        place = self._add_block("ol" if first[3] else "ul", parent)
-        start = at
-        while at < len(lines):
-            item = self._item_at(lines[at])
-            if item is None or bool(item[3]) != bool(first[3]) or len(item[1]) > len(first[1]) + 3:
-                break
-            inside, lines_read = self._item_lines(lines, at, item)
-            item_block = self._add_block("li", place)
-            if item[3]:
-                self.blocks[item_block]["number"] = int(item[3])
-            self.read_blocks(inside, item_block, depth + 1)
-            at += lines_read
-            following = at
-            while following < len(lines) and not self._stripped_text(lines[following]):
-                following += 1
-            if following < len(lines) and self._item_at(lines[following]):
-                at = following
-        return at - start
-
-    def _stripped_text(self, line: Range) -> str:
-        return self.text[line.start : line.end].strip()
-
-    def _item_lines(
-        self, lines: Sequence[Range], at: int, item: re.Match[str]
-    ) -> tuple[list[Range], int]:
-        """Return an item's lines without marker and indentation, and how many lines they span."""
-        indent = len(item[1])
-        inside = [Range(item.end(), lines[at].end)]
-        end = at + 1
-        blank = False
-        while end < len(lines):
-            line = lines[end]
-            words = self.text[line.start : line.end]
-            if not words.strip():
-                blank = True
-                end += 1
-                continue
-            deep = len(words) - len(words.lstrip(" \t"))
-            below = deep > indent + 1
-            if not below and (blank or self._is_block_start(lines, end)):
-                break
-            if blank:
-                # The blank line separates two paragraphs of the item.
-                inside.append(Range(line.start, line.start))
-            blank = False
-            inside.append(
-                Range(
-                    line.start + (min(deep, item.end() - lines[at].start) if below else 0), line.end
-                )
-            )
-            end += 1
-        while end > at + 1 and not self._stripped_text(lines[end - 1]):
-            end -= 1
-        return inside, end - at
-
-    def _is_block_start(self, lines: Sequence[Range], at: int) -> bool:
-        words = self.text[lines[at].start : lines[at].end]
-        patterns = (_FENCE, _RULE, _HEADING, _QUOTE, _ITEM)
-        return any(pattern.match(words) for pattern in patterns) or self._is_table_start(lines, at)
-
-    def _is_table_start(self, lines: Sequence[Range], at: int) -> bool:
-        if at + 1 >= len(lines):
-            return False
-        below = self.text[lines[at + 1].start : lines[at + 1].end]
-        if (
-            "|" not in below
-            or "|" not in self.text[lines[at].start : lines[at].end]
-            or not _DELIMITERS.match(below)
-        ):
-            return False
-        return len(self._cell_ranges(lines[at])) == len(self._cell_ranges(lines[at + 1]))
-
-    def _read_table_block(self, lines: Sequence[Range], at: int, parent: int) -> int:
-        place = self._add_block("table", parent)
-        self._add_table_row(lines[at], place, "th")
-        end = at + 2
-        while end < len(lines) and "|" in self.text[lines[end].start : lines[end].end]:
-            self._add_table_row(lines[end], place, "td")
-            end += 1
-        return end - at
-
-    def _add_table_row(self, line: Range, parent: int, tag: Tag) -> None:
-        row = self._add_block("tr", parent)
-        for cell in self._cell_ranges(line):
-            self._add_leaf(tag, row, [cell])
+    def _add_table(self, lines: Sequence[Range]) -> None:
+        # The parser drops cells beyond the last column of the header, so the cells are read here.
+        header, _delimiters, *rows = lines
+        self._parents.append(self._add_block("table"))
+        for line in (header, *rows):
+            self._parents.append(self._add_block("tr"))
+            for cell in self._cell_ranges(line):
+                self._add_leaf("th" if line is header else "td", [cell])
+            self._parents.pop()
+        self._parents.pop()
 
     def _cell_ranges(self, line: Range) -> list[Range]:
         """Return the cells of a row without blanks; a bar after a backslash doesn't end a cell."""
@@ -375,149 +223,197 @@ class _BlockReader:
         return ranges
 
 
-class _DelimiterRun:
-    """A run of stars or underscores that may open or close emphasis, as in CommonMark."""
+class _InlineMarkup(NamedTuple):
+    """The hidden ranges and the styles of a leaf, as positions in its words."""
 
-    def __init__(self, char: str, start: int, end: int, *, opens: bool, closes: bool) -> None:
-        self.char, self.start, self.end, self.opens, self.closes = char, start, end, opens, closes
+    hidden: list[tuple[int, int]]
+    styles: list[tuple[tuple[int, int], Style]]
 
-    @property
-    def length(self) -> int:
-        return self.end - self.start
-
-
-def _find_inline_markup(
-    text: str, lines: Sequence[Range]
-) -> tuple[list[Range], list[tuple[Range, Style]]]:
-    """Return the hidden ranges and the styles within the lines of one leaf."""
-    words = "".join(text[line.start : line.end] for line in lines)
-    places = [place for line in lines for place in range(line.start, line.end)]
-
-    def at(start: int, end: int) -> Range:
-        return Range(places[start], places[end - 1] + 1)
-
-    reader = _InlineReader(words)
-    return (
-        [at(*span) for span in reader.hidden],
-        [(at(*span), style) for span, style in reader.styles if span.start < span.end],
-    )
-
-
-class _InlineReader:
-    """Emphasis, code, links and escapes in the words of one leaf, as positions in these words."""
-
-    def __init__(self, words: str) -> None:
-        self.words = words
-        self.hidden: list[Range] = []
-        self.styles: list[tuple[Range, Style]] = []
-        self._runs: list[_DelimiterRun] = []
-        self._scan()
-        self._match_emphasis()
-
-    def _scan(self) -> None:
-        words = self.words
-        fences: dict[int, deque[int]] = defaultdict(deque)
-        for backticks in re.finditer(r"`+", words):
-            fences[len(backticks[0])].append(backticks.start())
-        brackets: list[int] = []
-        at = 0
-        while at < len(words):
-            char = words[at]
-            if char == "\\" and words[at + 1 : at + 2] in _ESCAPABLE and at + 1 < len(words):
-                self.hidden.append(Range(at, at + 1))
-                at += 2
-            elif char == "`":
-                at = self._read_code(at, fences)
-            elif char in "*_":
-                at = self._read_run(at)
-            elif char == "[":
-                brackets.append(at)
-                at += 1
-            elif char == "]":
-                at = self._read_link(brackets.pop(), at) if brackets else at + 1
+    def add_emphasis(self, tokens: Sequence[Token]) -> None:
+        """Add the pairs of stars and underscores that the parser matched."""
+        openers: list[int] = []
+        for token in tokens:
+            if token.type not in ("em_open", "em_close", "strong_open", "strong_close"):
+                continue
+            start = token.meta["at"]
+            # A pair for "strong" is two tokens, and the parser empties the outer one.
+            width = len(token.markup)
+            if token.nesting == 1:
+                start -= width - 1
+                openers.append(start + width)
             else:
-                at += 1
-
-    def _read_code(self, at: int, fences: dict[int, deque[int]]) -> int:
-        end = at
-        while end < len(self.words) and self.words[end] == "`":
-            end += 1
-        same = fences[end - at]
-        while same and same[0] < end:
-            same.popleft()
-        if not same:
-            return end
-        closing = same[0]
-        self.hidden += [Range(at, end), Range(closing, closing + end - at)]
-        self.styles.append((Range(end, closing), "code"))
-        return closing + end - at
-
-    def _read_run(self, at: int) -> int:
-        char, end = self.words[at], at
-        while end < len(self.words) and self.words[end] == char:
-            end += 1
-        before, after = self.words[at - 1 : at] if at else " ", self.words[end : end + 1] or " "
-        left = not after.isspace() and (_is_word_char(after) or not _is_word_char(before))
-        right = not before.isspace() and (_is_word_char(before) or not _is_word_char(after))
-        if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
-            left = right = False  # a product such as 5*3*2, or a name_like_this
-        if char == "_":
-            left, right = left and not before.isalnum(), right and not after.isalnum()
-        if (left or right) and end - at <= 3:
-            self._runs.append(_DelimiterRun(char, at, end, opens=left, closes=right))
-        return end
-
-    def _read_link(self, opened: int, closed: int) -> int:
-        match = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
-        # "[1](2)" is two notes rather than a link, because "2" has no sign of an address.
-        if not match or closed == opened + 1 or not re.search(r"[/:#.]", match[1]):
-            return closed + 1
-        self.hidden += [Range(opened, opened + 1), Range(closed, closed + 1)]
-        self.styles += [
-            (Range(opened + 1, closed), "link"),
-            (Range(match.start(), match.end()), "url"),
-        ]
-        return match.end()
-
-    def _match_emphasis(self) -> None:
-        # A closer pairs with the nearest opener of the same sign; openers in between are dropped
-        # (CommonMark, "process emphasis").
-        waiting: list[_DelimiterRun] = []
-        for run in self._runs:
-            while run.closes and run.length:
-                lowest = max(0, len(waiting) - _MOST_OPENERS)
-                place = next(
-                    (
-                        at
-                        for at in range(len(waiting) - 1, lowest - 1, -1)
-                        if waiting[at].char == run.char
-                    ),
-                    -1,
-                )
-                if place < 0:
-                    break
-                opener = waiting[place]
-                del waiting[place + 1 :]
-                self._add_emphasis(opener, run, 2 if min(opener.length, run.length) >= 2 else 1)
-                if not opener.length:
-                    waiting.pop()
-            if run.opens and run.length:
-                waiting.append(run)
-
-    def _add_emphasis(self, opener: _DelimiterRun, closer: _DelimiterRun, width: int) -> None:
-        self.styles.append((Range(opener.end, closer.start), "strong" if width == 2 else "em"))
-        self.hidden += [
-            Range(opener.end - width, opener.end),
-            Range(closer.start, closer.start + width),
-        ]
-        opener.end -= width
-        closer.start += width
+                style: Style = "strong" if width == 2 else "em"
+                self.styles.append(((openers.pop(), start), style))
+            self.hidden.append((start, start + width))
 
 
 def _is_word_char(char: str) -> bool:
-    """Whether a character is neither a blank nor ASCII punctuation."""
+    """Whether a character is neither a blank nor ASCII punctuation.
+
+    CommonMark counts all punctuation, but Chinese has no blanks, so that the closing stars of
+    "**重点。**内容" would not close anything.
+    """
     return char.isalnum() or not (char.isspace() or char.isascii())
 
+
+def _read_emphasis(state: StateInline, silent: bool) -> bool:
+    """Push a token for each star or underscore of a run that may open or close emphasis."""
+    char = state.src[state.pos]
+    if silent or char not in "*_":
+        return False
+    start = end = state.pos
+    while end < state.posMax and state.src[end] == char:
+        end += 1
+    before = state.src[start - 1] if start else " "
+    after = state.src[end] if end < len(state.src) else " "
+    opens = not after.isspace() and (_is_word_char(after) or not _is_word_char(before))
+    closes = not before.isspace() and (_is_word_char(before) or not _is_word_char(after))
+    if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
+        opens = closes = False  # a product such as 5*3*2, or a name_like_this
+    if char == "_":
+        opens, closes = opens and not before.isalnum(), closes and not after.isalnum()
+    if end - start > 3:  # "****" is a rule or a blank to fill in
+        opens = closes = False
+    for place in range(start, end):
+        token = state.push("text", "", 0)
+        token.content, token.meta = char, {"at": place}
+        state.delimiters.append(
+            Delimiter(
+                marker=ord(char),
+                length=end - start,
+                token=len(state.tokens) - 1,
+                end=-1,
+                open=opens,
+                close=closes,
+            )
+        )
+    state.pos = end
+    return True
+
+
+def _read_escape(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "\\" or state.src[state.pos + 1 : state.pos + 2] not in _ESCAPABLE:
+        return False
+    if not silent:
+        state.env["inline"].hidden.append((state.pos, state.pos + 1))
+        state.pending += state.src[state.pos : state.pos + 2]
+    state.pos += 2
+    return True
+
+
+def _read_code(state: StateInline, silent: bool) -> bool:
+    start, count = state.pos, len(state.tokens)
+    matched = rules_inline.backtick(state, silent)
+    if len(state.tokens) > count and state.tokens[-1].type == "code_inline":
+        width, inline = len(state.tokens[-1].markup), state.env["inline"]
+        inline.hidden.extend([(start, start + width), (state.pos - width, state.pos)])
+        inline.styles.append(((start + width, state.pos - width), "code"))
+    return matched
+
+
+def _read_link(state: StateInline, silent: bool) -> bool:
+    start = state.pos
+    matched = rules_inline.link(state, silent)
+    if matched and not silent:
+        end = state.pos
+        close, inline = state.md.helpers.parseLinkLabel(state, start, True), state.env["inline"]
+        state.pos = end
+        inline.hidden.extend([(start, start + 1), (close, close + 1)])
+        inline.styles.extend([((start + 1, close), "link"), ((close + 1, end), "url")])
+    return matched
+
+
+_BlockRule = Callable[[StateBlock, int, int, bool], bool]
+
+
+def _with_lines(rule: _BlockRule) -> _BlockRule:
+    """Return the rule, which also records the ranges of the lines in the block's first token.
+
+    While a rule runs, the state's marks leave out the markup of enclosing lists and quotations.
+    """
+
+    def read(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+        count, indent = len(state.tokens), state.sCount[first]
+        matched = rule(state, first, last, silent)
+        if matched and not silent:
+            block = state.tokens[count]
+            start, end = block.map or (first, first + 1)
+            lines = [
+                Range(state.bMarks[line] + state.tShift[line], state.eMarks[line])
+                for line in range(start, end)
+            ]
+            if block.type == "heading_open":
+                words = state.tokens[count + 1].content
+                at = state.src.index(words, lines[0].start + len(block.markup))
+                lines = [Range(at, at + len(words))]
+            elif block.type == "fence":
+                closed = state.src[lines[-1].start : lines[-1].end].startswith(block.markup)
+                lines = lines[:1] + [
+                    Range(state.bMarks[line] + min(state.tShift[line], indent), state.eMarks[line])
+                    for line in range(start + 1, end - (closed and end - start > 1))
+                ]
+            block.meta = {"lines": lines}
+        return matched
+
+    return read
+
+
+# "*", "12." or "##" with nothing behind it.
+_EMPTY_BLOCK = re.compile(r"(?:[-*+]|\d{1,9}[.)]|#{1,6}[ \t]*#*)[ \t]*$")
+
+
+def _unless_empty(rule: _BlockRule) -> _BlockRule:
+    """Return the rule without empty items and headings, and without blocks that are too deep.
+
+    CommonMark takes a lone star for a list, and beyond its own limit the parser drops the lines.
+    """
+
+    def read(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+        words = state.src[state.bMarks[first] + state.tShift[first] : state.eMarks[first]]
+        if state.level >= DEEPEST or _EMPTY_BLOCK.match(words):
+            return False
+        return rule(state, first, last, silent)
+
+    return read
+
+
+class _Parser(MarkdownIt):
+    """markdown-it-py with rules that record positions."""
+
+    def __init__(self, *, links: bool) -> None:
+        super().__init__("zero", {"maxNesting": 10 * DEEPEST})
+        everywhere = ["paragraph", "reference", "blockquote", "list"]
+        self.block.ruler.at("table", _with_lines(rules_block.table), {"alt": everywhere[:2]})
+        self.block.ruler.at("fence", _with_lines(rules_block.fence), {"alt": everywhere})
+        self.block.ruler.at(
+            "blockquote", _unless_empty(rules_block.blockquote), {"alt": everywhere}
+        )
+        self.block.ruler.at("list", _unless_empty(rules_block.list_block), {"alt": everywhere[:3]})
+        self.block.ruler.at(
+            "heading", _with_lines(_unless_empty(rules_block.heading)), {"alt": everywhere[:3]}
+        )
+        self.block.ruler.at("paragraph", _with_lines(rules_block.paragraph))
+        self.inline.ruler.at("escape", _read_escape)
+        self.inline.ruler.at("backticks", _read_code)
+        self.inline.ruler.at("emphasis", _read_emphasis)
+        self.inline.ruler.at("link", _read_link)
+        self.enable(["table", "fence", "blockquote", "hr", "list", "heading"])
+        self.enable(["escape", "backticks", "emphasis", *(["link"] if links else [])])
+        self.inline.ruler2.enable(["balance_pairs", "emphasis"])
+        # Joining texts would lose the place of a star that opens nothing.
+        self.inline.ruler2.disable("fragments_join")
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802
+        """Whether a link has an address: "[1](2)" is two notes, because "2" has no sign of one."""
+        return bool(re.search(r"[/:#.]", url))
+
+    def normalizeLink(self, url: str) -> str:  # noqa: N802
+        """Return the address as it is, because only its place in the text is used."""
+        return url
+
+
+_PARSER = _Parser(links=True)
+_PARSER_WITHOUT_LINKS = _Parser(links=False)
 
 P = TypeVar("P", bound=Mapping[str, object])
 

@@ -156,6 +156,32 @@ def test_every_kind_of_block_is_found() -> None:
     assert [block["number"] for block in found(text).blocks if "number" in block] == [3, 4]
 
 
+@given(st.text(alphabet="ab*_`[]()#>-+.|~\\\\\n\t \r\0\u00a0\u4e2d1/", max_size=60))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    assert "".join(piece["text"] for piece in pieces_of(text)) == text
+    for leaf, _ in (find_markup(text) or Markup((), (), (), ())).leaves:
+        assert 0 <= leaf.start < leaf.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("> quoted\nand so on", ["quote", "p"]),  # CommonMark's lazy continuation
+        ("1. one\n\n2) another list", ["ol", "li", "p", "ol", "li", "p"]),
+        ("- a\n    - b", ["ul", "li", "p", "ul", "li", "p"]),
+        ("- ```\n  x\n  ```\n- b", ["ul", "li", "pre", "li", "p"]),
+        ("> > twice", ["quote", "quote", "p"]),
+        ("**a**\n*\n#", ["p"]),  # an item and a heading without words are shown as typed
+    ],
+)
+def test_blocks_nest_as_in_commonmark(text: str, blocks: list[str]) -> None:
+    assert tags(text) == blocks
+
+
+def test_code_keeps_its_indentation_beyond_that_of_its_list() -> None:
+    assert seen("- ```\n  if x:\n    y\n  ```") == "if x:\n  y"
+
+
 def test_headings_leave_out_no_level() -> None:
     assert tags("### a\n\n###### b\n\n# c\n\n## d\n\n#### e\n\n##### f\n\n###### g") == [
         *("h3", "h4", "h3", "h4", "h5", "h6", "h6")
