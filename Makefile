@@ -73,6 +73,7 @@ lint: $(VENV)/.installed-dev ## Check style, Python's and JavaScript's
 format: $(VENV)/.installed-dev ## Put the style right
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
+	@$(VENV)/bin/oxfmt masis/ui/components
 
 typecheck: $(VENV)/.installed-dev ## Check types, strictly
 	@$(PY) -m mypy

@@ -1,12 +1,25 @@
-// The answer with its marks, issues and changes, and next to it the evidence, which scrolls separately.
+// The answer with its marks, issues and changes, and next to it the evidence, which scrolls
+// separately.
 const NARROW_PX = 700
 const FIRST_CHARACTERS = 20_000 // of an answer; the rest is drawn on demand
 const FIRST_ISSUES = 40
 const LONG_CHUNK = 1_600
-const referenceWords = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "names evidence" }
+const referenceWords = {
+  fabricated: "fabricated",
+  misattributed: "misattributed",
+  redundant: "redundant",
+  unsupported: "does not support this",
+  contradicts: "contradicts this",
+  valid: "names evidence",
+}
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
-const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
-const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
+const shortened = (text, length) =>
+  text.length > length ? `${text.slice(0, length).trimEnd()} …` : text
+const lettersIn = text => {
+  let count = 0
+  for (const _ of text) count += 1
+  return count
+}
 const plainButton = (className, text) => {
   const button = make("button", className, text)
   button.type = "button"
@@ -18,7 +31,12 @@ const drawDifferenceKey = difference => {
   if (!difference.words_out && !difference.words_in) {
     key.append("Nothing changed: both answers are the same, word for word.")
   } else {
-    key.append(make("del", "", "removed"), ` ${plural(difference.words_out, "word")}  `, make("ins", "", "added"), ` ${plural(difference.words_in, "word")}`)
+    key.append(
+      make("del", "", "removed"),
+      ` ${plural(difference.words_out, "word")}  `,
+      make("ins", "", "added"),
+      ` ${plural(difference.words_in, "word")}`,
+    )
   }
   return key
 }
@@ -61,7 +79,8 @@ export default function (component) {
   if (root) whenReleased(root, () => drawView(root, component))
 }
 
-// Announces which answer is on the page, so that the decision form never decides about another one (decision.js).
+// Announces which answer is on the page, so that the decision form never decides about another one
+// (decision.js).
 const announce = shown => {
   const before = window.masisShown
   if (before?.place === shown.place && before.digest === shown.digest) return
@@ -69,22 +88,29 @@ const announce = shown => {
   window.dispatchEvent(new Event("masis-shown"))
 }
 
-// A selection is widened to whole words, but not in scripts that write words without spaces between them.
-const WITHOUT_BLANKS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
+// A selection is widened to whole words, but not in scripts that write words without spaces between
+// them.
+const WITHOUT_BLANKS =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.test(letter)
 
 function drawView(root, { data, setTriggerValue }) {
-  if (root.dataset.version === data.version) { announce(data.shown); return }
+  if (root.dataset.version === data.version) {
+    announce(data.shown)
+    return
+  }
   root.dataset.version = data.version
   const [run] = data.version.split("/", 1)
-  if (root.run !== run) root.hiddenMarks = new Set() // marks are hidden for one case; the next case shows all of them
+  // Marks are hidden for one case; the next case shows all of them
+  if (root.run !== run) root.hiddenMarks = new Set()
   root.run = run
   root.replaceChildren()
 
   const pieceElements = []
   const issueCards = new Map()
   const tags = new Map()
-  const textPieces = [] // the elements that hold text, each with its offset in the answer, in characters
+  // The elements that hold text, each with its offset in the answer, in characters
+  const textPieces = []
   const evidenceCards = new Map()
   const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
@@ -99,7 +125,8 @@ function drawView(root, { data, setTriggerValue }) {
   close.onclick = () => dismiss()
   let drawRest = () => {}
 
-  // --- the selection and its explanation ----------------------------------------------------------------------------
+  // --- the selection and its explanation
+  // ----------------------------------------------------------------------------
   const isNarrow = () => root.clientWidth < NARROW_PX
   // In a narrow window, answer and evidence are tabs.
   const grid = make("div", "grid")
@@ -107,9 +134,13 @@ function drawView(root, { data, setTriggerValue }) {
   tabs.setAttribute("role", "tablist")
   const showTab = name => {
     grid.dataset.tab = name
-    for (const tab of tabs.children) tab.setAttribute("aria-selected", String(tab.dataset.tab === name))
+    for (const tab of tabs.children)
+      tab.setAttribute("aria-selected", String(tab.dataset.tab === name))
   }
-  for (const [name, text] of [["answer", "Answer"], ["evidence", `Evidence (${data.evidence_total.toLocaleString("en")})`]]) {
+  for (const [name, text] of [
+    ["answer", "Answer"],
+    ["evidence", `Evidence (${data.evidence_total.toLocaleString("en")})`],
+  ]) {
     const tab = plainButton("tab", text)
     tab.dataset.tab = name
     tab.setAttribute("role", "tab")
@@ -118,13 +149,18 @@ function drawView(root, { data, setTriggerValue }) {
   }
   showTab("answer")
   const reducesMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
-  const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
-  // Moves the focus to the answer or the evidence. Going back to the answer returns to the element that the reader left.
+  const reveal = element =>
+    element?.scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
+  // Moves the focus to the answer or the evidence. Going back to the answer returns to the element
+  // that the reader left.
   const turnTo = (name, element) => {
     showTab(name)
-    const goal = element ?? (name === "answer" ? (root.cameFrom?.isConnected ? root.cameFrom : answer) : evidence)
+    const goal =
+      element ??
+      (name === "answer" ? (root.cameFrom?.isConnected ? root.cameFrom : answer) : evidence)
     goal.focus({ preventScroll: true })
-    if (isNarrow()) goal.scrollIntoView({ block: name === "evidence" || goal === answer ? "start" : "center" })
+    if (isNarrow())
+      goal.scrollIntoView({ block: name === "evidence" || goal === answer ? "start" : "center" })
   }
   const turn = () => {
     const focused = root.getRootNode().activeElement
@@ -148,9 +184,13 @@ function drawView(root, { data, setTriggerValue }) {
     const pane = evidence.getBoundingClientRect()
     const head = isNarrow() ? 0 : why.offsetHeight + 14
     const { top } = element.getBoundingClientRect()
-    const margin = (pane.height - head - element.offsetHeight) / 2 // centers the passage, so that its context is visible
+    // Centers the passage, so that its context is visible
+    const margin = (pane.height - head - element.offsetHeight) / 2
     const goal = evidence.scrollTop + top - pane.top - head - Math.max(margin, 0)
-    evidence.scrollTo({ top: Math.max(0, goal), behavior: opening || reducesMotion() ? "auto" : "smooth" })
+    evidence.scrollTo({
+      top: Math.max(0, goal),
+      behavior: opening || reducesMotion() ? "auto" : "smooth",
+    })
     if (!opening && (pane.top < 0 || pane.bottom > window.innerHeight)) reveal(evidence)
   }
   const clear = () => {
@@ -160,62 +200,112 @@ function drawView(root, { data, setTriggerValue }) {
       element.classList.remove("lit", "lit-near", "lit-against", "chosen")
     }
   }
-  const dismiss = () => { clear(); close.remove() }
+  const dismiss = () => {
+    clear()
+    close.remove()
+  }
   const hasDecisionForm = !root.getRootNode().host?.closest(".st-key-adjudicated-answer")
-  // Adds a reason to the panel. `target` is the claim or reference that it's about, which can be labelled in the decision
-  // form (decision.js).
+  // Adds a reason to the panel. `target` is the claim or reference that it's about, which can be
+  // labelled in the decision form (decision.js).
   const addReason = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
     const title = make("div", "reason-head")
     title.append(pill(label))
-    if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
+    if (head) {
+      const words = make("span", "reason-about", head)
+      words.dir = "auto"
+      title.append(words)
+    }
     row.append(title)
-    for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
+    for (const line of lines) {
+      const words = make("div", "reason-line", line)
+      words.dir = "auto"
+      row.append(words)
+    }
     if (target && hasDecisionForm) {
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
-      go.onclick = () => window.dispatchEvent(new CustomEvent("masis-label-target", { detail: target }))
+      go.onclick = () =>
+        window.dispatchEvent(new CustomEvent("masis-label-target", { detail: target }))
       title.append(go)
     }
     why.append(row)
     return row
   }
-  const targetOf = (issue, piece) => issue.target ?? (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
-  // Several checks may raise the same issue. Their additions are listed below it, but a mere repetition by the critic is
-  // shown only on the issue's card.
+  const targetOf = (issue, piece) =>
+    issue.target ??
+    (
+      data.claims[issue.claim] ??
+      data.references[piece?.citation] ??
+      data.claims[piece?.claims?.[0]]
+    )?.target
+  // Several checks may raise the same issue. Their additions are listed below it, but a mere
+  // repetition by the critic is shown only on the issue's card.
   const linesOf = issue => [
     ...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]),
-    ...issue.also.filter(addition => !addition.restates).map(({ label, description, reason }) => `${label.text}: ${[description, reason].filter(Boolean).join(" ")}`),
+    ...issue.also
+      .filter(addition => !addition.restates)
+      .map(
+        ({ label, description, reason }) =>
+          `${label.text}: ${[description, reason].filter(Boolean).join(" ")}`,
+      ),
   ]
   const explainIssue = (issue, piece) => {
-    const row = addReason(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
+    const row = addReason(
+      issue.label,
+      `Issue ${issue.number}, ${issue.severity}`,
+      linesOf(issue),
+      targetOf(issue, piece),
+    )
     if (!issue.insert || !hasDecisionForm || !data.audited) return
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
-    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, says: issue.insert_says, after: issue.after } }))
-    add.hideIfInserted = () => { add.hidden = containsStatement(window.masisCorrection ?? "", issue.insert_says) }
+    add.onclick = () =>
+      window.dispatchEvent(
+        new CustomEvent("masis-insert", {
+          detail: { text: issue.insert, says: issue.insert_says, after: issue.after },
+        }),
+      )
+    add.hideIfInserted = () => {
+      add.hidden = containsStatement(window.masisCorrection ?? "", issue.insert_says)
+    }
     add.hideIfInserted()
     row.append(add)
   }
   const explainPiece = piece => {
-    const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
+    const own = (piece.issues ?? [])
+      .map(number => issuesByNumber.get(number))
+      .filter(Boolean)
+      .sort((a, b) => a.number - b.number)
     for (const issue of own) explainIssue(issue, piece)
     const shown = own.flatMap(linesOf).join(" ").toLowerCase()
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
-    if (reference) addReason(reference.label, reference.text, fresh(reference.says), reference.target)
+    if (reference)
+      addReason(reference.label, reference.text, fresh(reference.says), reference.target)
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
       if (own.some(issue => issue.claim === number)) continue
       const support = claim.support === undefined ? "" : `, support ${claim.support.toFixed(2)}`
-      addReason(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says), claim.target)
+      addReason(
+        claim.label,
+        `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`,
+        fresh(claim.says),
+        claim.target,
+      )
     }
-    if (piece.status && piece.status !== "cited" && !own.length) addReason(sentenceLabel(piece.status), "Sentence", [piece.why])
+    if (piece.status && piece.status !== "cited" && !own.length)
+      addReason(sentenceLabel(piece.status), "Sentence", [piece.why])
   }
-  // Green means that the evidence supports the claim. A passage that only resembles an unconfirmed claim is neutral.
+  // Green means that the evidence supports the claim. A passage that only resembles an unconfirmed
+  // claim is neutral.
   const isSupported = claim => data.claims[claim]?.label.tone === "good"
-  const sentenceLabel = status => data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? { text: status, tone: "calm" }
+  const sentenceLabel = status =>
+    data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? {
+      text: status,
+      tone: "calm",
+    }
 
   const lightClaims = claims => {
     const lit = []
@@ -223,7 +313,9 @@ function drawView(root, { data, setTriggerValue }) {
       for (const [element, piece] of card.pieces) {
         const against = piece.against?.some(claim => claims.includes(claim))
         if (!against && !piece.claims?.some(claim => claims.includes(claim))) continue
-        element.classList.add(against ? "lit-against" : claims.some(isSupported) ? "lit" : "lit-near")
+        element.classList.add(
+          against ? "lit-against" : claims.some(isSupported) ? "lit" : "lit-near",
+        )
         card.element.classList.add("chosen")
         lit.push({ id, element, against })
       }
@@ -241,14 +333,25 @@ function drawView(root, { data, setTriggerValue }) {
       target ??= card.element
     }
     // a claim confirmed without a passage needs no note about passages
-    if (ids.length || (claims.length && (lit.length || !claims.some(isSupported)))) listPassages(lit, ids)
+    if (ids.length || (claims.length && (lit.length || !claims.some(isSupported))))
+      listPassages(lit, ids)
     revealEvidence(target, follow, opening)
   }
   const listPassages = (lit, ids) => {
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
-    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "No passage is highlighted. Compare with " : "No passage of the evidence supports or contradicts it."))
+    line.append(
+      make(
+        "span",
+        "",
+        lit.length
+          ? "Highlighted in the evidence: "
+          : named.length
+            ? "No passage is highlighted. Compare with "
+            : "No passage of the evidence supports or contradicts it.",
+      ),
+    )
     for (const id of named.slice(0, 6)) {
       const go = plainButton("chip", id)
       go.onclick = () => {
@@ -260,10 +363,28 @@ function drawView(root, { data, setTriggerValue }) {
     if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
     why.append(line)
     if (isNarrow() && lit.length) {
-      const against = lit.some(item => item.against) // contradicting passages matter more than supporting ones
-      const passages = Map.groupBy(lit.filter(item => Boolean(item.against) === against), item => item.id)
+      // Contradicting passages matter more than supporting ones
+      const against = lit.some(item => item.against)
+      const passages = Map.groupBy(
+        lit.filter(item => Boolean(item.against) === against),
+        item => item.id,
+      )
       for (const [id, items] of [...passages].slice(0, 2)) {
-        const words = make("blockquote", "", `${id}: ${shortened(items.map(({ element }, place) => (place && element.previousSibling !== items[place - 1].element ? " … " : "") + element.textContent).join("").trim(), 300)}`)
+        const words = make(
+          "blockquote",
+          "",
+          `${id}: ${shortened(
+            items
+              .map(
+                ({ element }, place) =>
+                  (place && element.previousSibling !== items[place - 1].element ? " … " : "") +
+                  element.textContent,
+              )
+              .join("")
+              .trim(),
+            300,
+          )}`,
+        )
         words.dir = "auto"
         line.before(words)
       }
@@ -282,17 +403,24 @@ function drawView(root, { data, setTriggerValue }) {
     root.issueAt = number
     const card = issueCards.get(number)
     card?.classList.add("chosen")
-    if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number))) drawRest()
+    if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number)))
+      drawRest()
     const [piece] = choosePieces(item => item.issues?.includes(number))
     explainIssue(issue, piece?.[1])
-    showEvidence(issue.claim === undefined ? piece?.[1].claims ?? [] : [issue.claim], issue.evidence)
-    if (from !== "correction") showTab("answer") // while correcting, the reader keeps the tab that is open
+    showEvidence(
+      issue.claim === undefined ? (piece?.[1].claims ?? []) : [issue.claim],
+      issue.evidence,
+    )
+    // While correcting, the reader keeps the tab that is open
+    if (from !== "correction") showTab("answer")
     if (from === "issues" && piece) reveal(piece[0])
   }
-  // `follow` is set for a marker: in a narrow window it opens its evidence, and the reader can come back to it.
+  // `follow` is set for a marker: in a narrow window it opens its evidence, and the reader can come
+  // back to it.
   const selectPiece = (piece, follow) => {
     clear()
-    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues) // F continues from this issue
+    // F continues from this issue
+    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues)
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     explainPiece(piece)
@@ -301,11 +429,17 @@ function drawView(root, { data, setTriggerValue }) {
   const selectEvidence = card => {
     clear()
     evidenceCards.get(card.id).element.classList.add("chosen")
-    const relies = piece => piece.evidence === card.id || piece.claims?.some(claim => card.bearing.includes(claim))
+    const relies = piece =>
+      piece.evidence === card.id || piece.claims?.some(claim => card.bearing.includes(claim))
     if (data.pieces.some(relies)) drawRest()
     const chosen = choosePieces(relies)
     const sentences = new Set(chosen.map(([, piece]) => piece.sentence))
-    const words = data.difference ? "Marks in the answer are hidden while changes are shown." : chosen.length ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ${sentences.size === 1 ? "relies" : "rely"} on ${card.id}.` : `No sentence of the answer relies on ${card.id}.`
+    const words = data.difference
+      ? "Marks in the answer are hidden while changes are shown."
+      : chosen.length
+        ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ` +
+          `${sentences.size === 1 ? "relies" : "rely"} on ${card.id}.`
+        : `No sentence of the answer relies on ${card.id}.`
     why.append(make("div", "lit-note", words))
     reveal(chosen[0]?.[0])
   }
@@ -324,9 +458,14 @@ function drawView(root, { data, setTriggerValue }) {
     }
   }
 
-  // --- the answer ---------------------------------------------------------------------------------------------------
+  // --- the answer
+  // ------------------------------------------------------------------------------------------
   const sampleOf = mark => ({ ref: "[1]", fact: "42" })[mark.split("-", 1)[0]] ?? "abc"
-  const classesOf = mark => ["ref", "fact"].filter(kind => mark.startsWith(`${kind}-`)).concat(mark).join(" ")
+  const classesOf = mark =>
+    ["ref", "fact"]
+      .filter(kind => mark.startsWith(`${kind}-`))
+      .concat(mark)
+      .join(" ")
   const drawLegend = () => {
     if (!data.legend.length) return
     const legend = make("div", "legend")
@@ -345,16 +484,24 @@ function drawView(root, { data, setTriggerValue }) {
       const button = plainButton(`key tone-${entry.label.tone}`)
       button.title = `${entry.label.meaning}. Press to hide or show.`
       button.append(make("span", `sample mark ${classesOf(entry.mark)}`, sampleOf(entry.mark)))
-      button.append(make("span", "key-word", entry.label.text), make("span", "key-count", entry.count))
+      button.append(
+        make("span", "key-word", entry.label.text),
+        make("span", "key-count", entry.count),
+      )
       button.onclick = () => {
-        root.hiddenMarks.has(entry.mark) ? root.hiddenMarks.delete(entry.mark) : root.hiddenMarks.add(entry.mark)
+        root.hiddenMarks.has(entry.mark)
+          ? root.hiddenMarks.delete(entry.mark)
+          : root.hiddenMarks.add(entry.mark)
         redraw()
       }
       buttons.push([button, entry])
       legend.append(button)
     }
     const all = plainButton("link", "Show all")
-    all.onclick = () => { root.hiddenMarks.clear(); redraw() }
+    all.onclick = () => {
+      root.hiddenMarks.clear()
+      redraw()
+    }
     legend.append(all)
     redraw()
     answer.append(legend)
@@ -370,16 +517,22 @@ function drawView(root, { data, setTriggerValue }) {
       element.classList.add("fact", `fact-${piece.fact}`)
       element.title = data.claims[piece.claims?.[0]]?.says[0] ?? ""
     }
-    const clickable = piece.issues?.length || piece.claims?.length || piece.reference || piece.status
+    const clickable =
+      piece.issues?.length || piece.claims?.length || piece.reference || piece.status
     applyStyles(element, piece)
     if (clickable && !piece.hidden && piece.text.trim()) {
       element.classList.add("active")
-      onActivate(element, () => selectPiece(piece, piece.evidence && !piece.beside ? element : null))
+      onActivate(element, () =>
+        selectPiece(piece, piece.evidence && !piece.beside ? element : null),
+      )
     }
     if (piece.reference && !piece.beside) {
       element.tabIndex = 0
       element.setAttribute("role", "button")
-      element.setAttribute("aria-label", `${piece.text} ${referenceWords[piece.reference] ?? piece.reference}`)
+      element.setAttribute(
+        "aria-label",
+        `${piece.text} ${referenceWords[piece.reference] ?? piece.reference}`,
+      )
       element.title = referenceWords[piece.reference] ?? piece.reference
     }
     if (!piece.hidden) {
@@ -391,15 +544,19 @@ function drawView(root, { data, setTriggerValue }) {
     drawn.append(element, drawBeside(piece))
     return drawn
   }
-  // A citation that was attached to the answer, rather than written in it, covers words of it. The words stay text, and a
-  // chip after them names the evidence. The style sheet draws the name, so that it isn't copied or searched with the answer.
+  // A citation that was attached to the answer, rather than written in it, covers words of it. The
+  // words stay text, and a chip after them names the evidence. The style sheet draws the name, so
+  // that it isn't copied or searched with the answer.
   const drawBeside = piece => {
     const chip = make("span", `mark active ref beside ref-${piece.reference}`)
     const names = piece.beside.map(id => (id.length > 24 ? `${id.slice(0, 23)}…` : id)).join(", ")
     chip.dataset.names = `[${names}]`
     chip.tabIndex = 0
     chip.setAttribute("role", "button")
-    chip.setAttribute("aria-label", `Citation beside the answer, ${names}: ${referenceWords[piece.reference] ?? piece.reference}`)
+    chip.setAttribute(
+      "aria-label",
+      `Citation beside the answer, ${names}: ${referenceWords[piece.reference] ?? piece.reference}`,
+    )
     chip.title = referenceWords[piece.reference] ?? piece.reference
     onActivate(chip, () => selectPiece(piece, piece.evidence ? chip : null))
     pieceElements.push([chip, piece])
@@ -410,7 +567,10 @@ function drawView(root, { data, setTriggerValue }) {
     if (!issue) return ""
     const tag = plainButton(`tag tone-${issue.label.tone}`)
     tag.append(make("b", "", number), make("span", "", ` ${issue.label.text}`))
-    tag.setAttribute("aria-label", `${number} ${issue.label.text}: issue ${number}. ${issue.reason || issue.description}`)
+    tag.setAttribute(
+      "aria-label",
+      `${number} ${issue.label.text}: issue ${number}. ${issue.reason || issue.description}`,
+    )
     onActivate(tag, () => selectIssue(number, "answer"))
     tags.set(number, tag)
     return tag
@@ -434,15 +594,20 @@ function drawView(root, { data, setTriggerValue }) {
     more.onclick = () => drawRest()
     box.after(more)
   }
-  // A recorded correction is shown first, with its changes. A button shows the answer that it corrects, with its marks.
+  // A recorded correction is shown first, with its changes. A button shows the answer that it
+  // corrects, with its marks.
   const showVersion = name => {
     answer.dataset.version = name
-    for (const button of answer.querySelectorAll(".versions button")) button.setAttribute("aria-pressed", String(button.dataset.version === name))
+    for (const button of answer.querySelectorAll(".versions button"))
+      button.setAttribute("aria-pressed", String(button.dataset.version === name))
   }
   const drawCorrected = () => {
     if (!data.corrected) return
     const versions = make("div", "versions")
-    for (const [name, text] of [["corrected", "Corrected answer"], ["audited", data.iteration > 1 ? `Revision ${data.iteration}` : "Original answer"]]) {
+    for (const [name, text] of [
+      ["corrected", "Corrected answer"],
+      ["audited", data.iteration > 1 ? `Revision ${data.iteration}` : "Original answer"],
+    ]) {
       const button = plainButton("key", text)
       button.dataset.version = name
       button.onclick = () => showVersion(name)
@@ -450,26 +615,43 @@ function drawView(root, { data, setTriggerValue }) {
     }
     const text = make("div", "text corrected")
     text.dir = "auto"
-    for (const [kind, words] of data.corrected) text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+    for (const [kind, words] of data.corrected)
+      text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
     versions.lastChild.append(make("kbd", "", "V"))
     answer.append(versions, text)
     showVersion("corrected")
   }
   const drawAnswer = () => {
     const { difference } = data
-    answer.append(make("h2", "", difference ? `Answer: from iteration ${difference.left} to iteration ${difference.right}` : "Answer"))
+    answer.append(
+      make(
+        "h2",
+        "",
+        difference
+          ? `Answer: from iteration ${difference.left} to iteration ${difference.right}`
+          : "Answer",
+      ),
+    )
     const text = make("div", "text")
     text.dir = "auto"
     if (difference) {
       answer.append(drawDifferenceKey(difference))
       answer.append(text)
       const tags = { same: "span", out: "del", in: "ins" }
-      drawLong(text, difference.changes, ([, words]) => words.length, ([kind, words]) => {
-        // leading spaces stay outside the element, so that they aren't underlined or struck through
-        const blanks = kind === "same" ? "" : words.slice(0, words.length - words.trimStart().length)
-        if (words.length > blanks.length) text.append(blanks, make(tags[kind], "", words.slice(blanks.length)))
-        else text.append(make(tags[kind], "", words))
-      })
+      drawLong(
+        text,
+        difference.changes,
+        ([, words]) => words.length,
+        ([kind, words]) => {
+          // leading spaces stay outside the element, so that they aren't underlined or struck
+          // through
+          const blanks =
+            kind === "same" ? "" : words.slice(0, words.length - words.trimStart().length)
+          if (words.length > blanks.length)
+            text.append(blanks, make(tags[kind], "", words.slice(blanks.length)))
+          else text.append(make(tags[kind], "", words))
+        },
+      )
       return
     }
     drawCorrected()
@@ -480,32 +662,45 @@ function drawView(root, { data, setTriggerValue }) {
     }
     answer.append(text)
     const blocks = blockDrawer(text, data.blocks)
-    drawLong(text, data.pieces, piece => piece.text.length, piece => {
-      const block = blocks.of(piece)
-      block.append(drawPiece(piece))
-      for (const number of piece.ends ?? []) block.append(drawTag(number))
-    })
+    drawLong(
+      text,
+      data.pieces,
+      piece => piece.text.length,
+      piece => {
+        const block = blocks.of(piece)
+        block.append(drawPiece(piece))
+        for (const number of piece.ends ?? []) block.append(drawTag(number))
+      },
+    )
   }
 
-  // --- words that a reviewer labels ---------------------------------------------------------------------------------
-  // Offsets count the characters of the stored answer, as code points, because Python counts so. Hidden markup counts. Signs
-  // drawn by the style sheet are no text and don't count.
+  // --- words that a reviewer labels
+  // --------------------------------------------------------------------------------- Offsets count
+  // the characters of the stored answer, as code points, because Python counts so. Hidden markup
+  // counts. Signs drawn by the style sheet are no text and don't count.
   const letters = Array.from(data.pieces.map(piece => piece.text).join(""))
   const offsets = new Map()
-  data.pieces.reduce((at, piece) => { offsets.set(piece, at); return at + lettersIn(piece.text) }, 0)
-  // A selection within a shadow root isn't visible to window.getSelection() in every browser: Chromium has getSelection() on
-  // the shadow root, and getComposedRanges() is the standard way (https://w3c.github.io/selection-api/).
+  data.pieces.reduce((at, piece) => {
+    offsets.set(piece, at)
+    return at + lettersIn(piece.text)
+  }, 0)
+  // A selection within a shadow root isn't visible to window.getSelection() in every browser:
+  // Chromium has getSelection() on the shadow root, and getComposedRanges() is the standard way
+  // (https://w3c.github.io/selection-api/).
   const selectedRange = () => {
     const selection = root.getRootNode().getSelection?.() ?? window.getSelection()
-    if (!selection || selection.isCollapsed && !selection.getComposedRanges) return null
-    const selected = selection.getComposedRanges?.({ shadowRoots: [root.getRootNode()] })[0] ?? (selection.rangeCount ? selection.getRangeAt(0) : null)
+    if (!selection || (selection.isCollapsed && !selection.getComposedRanges)) return null
+    const selected =
+      selection.getComposedRanges?.({ shadowRoots: [root.getRootNode()] })[0] ??
+      (selection.rangeCount ? selection.getRangeAt(0) : null)
     if (!selected || selected.collapsed) return null
     const range = document.createRange() // composed ranges are static and have no methods
     range.setStart(selected.startContainer, selected.startOffset)
     range.setEnd(selected.endContainer, selected.endOffset)
     return range
   }
-  // Returns the selected words of the answer and their offsets, without the spaces around them, or null.
+  // Returns the selected words of the answer and their offsets, without the spaces around them, or
+  // null.
   const selectedWords = () => {
     const range = selectedRange()
     if (!range || !range.intersectsNode(answer)) return null
@@ -516,8 +711,10 @@ function drawView(root, { data, setTriggerValue }) {
       const inside = document.createRange()
       inside.selectNodeContents(element)
       const before = inside.cloneRange()
-      if (range.compareBoundaryPoints(Range.START_TO_START, inside) > 0) inside.setStart(range.startContainer, range.startOffset)
-      if (range.compareBoundaryPoints(Range.END_TO_END, inside) < 0) inside.setEnd(range.endContainer, range.endOffset)
+      if (range.compareBoundaryPoints(Range.START_TO_START, inside) > 0)
+        inside.setStart(range.startContainer, range.startOffset)
+      if (range.compareBoundaryPoints(Range.END_TO_END, inside) < 0)
+        inside.setEnd(range.endContainer, range.endOffset)
       before.setEnd(inside.startContainer, inside.startOffset)
       const from = at + lettersIn(before.toString())
       const chosen = lettersIn(inside.toString())
@@ -528,15 +725,18 @@ function drawView(root, { data, setTriggerValue }) {
     while (start < end && !letters[start].trim()) start += 1
     while (end > start && !letters[end - 1].trim()) end -= 1
     // a selection that cuts a word was meant to hold all of it: the pointer was a little off
-    while (start < end && start > 0 && inWord(letters[start - 1]) && inWord(letters[start])) start -= 1
-    while (end > start && end < letters.length && inWord(letters[end - 1]) && inWord(letters[end])) end += 1
+    while (start < end && start > 0 && inWord(letters[start - 1]) && inWord(letters[start]))
+      start -= 1
+    while (end > start && end < letters.length && inWord(letters[end - 1]) && inWord(letters[end]))
+      end += 1
     return end > start ? { start, end, text: letters.slice(start, end).join("") } : null
   }
   const offer = plainButton("label-words", "Label these words")
   offer.append(make("kbd", "", "M"))
   offer.setAttribute("aria-keyshortcuts", "M")
   offer.hidden = true
-  offer.onpointerdown = event => event.preventDefault() // a press would clear the selection before the click
+  // A press would clear the selection before the click
+  offer.onpointerdown = event => event.preventDefault()
   offer.onclick = event => {
     event.stopPropagation()
     const words = selectedWords()
@@ -548,10 +748,13 @@ function drawView(root, { data, setTriggerValue }) {
     const words = pointing || data.difference ? null : selectedWords()
     offer.hidden = !words
     if (!words) return
-    const last = [...selectedRange().getClientRects()].findLast(rect => rect.width) ?? selectedRange().getBoundingClientRect()
+    const last =
+      [...selectedRange().getClientRects()].findLast(rect => rect.width) ??
+      selectedRange().getBoundingClientRect()
     const home = answer.getBoundingClientRect()
     offer.style.top = `${last.bottom - home.top + 6}px`
-    offer.style.left = `${Math.max(0, Math.min(last.left - home.left, home.width - offer.offsetWidth))}px`
+    const left = Math.min(last.left - home.left, home.width - offer.offsetWidth)
+    offer.style.left = `${Math.max(0, left)}px`
   }
   const unmark = () => {
     for (const chip of answer.querySelectorAll(".reported-chip")) chip.remove()
@@ -583,14 +786,20 @@ function drawView(root, { data, setTriggerValue }) {
       }
     }
     if (!last) return
-    const chip = make("span", `reported-chip tone-${{ medium: "warn", low: "calm" }[issue.severity] ?? "bad"}`)
-    chip.dataset.names = issue.type // drawn by the style sheet, so that it isn't copied or searched with the answer
+    const chip = make(
+      "span",
+      `reported-chip tone-${{ medium: "warn", low: "calm" }[issue.severity] ?? "bad"}`,
+    )
+    // Drawn by the style sheet, so that it isn't copied or searched with the answer
+    chip.dataset.names = issue.type
     const name = `Reported issue: ${issue.type}, ${issue.severity}`
     if (edited) {
       chip.tabIndex = 0
       chip.setAttribute("role", "button")
       chip.setAttribute("aria-label", `${name}. Edit`)
-      onActivate(chip, () => window.dispatchEvent(new CustomEvent("masis-report-edit", { detail: place })))
+      onActivate(chip, () =>
+        window.dispatchEvent(new CustomEvent("masis-report-edit", { detail: place })),
+      )
     } else {
       chip.setAttribute("role", "img")
       chip.setAttribute("aria-label", name)
@@ -602,7 +811,8 @@ function drawView(root, { data, setTriggerValue }) {
     else {
       // if nested marks end at the same place, the chip follows the outermost
       let after = last.mark
-      while (after.parentNode.classList.contains("reported") && !after.nextSibling?.textContent) after = after.parentNode
+      while (after.parentNode.classList.contains("reported") && !after.nextSibling?.textContent)
+        after = after.parentNode
       after.after(chip)
     }
   }
@@ -610,12 +820,15 @@ function drawView(root, { data, setTriggerValue }) {
     const shown = window.masisReported
     unmark()
     if (shown?.digest !== data.shown.digest || data.difference) return
-    const placed = shown.issues.map((issue, place) => [issue, place]).filter(([issue]) => issue.start !== null)
+    const placed = shown.issues
+      .map((issue, place) => [issue, place])
+      .filter(([issue]) => issue.start !== null)
     if (placed.some(([issue]) => issue.end > (textPieces.at(-1)?.at ?? 0))) drawRest()
     for (const [issue, place] of placed) markWords(issue, place, shown.edited)
   }
 
-  // --- issues and changes -----------------------------------------------------------------------------------------
+  // --- issues and changes
+  // -----------------------------------------------------------------------------------------
   const drawIssue = issue => {
     const card = make("article", `issue tone-${issue.label.tone}`)
     const head = plainButton("issue-head")
@@ -623,7 +836,11 @@ function drawView(root, { data, setTriggerValue }) {
     if (issue.course) head.append(pill(issue.course, "course"))
     head.append(make("span", `severity severity-${issue.severity}`, issue.severity))
     card.append(head)
-    const line = (className, text) => { const words = make("p", className, text); words.dir = "auto"; card.append(words) }
+    const line = (className, text) => {
+      const words = make("p", className, text)
+      words.dir = "auto"
+      card.append(words)
+    }
     line("what", issue.description)
     if (issue.quote) line("quote", `“${issue.quote}”`)
     if (issue.reason) line("why", issue.reason)
@@ -638,13 +855,22 @@ function drawView(root, { data, setTriggerValue }) {
     if (!issue.placed) head.append(make("span", "dim", "about the answer as a whole"))
     const activate = () => selectIssue(issue.number, "issues")
     onActivate(head, activate)
-    card.onclick = () => { if (!window.getSelection()?.toString()) activate() }
+    card.onclick = () => {
+      if (!window.getSelection()?.toString()) activate()
+    }
     issueCards.set(issue.number, card)
     return card
   }
   const drawIssues = () => {
     if (!data.audited) return
-    issues.append(make("h2", "", `Issues${data.corrected ? " before the correction" : ""} (${data.issues_total.toLocaleString("en")})`))
+    issues.append(
+      make(
+        "h2",
+        "",
+        `Issues${data.corrected ? " before the correction" : ""} ` +
+          `(${data.issues_total.toLocaleString("en")})`,
+      ),
+    )
     if (!data.issues.length) {
       issues.append(make("p", "dim", data.nothing_found))
     }
@@ -655,14 +881,25 @@ function drawView(root, { data, setTriggerValue }) {
     list.append(...data.issues.slice(0, first).map(drawIssue))
     if (first < data.issues.length) {
       const more = plainButton("more", `Show ${data.issues.length - first} more issues`)
-      more.onclick = () => { more.remove(); list.append(...data.issues.slice(first).map(drawIssue)) }
+      more.onclick = () => {
+        more.remove()
+        list.append(...data.issues.slice(first).map(drawIssue))
+      }
       issues.append(more)
     }
     const unsent = data.issues_total - data.issues.length
-    if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here. The report has all of them.`))
+    if (unsent > 0)
+      issues.append(
+        make(
+          "p",
+          "dim",
+          `${plural(unsent, "less severe issue")} not listed here. The report has all of them.`,
+        ),
+      )
     if (data.fixed.length) issues.append(...drawFixed(data))
   }
-  // --- the evidence -------------------------------------------------------------------------------------------------
+  // --- the evidence
+  // ------------------------------------------------------------------------------------------
   const drawCard = card => {
     const element = make("article", "card")
     element.dataset.id = card.id
@@ -670,14 +907,22 @@ function drawView(root, { data, setTriggerValue }) {
     const name = make("b", "card-id", card.id)
     name.dir = "auto"
     head.append(name)
-    if (data.audited) head.append(make("span", "dim", card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited"))
+    if (data.audited)
+      head.append(
+        make(
+          "span",
+          "dim",
+          card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited",
+        ),
+      )
     element.append(head)
     const pieces = []
     if (card.source) {
       const source = make("div", "source dim")
       source.dir = "auto"
       source.append(make("span", card.source_against?.length ? "refuting" : "", card.source))
-      if (card.source_against?.length) pieces.push([source.firstChild, { against: card.source_against }])
+      if (card.source_against?.length)
+        pieces.push([source.firstChild, { against: card.source_against }])
       element.append(source)
     }
     const text = make("div", "card-text")
@@ -685,7 +930,15 @@ function drawView(root, { data, setTriggerValue }) {
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
-      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims?.some(isSupported) ? "bearing" : piece.claims?.some(claim => claim >= 0) ? "near" : ""
+      const kind = piece.instructs
+        ? "instructing"
+        : piece.against
+          ? "refuting"
+          : piece.claims?.some(isSupported)
+            ? "bearing"
+            : piece.claims?.some(claim => claim >= 0)
+              ? "near"
+              : ""
       const span = applyStyles(make("span", kind, piece.text), piece)
       if (piece.instructs) span.title = "Instructs a reader, a model or a tool"
       length += piece.text.length
@@ -693,20 +946,35 @@ function drawView(root, { data, setTriggerValue }) {
       blocks.of(piece).append(span)
     }
     blocks.end()
-    if (!card.pieces.length) text.append(make("em", "dim", "Only an address is stored for this chunk, so nothing can be checked against it."))
+    if (!card.pieces.length)
+      text.append(
+        make(
+          "em",
+          "dim",
+          "Only an address is stored for this chunk, so nothing can be checked against it.",
+        ),
+      )
     element.append(text)
     let unfold = () => {}
     if (length > LONG_CHUNK) {
       text.classList.add("folded")
       const more = plainButton("more", `Show all ${plural(length, "character")}`)
-      unfold = () => { text.classList.remove("folded"); more.remove() }
-      more.onclick = event => { event.stopPropagation(); unfold() }
+      unfold = () => {
+        text.classList.remove("folded")
+        more.remove()
+      }
+      more.onclick = event => {
+        event.stopPropagation()
+        unfold()
+      }
       element.append(more)
     }
     element.unfold = unfold
     const activate = () => selectEvidence(card)
     onActivate(head, activate)
-    element.onclick = () => { if (!window.getSelection()?.toString()) activate() }
+    element.onclick = () => {
+      if (!window.getSelection()?.toString()) activate()
+    }
     evidenceCards.set(card.id, { element, pieces, unfold })
     return element
   }
@@ -732,14 +1000,17 @@ function drawView(root, { data, setTriggerValue }) {
     const panel = document.querySelector(`.st-key-review ${STREAMLIT.elements.column}:nth-child(2)`)
     if (!panel) return
     const go = plainButton("to-decision", "Decision ↓")
-    go.onclick = () => panel.scrollIntoView({ block: "start", behavior: reducesMotion() ? "auto" : "smooth" })
+    go.onclick = () =>
+      panel.scrollIntoView({ block: "start", behavior: reducesMotion() ? "auto" : "smooth" })
     root.append(go)
-    root.decision = new IntersectionObserver(([seen]) => { go.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0 })
+    root.decision = new IntersectionObserver(([seen]) => {
+      go.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0
+    })
     root.decision.observe(panel)
   }
 
-  // Goes to the next or previous issue by number, for F and Shift+F (decision.js). Issue 1 is the most severe. The tag in the
-  // answer gets the focus, or else the card.
+  // Goes to the next or previous issue by number, for F and Shift+F (decision.js). Issue 1 is the
+  // most severe. The tag in the answer gets the focus, or else the card.
   const stepIssue = step => {
     const numbers = data.issues.map(issue => issue.number)
     if (!numbers.length) {
@@ -748,44 +1019,71 @@ function drawView(root, { data, setTriggerValue }) {
       return
     }
     const at = numbers.indexOf(root.issueAt)
-    selectIssue(at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length], "answer")
+    selectIssue(
+      at < 0
+        ? numbers[step > 0 ? 0 : numbers.length - 1]
+        : numbers[(at + step + numbers.length) % numbers.length],
+      "answer",
+    )
     const card = issueCards.get(root.issueAt)
     const tag = tags.get(root.issueAt)
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
-    const start = tag && firstPieceOf(root.issueAt) // the tag is at the end of its sentence, which may start lines above
-    const isHidden = start && start.getBoundingClientRect().top < Math.max(left.getBoundingClientRect().top, 0) + parseFloat(getComputedStyle(start).scrollMarginTop)
-    reveal(isHidden ? start : tag ?? card)
+    // The tag is at the end of its sentence, which may start lines above
+    const start = tag && firstPieceOf(root.issueAt)
+    const isHidden =
+      start &&
+      start.getBoundingClientRect().top <
+        Math.max(left.getBoundingClientRect().top, 0) +
+          parseFloat(getComputedStyle(start).scrollMarginTop)
+    reveal(isHidden ? start : (tag ?? card))
   }
   const firstPieceOf = number => {
     const sentence = data.pieces.find(piece => piece.issues?.includes(number))?.sentence
     return pieceElements.find(([, piece]) => piece.sentence === sentence)?.[0]
   }
-  // Scrolls answer and evidence of an adjudication to the issue in its headline. The page itself isn't scrolled.
+  // Scrolls answer and evidence of an adjudication to the issue in its headline. The page itself
+  // isn't scrolled.
   const scrollToWorst = () => {
     const [worst] = data.issues
     if (hasDecisionForm || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
-    showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
+    showEvidence(
+      worst.claim === undefined ? (piece?.[1].claims ?? []) : [worst.claim],
+      worst.evidence,
+      null,
+      true,
+    )
     if (!piece) return
-    const offsetOf = element => left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
+    const offsetOf = element =>
+      left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
     const goal = offsetOf(piece[0]) - left.clientHeight / 3
     const text = offsetOf(answer.querySelector(".text"))
     // show the legend above the answer in full or not at all
-    left.scrollTop = goal >= text ? goal : offsetOf(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
+    left.scrollTop =
+      goal >= text
+        ? goal
+        : offsetOf(piece[0]) + piece[0].offsetHeight <= left.clientHeight
+          ? 0
+          : text
   }
-  // Returns the pieces that an issue is about. For a misplaced citation, these are its marker; for a claim, the pieces of
-  // the claim, even if the critic raised the issue for the whole sentence.
+  // Returns the pieces that an issue is about. For a misplaced citation, these are its marker; for
+  // a claim, the pieces of the claim, even if the critic raised the issue for the whole sentence.
   const piecesOf = number => {
     const { claim = -1, reference } = issuesByNumber.get(number)
     const own = data.pieces.filter(piece => piece.issues?.includes(number))
     const isInSentence = piece => own.some(({ sentence }) => sentence === piece.sentence)
-    const cited = data.pieces.filter(piece => reference && piece.reference === reference && isInSentence(piece))
+    const cited = data.pieces.filter(
+      piece => reference && piece.reference === reference && isInSentence(piece),
+    )
     if (cited.length) return cited
-    return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
+    return claim < 0
+      ? own
+      : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
   }
-  // Shows the issue with this number, or the one gone to last, or the most severe. Returns the offsets of the words to
-  // replace, in characters: the facts marked as wrong, or else all words of the issue, without valid citations and the full
-  // stop after them. For a missing point, returns the sentence that it belongs after.
+  // Shows the issue with this number, or the one gone to last, or the most severe. Returns the
+  // offsets of the words to replace, in characters: the facts marked as wrong, or else all words of
+  // the issue, without valid citations and the full stop after them. For a missing point, returns
+  // the sentence that it belongs after.
   const showFaulty = requested => {
     const number = requested ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
@@ -794,25 +1092,36 @@ function drawView(root, { data, setTriggerValue }) {
     if (insert) return { after }
     const own = data.difference ? [] : piecesOf(number)
     const inFirst = own.filter(piece => piece.sentence === own[0].sentence)
-    const wrongFacts = inFirst.filter(piece => piece.fact && piece.fact !== "figure" && piece.fact !== "marked")
-    // a citation is replaced if it's fabricated or misplaced; other pieces if they hold a letter or a digit
-    const isReplaced = piece => (piece.reference && !piece.beside ? !["valid", "contradicts", "unsupported"].includes(piece.reference) : /[\p{L}\p{N}]/u.test(piece.text))
+    const wrongFacts = inFirst.filter(
+      piece => piece.fact && piece.fact !== "figure" && piece.fact !== "marked",
+    )
+    // a citation is replaced if it's fabricated or misplaced; other pieces if they hold a letter or
+    // a digit
+    const isReplaced = piece =>
+      piece.reference && !piece.beside
+        ? !["valid", "contradicts", "unsupported"].includes(piece.reference)
+        : /[\p{L}\p{N}]/u.test(piece.text)
     const last = (wrongFacts.length ? wrongFacts : inFirst).findLast(isReplaced) ?? inFirst.at(-1)
     const [first] = wrongFacts.length ? wrongFacts : own
     if (!first) return {}
     const start = offsets.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
     return { start, end: offsets.get(last) + lettersIn(last.text.trimEnd()), answer: whole }
   }
-  // Returns whether a correction leaves an issue unchanged: it still has the words, or still lacks the missing point. Words
-  // that the answer repeats are recognized by the 20 characters before or after them. If these are repeated as well, as with
-  // the full stop after a last citation, the issue is unchanged if the correction has the words as often as the answer.
+  // Returns whether a correction leaves an issue unchanged: it still has the words, or still lacks
+  // the missing point. Words that the answer repeats are recognized by the 20 characters before or
+  // after them. If these are repeated as well, as with the full stop after a last citation, the
+  // issue is unchanged if the correction has the words as often as the answer.
   const whole = data.pieces.map(piece => piece.text).join("")
   const isUntouched = (corrected, { number, insert, insert_says: says }) => {
     if (insert) return !containsStatement(corrected, says)
     const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])
     const last = data.pieces.indexOf(own.at(-1))
-    const textOf = (from, to) => data.pieces.slice(from, to).map(piece => piece.text).join("")
+    const textOf = (from, to) =>
+      data.pieces
+        .slice(from, to)
+        .map(piece => piece.text)
+        .join("")
     const words = textOf(first, last + 1)
     const count = (text, part) => text.split(part).length - 1
     if (count(whole, words) === 1) return corrected.includes(words.trim())
@@ -824,7 +1133,14 @@ function drawView(root, { data, setTriggerValue }) {
   root.issueAt = null
   root.listeners?.abort()
   root.listeners = new AbortController()
-  const listen = (target, name, handler) => target.addEventListener(name, event => { if (root.isConnected) handler(event) }, { signal: root.listeners.signal })
+  const listen = (target, name, handler) =>
+    target.addEventListener(
+      name,
+      event => {
+        if (root.isConnected) handler(event)
+      },
+      { signal: root.listeners.signal },
+    )
   listen(window, "masis-issue", event => stepIssue(event.detail))
   listen(window, "masis-turn", turn)
   listen(window, "masis-version", event => {
@@ -832,23 +1148,51 @@ function drawView(root, { data, setTriggerValue }) {
     event.preventDefault()
     showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
   })
-  listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty(event.detail.number)) })
+  listen(window, "masis-correct", event => {
+    Object.assign(event.detail, showFaulty(event.detail.number))
+  })
   listen(window, "masis-untouched", ({ detail }) => {
     const checkable = data.issues.filter(issue => issue.placed || issue.insert)
     detail.count = checkable.length
     detail.others = data.issues_total - checkable.length
-    detail.left = checkable.filter(issue => isUntouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
+    detail.left = checkable
+      .filter(issue => isUntouched(detail.corrected, issue))
+      .map(({ number, label }) => ({ number, text: label.text }))
   })
-  listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
-  listen(window, "masis-target", event => { event.detail.target = root.targetAt })
-  listen(window, "masis-insert-chosen", event => { event.detail.button = why.querySelector(".insert"); event.detail.button?.click() })
+  listen(window, "masis-words", event => {
+    event.detail.words = data.difference ? null : selectedWords()
+  })
+  listen(window, "masis-target", event => {
+    event.detail.target = root.targetAt
+  })
+  listen(window, "masis-insert-chosen", event => {
+    event.detail.button = why.querySelector(".insert")
+    event.detail.button?.click()
+  })
   listen(window, "masis-corrected", () => why.querySelector(".insert")?.hideIfInserted())
-  listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
+  listen(window, "masis-labelled", () => {
+    window.getSelection()?.removeAllRanges()
+    offer.hidden = true
+  })
   listen(window, "masis-reported", drawReported)
-  listen(document, "keydown", event => { if (event.key === "Escape" && close.isConnected && !event.defaultPrevented && !event.composedPath()[0].closest?.("input, textarea, select, dialog")) dismiss() })
+  listen(document, "keydown", event => {
+    if (
+      event.key === "Escape" &&
+      close.isConnected &&
+      !event.defaultPrevented &&
+      !event.composedPath()[0].closest?.("input, textarea, select, dialog")
+    )
+      dismiss()
+  })
   listen(document, "selectionchange", offerLabel)
-  listen(document, "pointerdown", () => { pointing = true })
-  for (const end of ["pointerup", "pointercancel"]) listen(document, end, () => { pointing = false; setTimeout(offerLabel) })
+  listen(document, "pointerdown", () => {
+    pointing = true
+  })
+  for (const end of ["pointerup", "pointercancel"])
+    listen(document, end, () => {
+      pointing = false
+      setTimeout(offerLabel)
+    })
 
   const left = make("div", "left")
   drawAnswer()
@@ -863,14 +1207,23 @@ function drawView(root, { data, setTriggerValue }) {
   grid.append(left, evidence)
   root.append(tabs, grid)
   drawWayToDecision()
-  // In a narrow window the reasons are at the bottom of the window, so that the answer stays in view above them.
-  const placeReasons = () => { isNarrow() ? root.append(why) : evidence.prepend(why) }
+  // In a narrow window the reasons are at the bottom of the window, so that the answer stays in
+  // view above them.
+  const placeReasons = () => {
+    isNarrow() ? root.append(why) : evidence.prepend(why)
+  }
   placeReasons()
   root.stopFitting?.()
-  // the editor of the correction and, in a narrow window, the reasons cover the bottom of the evidence
-  root.stopFitting = fitToWindow(evidence, () => (window.masisDock ?? 0) + (isNarrow() ? why.offsetHeight : 0))
+  // the editor of the correction and, in a narrow window, the reasons cover the bottom of the
+  // evidence
+  root.stopFitting = fitToWindow(
+    evidence,
+    () => (window.masisDock ?? 0) + (isNarrow() ? why.offsetHeight : 0),
+  )
   root.resizes?.disconnect()
-  root.resizes = new ResizeObserver(() => { if ((why.parentElement === root) !== isNarrow()) placeReasons() })
+  root.resizes = new ResizeObserver(() => {
+    if ((why.parentElement === root) !== isNarrow()) placeReasons()
+  })
   root.resizes.observe(root)
   scrollToWorst()
 }

@@ -10,15 +10,18 @@ const pill = (label, extra) => {
   if (label.meaning) element.title = label.meaning
   return element
 }
-// Allows a line break in a name without blanks, such as the id of a case, but only after a separator:
-// "med-03_b" splits into "med-", "03_" and "b".
+// Allows a line break in a name without blanks, such as the id of a case, but only after a
+// separator: "med-03_b" splits into "med-", "03_" and "b".
 const separable = (element, text) => {
   const parts = text.split(/(?<=[-_./:#@])/)
-  element.replaceChildren(...parts.flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part])))
+  element.replaceChildren(
+    ...parts.flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part])),
+  )
   element.title = text
   return element
 }
-// Returns a table with its head and without rows. A column is its title, or an array of title and class.
+// Returns a table with its head and without rows. A column is its title, or an array of title and
+// class.
 const makeTable = columns => {
   const table = make("table")
   const head = make("tr")
@@ -32,8 +35,9 @@ const makeTable = columns => {
   table.tHead.append(head)
   return table
 }
-// A browser fires a click only if the press and the release hit the same element. Leaving a field posts its text, and the
-// run that follows may replace the button that was pressed to leave it. Drawing waits for the release, therefore.
+// A browser fires a click only if the press and the release hit the same element. Leaving a field
+// posts its text, and the run that follows may replace the button that was pressed to leave it.
+// Drawing waits for the release, therefore.
 const CLICK_FOLLOWS_MS = 50 // on a touch screen, the click follows the release after a moment
 const presses = new WeakMap()
 const whenReleased = (root, draw) => {
@@ -41,40 +45,67 @@ const whenReleased = (root, draw) => {
   if (!press) {
     press = { held: false, waiting: null }
     presses.set(root, press)
-    const release = () => setTimeout(() => {
-      press.held = false
-      const { waiting } = press
-      press.waiting = null
-      if (root.isConnected) waiting?.()
-    }, CLICK_FOLLOWS_MS)
+    const release = () =>
+      setTimeout(() => {
+        press.held = false
+        const { waiting } = press
+        press.waiting = null
+        if (root.isConnected) waiting?.()
+      }, CLICK_FOLLOWS_MS)
     root.addEventListener("pointerdown", () => {
       press.held = true
-      for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, release, { once: true, capture: true })
+      for (const end of ["pointerup", "pointercancel"])
+        window.addEventListener(end, release, { once: true, capture: true })
     })
   }
   if (press.held) press.waiting = draw
   else draw()
 }
 const HEADER_PX = 64 // Streamlit's header covers the top of the scrolled page
-// Sets `--fit` on an element: the height from its present top to the bottom of the window, less the height that
-// something else covers there (`below`). CSS alone can't know where the element starts while the page scrolls.
-// Returns a function that stops it.
+// Sets `--fit` on an element: the height from its present top to the bottom of the window, less the
+// height that something else covers there (`below`). CSS alone can't know where the element starts
+// while the page scrolls. Returns a function that stops it.
 const fitToWindow = (element, below = () => 0) => {
   const fit = () => {
     const top = Math.max(element.getBoundingClientRect().top, HEADER_PX)
-    element.style.setProperty("--fit", `${Math.max(window.innerHeight - below() - top - 16, 200)}px`)
+    element.style.setProperty(
+      "--fit",
+      `${Math.max(window.innerHeight - below() - top - 16, 200)}px`,
+    )
   }
   const listeners = new AbortController()
   // scroll events don't bubble: capturing them on the window catches those of every container
-  for (const type of ["scroll", "resize"]) window.addEventListener(type, fit, { capture: true, passive: true, signal: listeners.signal })
+  for (const type of ["scroll", "resize"])
+    window.addEventListener(type, fit, { capture: true, passive: true, signal: listeners.signal })
   const resizes = new ResizeObserver(fit)
-  resizes.observe(document.querySelector(STREAMLIT.elements.main)?.firstElementChild ?? document.body)
+  resizes.observe(
+    document.querySelector(STREAMLIT.elements.main)?.firstElementChild ?? document.body,
+  )
   fit()
-  return () => { listeners.abort(); resizes.disconnect() }
+  return () => {
+    listeners.abort()
+    resizes.disconnect()
+  }
 }
-// Markdown. Python parses it and sends blocks and pieces of text; tags come only from these two tables, so a text can't
-// name an element. A block is created with its first piece.
-const BLOCK_TAGS = { p: "p", h3: "h3", h4: "h4", h5: "h5", h6: "h6", ul: "ul", ol: "ol", li: "li", quote: "blockquote", pre: "pre", table: "table", tr: "tr", th: "th", td: "td", hr: "hr" }
+// Markdown. Python parses it and sends blocks and pieces of text; tags come only from these two
+// tables, so a text can't name an element. A block is created with its first piece.
+const BLOCK_TAGS = {
+  p: "p",
+  h3: "h3",
+  h4: "h4",
+  h5: "h5",
+  h6: "h6",
+  ul: "ul",
+  ol: "ol",
+  li: "li",
+  quote: "blockquote",
+  pre: "pre",
+  table: "table",
+  tr: "tr",
+  th: "th",
+  td: "td",
+  hr: "hr",
+}
 const STYLE_TAGS = { strong: "strong", em: "em", code: "code", link: "span", url: "span" }
 const blockDrawer = (box, blocks) => {
   const drawn = []
@@ -93,15 +124,22 @@ const blockDrawer = (box, blocks) => {
   return {
     // returns the block of a piece; a piece without one continues the block before it
     of: piece => {
-      if (piece.block !== undefined) { drawUpTo(piece.block); current = drawn[piece.block] }
+      if (piece.block !== undefined) {
+        drawUpTo(piece.block)
+        current = drawn[piece.block]
+      }
       return current
     },
     end: () => drawUpTo(blocks.length - 1),
   }
 }
-// Draws the text of a piece with its styles. Hidden markup leaves an empty element, as marks may end on it.
+// Draws the text of a piece with its styles. Hidden markup leaves an empty element, as marks may
+// end on it.
 const applyStyles = (element, piece) => {
-  if (piece.hidden) { element.replaceChildren(); return element }
+  if (piece.hidden) {
+    element.replaceChildren()
+    return element
+  }
   if (!piece.styles?.length) return element
   let inner = document.createTextNode(piece.text)
   for (const style of [...piece.styles].reverse()) {
@@ -113,14 +151,17 @@ const applyStyles = (element, piece) => {
   return element
 }
 
-// Returns whether a sentence of the text says the point already: it has all of its numbers and at least 80% of its words.
-// The point arrives without citation markers, as only Python knows their formats.
+// Returns whether a sentence of the text says the point already: it has all of its numbers and at
+// least 80% of its words. The point arrives without citation markers, as only Python knows their
+// formats.
 const containsStatement = (text, point) => {
-  // numbers such as 2,917 or 0.87, and words of four letters or more: shorter ones are mostly function words
+  // numbers such as 2,917 or 0.87, and words of four letters or more: shorter ones are mostly
+  // function words
   const terms = words => words.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
   const wanted = [...new Set(terms(point))]
   if (!wanted.length) return text.includes(point)
-  // a sentence ends with its stop or with the bracket of a citation behind it: "... in adults [2]. Women ..."
+  // a sentence ends with its stop or with the bracket of a citation behind it: "... in adults [2].
+  // Women ..."
   return text.split(/(?<=[.!?\]])\s+/).some(sentence => {
     const present = new Set(terms(sentence))
     const missing = wanted.filter(term => !present.has(term))

@@ -1,4 +1,5 @@
-// The head of a case: question, status and worst issue. Long and secondary parts unfold, on top of the page below.
+// The head of a case: question, status and worst issue. Long and secondary parts unfold, on top of
+// the page below.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   const version = JSON.stringify(data)
@@ -10,7 +11,8 @@ export default function ({ data, parentElement }) {
   const line = make("div", "facts")
   line.append(pill(data.state))
   if (data.reasons?.length) line.append(reviewReasons(root, data))
-  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact)) // before the headline: after it, they would wrap alone
+  // Before the headline: after it, they would wrap alone
+  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact))
   if (data.headline) {
     const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
     words.dir = "auto"
@@ -30,7 +32,8 @@ export default function ({ data, parentElement }) {
   line.prepend(fold)
   root.resizes?.disconnect()
   root.resizes = new ResizeObserver(() => {
-    if (!title.classList.contains("open")) fold.hidden = title.scrollHeight <= title.clientHeight + 1
+    if (!title.classList.contains("open"))
+      fold.hidden = title.scrollHeight <= title.clientHeight + 1
   })
   root.resizes.observe(title)
 }
@@ -43,12 +46,23 @@ function reviewReasons(root, { reasons, technical, past }) {
   panel.append(list)
   if (technical) panel.append(folded("Technical details", make("p", "dim", technical)))
   const details = folded(past ? "Why it needed review" : "Why it needs review", panel)
-  // the list covers the answer, so it closes as soon as the reader clicks elsewhere or presses a key
+  // the list covers the answer, so it closes as soon as the reader clicks elsewhere or presses a
+  // key
   root.listeners?.abort()
   root.listeners = new AbortController()
-  const closeOn = (type, isLeaving) => document.addEventListener(type, event => { if (isLeaving(event)) details.open = false }, { capture: true, signal: root.listeners.signal })
+  const closeOn = (type, isLeaving) =>
+    document.addEventListener(
+      type,
+      event => {
+        if (isLeaving(event)) details.open = false
+      },
+      { capture: true, signal: root.listeners.signal },
+    )
   closeOn("pointerdown", event => !event.composedPath().includes(details))
-  closeOn("keydown", event => event.key === "Escape" || (event.key.length === 1 && event.key !== " "))
+  closeOn(
+    "keydown",
+    event => event.key === "Escape" || (event.key.length === 1 && event.key !== " "),
+  )
   return details
 }
 

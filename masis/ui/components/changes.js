@@ -17,10 +17,14 @@ export default function ({ data, parentElement }) {
   text.tabIndex = 0
   text.setAttribute("role", "region")
   text.setAttribute("aria-label", data.description)
-  for (const piece of data.pieces) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
+  for (const piece of data.pieces)
+    text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
   root.append(text)
   if (!isRedraw) return
   // while somebody types, keep the end of the newest change in view
-  const newest = [...text.querySelectorAll("ins, del")].find(change => !before.has(change.textContent))
-  if (newest) text.scrollTop = newest.offsetTop + newest.offsetHeight + 8 - text.offsetTop - text.clientHeight
+  const newest = [...text.querySelectorAll("ins, del")].find(
+    change => !before.has(change.textContent),
+  )
+  if (newest)
+    text.scrollTop = newest.offsetTop + newest.offsetHeight + 8 - text.offsetTop - text.clientHeight
 }

@@ -1,36 +1,58 @@
-// Checks a correction before it's recorded: issues that it leaves unchanged, and citations without evidence.
+// Checks a correction before it's recorded: issues that it leaves unchanged, and citations without
+// evidence.
 
-// Returns a line with the issues that the correction leaves unchanged, each with a button that calls `show`. Returns null if
-// the answer shown has none.
+// Returns a line with the issues that the correction leaves unchanged, each with a button that
+// calls `show`. Returns null if the answer shown has none.
 const untouchedIssues = (corrected, show) => {
-  const check = { corrected, count: 0, left: [], others: 0 } // the view of the answer fills it in (answer_view.js)
+  // The view of the answer fills it in (answer_view.js)
+  const check = { corrected, count: 0, left: [], others: 0 }
   window.dispatchEvent(new CustomEvent("masis-untouched", { detail: check }))
   const { count, left, others } = check
   if (!count) return null
   const row = make("p", "dim untouched")
   const all = count === 2 ? "both" : `all ${count}`
-  if (count === 1) row.append(left.length ? "You haven't changed the words of its issue: " : "You've changed the words of its issue.")
-  else row.append(left.length ? `You haven't changed the words of ${left.length} of ${count} issues: ` : `You've changed the words of ${all} issues.`)
-  left.forEach(({ number, text }, index) => row.append(index ? " · " : "", button("quiet", `issue ${number} (${text})`, "", () => show(number))))
-  if (others) row.append(` ${others} more ${others === 1 ? "is" : "are"} about the answer as a whole.`)
+  if (count === 1)
+    row.append(
+      left.length
+        ? "You haven't changed the words of its issue: "
+        : "You've changed the words of its issue.",
+    )
+  else
+    row.append(
+      left.length
+        ? `You haven't changed the words of ${left.length} of ${count} issues: `
+        : `You've changed the words of ${all} issues.`,
+    )
+  left.forEach(({ number, text }, index) =>
+    row.append(
+      index ? " · " : "",
+      button("quiet", `issue ${number} (${text})`, "", () => show(number)),
+    ),
+  )
+  if (others)
+    row.append(` ${others} more ${others === 1 ? "is" : "are"} about the answer as a whole.`)
   return row
 }
 
-// Finds the words of the answer between two offsets in the correction. If the correction has them several times, returns the
-// range nearest to their place in the answer. Returns null if they were changed.
+// Finds the words of the answer between two offsets in the correction. If the correction has them
+// several times, returns the range nearest to their place in the answer. Returns null if they were
+// changed.
 const findWords = (corrected, answer, { start, end }) => {
   const letters = Array.from(answer) // offsets count code points, not UTF-16 units
   const words = letters.slice(start, end).join("")
   const place = letters.slice(0, start).join("").length
   const starts = []
-  for (let at = corrected.indexOf(words); at >= 0; at = corrected.indexOf(words, at + 1)) starts.push(at)
+  for (let at = corrected.indexOf(words); at >= 0; at = corrected.indexOf(words, at + 1))
+    starts.push(at)
   if (!starts.length) return null
-  const nearest = starts.reduce((best, at) => (Math.abs(at - place) < Math.abs(best - place) ? at : best))
+  const nearest = starts.reduce((best, at) =>
+    Math.abs(at - place) < Math.abs(best - place) ? at : best,
+  )
   return [nearest, nearest + words.length]
 }
 
-// Selects a range of a correction and scrolls to it. Browsers don't scroll a text area to a selection set by script, so the
-// position is estimated from the length of the text.
+// Selects a range of a correction and scrolls to it. Browsers don't scroll a text area to a
+// selection set by script, so the position is estimated from the length of the text.
 const selectRange = (field, [start, end]) => {
   field.setSelectionRange(start, end)
   field.scrollTop = (field.scrollHeight * start) / field.value.length - field.clientHeight / 2
@@ -39,9 +61,18 @@ const selectRange = (field, [start, end]) => {
 // Returns lines with the citations that match no evidence and the sentences without a citation.
 const citationProblems = check => {
   const rows = []
-  const addRow = (...parts) => { const row = make("p", "offender"); row.append(...parts); rows.push(row) }
-  if (check.fabricated.length) addRow("Not in the evidence of this case: ", ...check.fabricated.flatMap(reference => [make("span", "ref-bad", reference), " "]))
-  for (const sentence of check.uncited) addRow("Cites nothing: ", named("span", "uncited", sentence, { dir: "auto" }))
+  const addRow = (...parts) => {
+    const row = make("p", "offender")
+    row.append(...parts)
+    rows.push(row)
+  }
+  if (check.fabricated.length)
+    addRow(
+      "Not in the evidence of this case: ",
+      ...check.fabricated.flatMap(reference => [make("span", "ref-bad", reference), " "]),
+    )
+  for (const sentence of check.uncited)
+    addRow("Cites nothing: ", named("span", "uncited", sentence, { dir: "auto" }))
   const more = check.uncited_count - check.uncited.length
   if (more > 0) rows.push(make("p", "dim", `and ${more} more`))
   return rows

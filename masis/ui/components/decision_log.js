@@ -62,7 +62,8 @@ function drawLog(root, { data, setTriggerValue }) {
       box.append(make("h2", "", "Changes to the answer that was shown"))
       const text = make("div", "text")
       text.dir = "auto"
-      for (const piece of detail.correction) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
+      for (const piece of detail.correction)
+        text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
       box.append(text)
     } else if (detail.corrected) {
       box.append(make("h2", "", "Corrected answer"))
@@ -73,17 +74,26 @@ function drawLog(root, { data, setTriggerValue }) {
     const appendList = (title, labels, format) => {
       if (!labels.length) return
       const list = make("ul")
-      for (const label of labels) list.append(make("li", "", `${format(label)}${label.note ? ` (${label.note})` : ""}`))
+      for (const label of labels)
+        list.append(make("li", "", `${format(label)}${label.note ? ` (${label.note})` : ""}`))
       box.append(make("h2", "", title), list)
     }
     // only issues have a severity
-    appendList("Labels on parts of the answer", detail.labels.filter(({ severity }) => !severity),
-      ({ target, text, label }) => `${target} “${text}”: ${label}`)
-    appendList("Issues that the reviewer reported", detail.labels.filter(({ severity }) => severity),
-      ({ text, label, severity }) => `${text ? `“${text}”` : "the whole answer"}: ${label}, ${severity}`)
+    appendList(
+      "Labels on parts of the answer",
+      detail.labels.filter(({ severity }) => !severity),
+      ({ target, text, label }) => `${target} “${text}”: ${label}`,
+    )
+    appendList(
+      "Issues that the reviewer reported",
+      detail.labels.filter(({ severity }) => severity),
+      ({ text, label, severity }) =>
+        `${text ? `“${text}”` : "the whole answer"}: ${label}, ${severity}`,
+    )
     box.append(make("h2", "", "Recorded with it"))
     const facts = make("dl")
-    for (const [name, text] of detail.facts) facts.append(make("dt", "", name), make("dd", "", text))
+    for (const [name, text] of detail.facts)
+      facts.append(make("dt", "", name), make("dd", "", text))
     if (detail.run) {
       const cell = make("dd")
       cell.append(caseLink(detail.run, { href: detail.run.href }))
@@ -103,11 +113,16 @@ function drawLog(root, { data, setTriggerValue }) {
     const verdict = make("td", "what")
     verdict.append(what(row))
     const about = make("td", "case")
-    if (row.case) about.append(caseLink(row.case, { case: row.case.id }), make("div", "small dim", row.case.id))
+    if (row.case)
+      about.append(caseLink(row.case, { case: row.case.id }), make("div", "small dim", row.case.id))
     const why = make("td", "why")
     if (row.reason) why.append(make("div", "", row.reason))
     if (row.note) why.append(make("div", "note small", row.note))
-    const more = make("button", "more", opened ? "Hide details" : row.more.length ? `Show ${row.more.join(", ")}` : "Show details")
+    const more = make(
+      "button",
+      "more",
+      opened ? "Hide details" : row.more.length ? `Show ${row.more.join(", ")}` : "Show details",
+    )
     more.type = "button"
     more.dataset.entry = row.id
     more.setAttribute("aria-expanded", String(opened))

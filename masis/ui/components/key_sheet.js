@@ -1,4 +1,5 @@
-// Shared by the forms and the sheet of keys: elements with attributes, buttons that show their key, and the sheet.
+// Shared by the forms and the sheet of keys: elements with attributes, buttons that show their key,
+// and the sheet.
 const named = (tag, className, text, attributes) => {
   const element = make(tag, className, text)
   for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value)
@@ -21,14 +22,17 @@ const typesIn = element => {
   return element.tagName === "INPUT" && !["radio", "checkbox", "button"].includes(element.type)
 }
 
-// Removes null bytes and replaces lone surrogates, as the server can't store either. Browsers older than 2023 have no
-// toWellFormed.
+// Removes null bytes and replaces lone surrogates, as the server can't store either. Browsers older
+// than 2023 have no toWellFormed.
 const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
 // Fills the sheet, a dialog, with the keys on its first use.
 const fillKeySheet = (sheet, groups) => {
   if (sheet.children.length) return
   const head = make("div", "row")
-  head.append(make("h2", "", "Keys"), button("quiet close", "Close", "Esc", () => sheet.close()))
+  head.append(
+    make("h2", "", "Keys"),
+    button("quiet close", "Close", "Esc", () => sheet.close()),
+  )
   const columns = make("div", "key-groups")
   for (const group of groups) {
     const block = make("div")
@@ -41,5 +45,9 @@ const fillKeySheet = (sheet, groups) => {
     block.append(make("h3", "", group.title), list)
     columns.append(block)
   }
-  sheet.append(head, columns, make("p", "dim", "While you type, plain keys are text. Press Esc to leave the field first."))
+  sheet.append(
+    head,
+    columns,
+    make("p", "dim", "While you type, plain keys are text. Press Esc to leave the field first."),
+  )
 }

@@ -1,6 +1,6 @@
-// A table whose rows are links, with arrow keys to move between the rows. Real links can be opened in another tab, and
-// Streamlit's own tables can't be used by keyboard.
-// J and K (page_keys.js) send "masis-row" to every table on the page. The first that can move the focus cancels the event.
+// A table whose rows are links, with arrow keys to move between the rows. Real links can be opened
+// in another tab, and Streamlit's own tables can't be used by keyboard. J and K (page_keys.js) send
+// "masis-row" to every table on the page. The first that can move the focus cancels the event.
 const rowMovers = new WeakMap()
 
 export default function (component) {
@@ -15,14 +15,18 @@ export default function (component) {
   return () => window.removeEventListener("masis-row", onMoveRow)
 }
 
-// Focuses the row of the case that the reader comes back from. If that case has left the list, the row that took its place
-// is focused. The page that was left still has the focus for a moment, for example on the clicked link, so this waits
-// until nothing has it.
+// Focuses the row of the case that the reader comes back from. If that case has left the list, the
+// row that took its place is focused. The page that was left still has the focus for a moment, for
+// example on the clicked link, so this waits until nothing has it.
 function restoreFocus(links, isQueue) {
   const linkOf = id => links.find(link => link.dataset.open === id)
   const before = (isQueue && window.masisRows) || []
   const index = before.indexOf(window.masisLeft)
-  const successor = () => before.slice(index + 1).map(linkOf).find(Boolean) ?? links.at(-1)
+  const successor = () =>
+    before
+      .slice(index + 1)
+      .map(linkOf)
+      .find(Boolean) ?? links.at(-1)
   const link = linkOf(window.masisLeft) ?? (index < 0 ? null : successor())
   if (isQueue) window.masisRows = links.map(row => row.dataset.open)
   if (!link) return
@@ -82,12 +86,19 @@ function drawTable(root, { data, setTriggerValue }) {
     if (cell.href) element.append(drawLink(cell, cell.text))
     else if (cell.text) element.append(cell.text)
     for (const label of cell.pills ?? []) element.append(pill(label))
-    if (cell.quote) { const quote = make("div", "dim quote", cell.quote); quote.dir = "auto"; element.append(quote) }
-    for (const line of cell.below ?? []) if (line) element.append(separable(make("div", "dim below"), line))
+    if (cell.quote) {
+      const quote = make("div", "dim quote", cell.quote)
+      quote.dir = "auto"
+      element.append(quote)
+    }
+    for (const line of cell.below ?? [])
+      if (line) element.append(separable(make("div", "dim below"), line))
     return element
   }
 
-  const table = makeTable(data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]))
+  const table = makeTable(
+    data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]),
+  )
   table.className = data.head_stays ? "list stays" : "list"
   table.setAttribute("aria-label", data.description)
   for (const row of data.rows) {
@@ -100,15 +111,20 @@ function drawTable(root, { data, setTriggerValue }) {
     if (row.open !== null) {
       line.classList.add("leads")
       // a click that ends a selection of text opens nothing
-      line.onclick = event => { if (!window.getSelection()?.toString()) open(event, row.open) }
+      line.onclick = event => {
+        if (!window.getSelection()?.toString()) open(event, row.open)
+      }
     }
     table.tBodies[0].append(line)
   }
-  // Up and down move by a row, Home and End to the first and the last row. Enter follows a link without our help.
+  // Up and down move by a row, Home and End to the first and the last row. Enter follows a link
+  // without our help.
   const links = [...table.tBodies[0].rows].map(row => row.querySelector("a")).filter(Boolean)
   table.tBodies[0].onkeydown = event => {
     const current = links.findIndex(link => link.closest("tr") === event.target.closest("tr"))
-    const next = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: links.length - 1 }[event.key]
+    const next = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: links.length - 1 }[
+      event.key
+    ]
     if (current < 0 || next === undefined || event.metaKey || event.ctrlKey || event.altKey) return
     event.preventDefault()
     links[Math.min(Math.max(next, 0), links.length - 1)].focus()
@@ -117,15 +133,29 @@ function drawTable(root, { data, setTriggerValue }) {
   if (links.length) root.removeAttribute("tabindex")
   else root.tabIndex = 0 // a table without links must be focusable itself, or keys can't scroll it
   rowMovers.set(root, (step, within) => {
-    const current = links.findIndex(link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"))
+    const current = links.findIndex(
+      link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"),
+    )
     // offsetParent is null while the table is hidden, as on a tab that isn't open
     if (!links.length || root.offsetParent === null || (within && current < 0)) return false
-    if (step === 0) { links[0].click(); return true }
-    const next = current < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(current + step, 0), links.length - 1)
+    if (step === 0) {
+      links[0].click()
+      return true
+    }
+    const next =
+      current < 0
+        ? step > 0
+          ? 0
+          : links.length - 1
+        : Math.min(Math.max(current + step, 0), links.length - 1)
     links[next].focus()
     return true
   })
   // keep the focus in the table: if its row is gone, the row in its place gets it
-  if (focused) (links.find(link => link.dataset.open === focused) ?? links[Math.min(focusedIndex, links.length - 1)])?.focus()
+  if (focused)
+    (
+      links.find(link => link.dataset.open === focused) ??
+      links[Math.min(focusedIndex, links.length - 1)]
+    )?.focus()
   restoreFocus(links, data.head_stays)
 }

@@ -14,7 +14,8 @@ class PageKeys {
     listen(window, "keydown", event => this.onAdjudicationKeydown(event), true)
     listen(document, "click", event => this.onNavigationClick(event), true)
     listen(document, "focusin", event => this.onFocusin(event))
-    for (const type of ["pointerdown", "keydown"]) listen(document, type, event => this.onPointerOrKey(event), true)
+    for (const type of ["pointerdown", "keydown"])
+      listen(document, type, event => this.onPointerOrKey(event), true)
     listen(document, "input", event => this.onInput(event))
   }
 
@@ -36,7 +37,8 @@ class PageKeys {
       this.focusToken = data.focus.token
       document.querySelector(`.st-key-${data.focus.field} textarea`)?.focus()
     }
-    if (data.search && window.masisSearch) { // "/" was pressed on a case (decision.js)
+    if (data.search && window.masisSearch) {
+      // "/" was pressed on a case (decision.js)
       window.masisSearch = false
       this.focusField(`.st-key-${data.search} input`, { key: "/" })
     }
@@ -48,11 +50,19 @@ class PageKeys {
     if (this.sheet.open) fillKeySheet(this.sheet, data.keys)
   }
 
-  leave() { this.listeners.abort() }
+  leave() {
+    this.listeners.abort()
+  }
 
-  // Selects a text that somebody else wrote when a key focuses its field, so that typing replaces it.
+  // Selects a text that somebody else wrote when a key focuses its field, so that typing replaces
+  // it.
   onFocusin({ target }) {
-    if (!this.usesPointer && target.closest?.(".st-key-final-form") && this.borrowed?.includes(target.value)) target.select()
+    if (
+      !this.usesPointer &&
+      target.closest?.(".st-key-final-form") &&
+      this.borrowed?.includes(target.value)
+    )
+      target.select()
   }
 
   onPointerOrKey(event) {
@@ -61,16 +71,17 @@ class PageKeys {
     if (reason) this.insertReason(reason, event)
   }
 
-  // Streamlit sends a text only when its field loses the focus. A pause in typing sends it too, so that the list of
-  // changes and the note on whose words these are follow while the lead types.
+  // Streamlit sends a text only when its field loses the focus. A pause in typing sends it too, so
+  // that the list of changes and the note on whose words these are follow while the lead types.
   onInput({ target }) {
     clearTimeout(this.typingPause)
     const send = () => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true }))
     if (target.closest(".st-key-final-form")) this.typingPause = setTimeout(send, 500)
   }
 
-  // The menu opens a page at its start. On the page that is open already, Streamlit would keep the address and its query.
-  // The link loses the focus, so that the next keys are the page's and not the link's.
+  // The menu opens a page at its start. On the page that is open already, Streamlit would keep the
+  // address and its query. The link loses the focus, so that the next keys are the page's and not
+  // the link's.
   onNavigationClick(event) {
     const link = event.target.closest?.(STREAMLIT.elements.navigation_link)
     if (!link || !this.root.isConnected || event.ctrlKey || event.metaKey || event.shiftKey) return
@@ -82,17 +93,31 @@ class PageKeys {
     if (location.search) this.resetPage()
   }
 
-  // While one case of an adjudication is replaced by the next, a key pressed now would be meant for the old case. It is
-  // dropped, except for a key that focuses a field of the case that an undo brings back. Keys that act on a choice (record
-  // the decision, restart its correction) wait until the server has the choice, in their order, even if all of them were
-  // pressed at once.
+  // While one case of an adjudication is replaced by the next, a key pressed now would be meant for
+  // the old case. It is dropped, except for a key that focuses a field of the case that an undo
+  // brings back. Keys that act on a choice (record the decision, restart its correction) wait until
+  // the server has the choice, in their order, even if all of them were pressed at once.
   onAdjudicationKeydown(event) {
-    if (this.isReplaying || !this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
+    if (
+      this.isReplaying ||
+      !this.root.isConnected ||
+      !document.querySelector(".st-key-adjudication")
+    )
+      return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
-    const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
-    if (!records && (!isLetter || this.awaitsField)) return // letters typed before their field is drawn are text
-    const key = pressedKey(event), focusesField = this.data.fields[key]
-    const waits = !this.leavingBy && !focusesField &&
+    const isLetter =
+      event.key.length === 1 &&
+      !event.ctrlKey &&
+      !event.metaKey &&
+      !event.altKey &&
+      !typesIn(event.composedPath()[0])
+    // Letters typed before their field is drawn are text
+    if (!records && (!isLetter || this.awaitsField)) return
+    const key = pressedKey(event),
+      focusesField = this.data.fields[key]
+    const waits =
+      !this.leavingBy &&
+      !focusesField &&
       (this.heldKeys.length || (this.hasChosen && (records || ACT_ON_CHOICE.has(key))))
     if (this.leavingBy || waits) {
       event.preventDefault()
@@ -105,28 +130,44 @@ class PageKeys {
   trackCommand(key, records) {
     const pressesButton = hasButton(records ? "enter" : key)
     if (records || "unp".includes(key)) this.setUntilDrawn("leavingBy", key, pressesButton)
-    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.setUntilDrawn("hasChosen", true, pressesButton)
+    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key))
+      this.setUntilDrawn("hasChosen", true, pressesButton)
   }
 
-  // Sets a property until the page is drawn for the last command, then replays the keys that were held meanwhile.
-  // `expectsRun` says that a button has the key: the page is drawn for it, however long a busy server takes to start.
+  // Sets a property until the page is drawn for the last command, then replays the keys that were
+  // held meanwhile. `expectsRun` says that a button has the key: the page is drawn for it, however
+  // long a busy server takes to start.
   setUntilDrawn(name, value, expectsRun) {
     this[name] = value
     const runBefore = this.run
-    const turn = this.turn = (this.turn ?? 0) + 1
+    const turn = (this.turn = (this.turn ?? 0) + 1)
     const release = () => {
       if (turn !== this.turn) return
-      if (this.awaitsField) { setTimeout(release, 30); return } // text typed for a field is inserted first
+      if (this.awaitsField) {
+        setTimeout(release, 30)
+        return
+      } // text typed for a field is inserted first
       this.leavingBy = ""
       this.hasChosen = false
-      while (this.heldKeys.length && !this.leavingBy && !this.hasChosen) this.replay(this.heldKeys.shift())
+      while (this.heldKeys.length && !this.leavingBy && !this.hasChosen)
+        this.replay(this.heldKeys.shift())
     }
     whenDrawn(release, { expectsRun, wasDrawn: () => this.run !== runBefore })
   }
 
   replay({ key, code, keyCode, shiftKey, ctrlKey, metaKey }) {
-    const copy = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
-    const isLetter = !copy.ctrlKey // it was a command when it was pressed, wherever the focus is by now
+    const copy = {
+      key,
+      code,
+      keyCode,
+      shiftKey,
+      ctrlKey: ctrlKey || metaKey,
+      bubbles: true,
+      composed: true,
+      cancelable: true,
+    }
+    // It was a command when it was pressed, wherever the focus is by now
+    const isLetter = !copy.ctrlKey
     this.trackCommand(pressedKey(copy), !isLetter)
     this.isReplaying = true
     const target = isLetter ? document.body : document.activeElement
@@ -135,20 +176,38 @@ class PageKeys {
   }
 
   onKeydown(event) {
-    if (!this.root.isConnected) { this.leave(); return }
+    if (!this.root.isConnected) {
+      this.leave()
+      return
+    }
     const target = event.composedPath()[0]
     // Escape leaves a field. An open list and a dialog close by it themselves.
-    if (event.key === "Escape" && typesIn(target) && !event.defaultPrevented && !target.closest("dialog, [role=dialog], [aria-expanded=true]")) target.blur()
+    if (
+      event.key === "Escape" &&
+      typesIn(target) &&
+      !event.defaultPrevented &&
+      !target.closest("dialog, [role=dialog], [aria-expanded=true]")
+    )
+      target.blur()
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const reason = this.usualReason(target, event.key)
     if (reason) this.insertReason(reason, event)
-    if (event.key === "Enter" && !event.isComposing && this.data.search && target.closest?.(`.st-key-${this.data.search}`)) this.onSearchEnter(target)
+    if (
+      event.key === "Enter" &&
+      !event.isComposing &&
+      this.data.search &&
+      target.closest?.(`.st-key-${this.data.search}`)
+    )
+      this.onSearchEnter(target)
     if (typesIn(target)) return
     const key = pressedKey(event)
     const field = this.data.fields[key]
-    // the fields of reason and note are drawn once a verdict is chosen: without one, there is nothing to wait for
-    const form = key.endsWith("t") && !this.hasChosen ? ".st-key-final-form textarea" : ".st-key-final-form"
-    if (field && !event.repeat && document.querySelector(form)) this.focusField(`.st-key-${field} textarea`, event)
+    // the fields of reason and note are drawn once a verdict is chosen: without one, there is
+    // nothing to wait for
+    const form =
+      key.endsWith("t") && !this.hasChosen ? ".st-key-final-form textarea" : ".st-key-final-form"
+    if (field && !event.repeat && document.querySelector(form))
+      this.focusField(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const command = this.commandFor(event)
@@ -162,7 +221,12 @@ class PageKeys {
     field.blur()
     const query = field.value.trim()
     const isApplied = () => (new URLSearchParams(location.search).get("q") ?? "") === query
-    whenDrawn(() => { if (document.activeElement === document.body) moveFocus(1) }, { isReady: isApplied })
+    whenDrawn(
+      () => {
+        if (document.activeElement === document.body) moveFocus(1)
+      },
+      { isReady: isApplied },
+    )
   }
 
   commandFor(event) {
@@ -170,14 +234,25 @@ class PageKeys {
     const togglesSheet = key === "h" || key === "?"
     if (this.sheet.open && !togglesSheet) return null
     if (togglesSheet && !event.repeat) return () => this.toggleSheet()
-    const search = key === "/" && this.data.search ? document.querySelector(`.st-key-${this.data.search} input`) : null
-    if (search) return () => { search.focus(); search.select() }
+    const search =
+      key === "/" && this.data.search
+        ? document.querySelector(`.st-key-${this.data.search} input`)
+        : null
+    if (search)
+      return () => {
+        search.focus()
+        search.select()
+      }
     if (key === "j" && this.data.rows) return () => moveFocus(1)
     if (key === "k" && this.data.rows) return () => moveFocus(-1)
-    if (key === "f" && this.data.fields.o) return () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 }))
-    if (key === "g" && this.data.fields.o) return () => window.dispatchEvent(new Event("masis-turn"))
+    if (key === "f" && this.data.fields.o)
+      return () =>
+        window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 }))
+    if (key === "g" && this.data.fields.o)
+      return () => window.dispatchEvent(new Event("masis-turn"))
     // without a focused element, Enter opens the first case of the queue: the most urgent one
-    if (key === "Enter" && this.data.search && event.target === document.body) return () => moveFocus(0)
+    if (key === "Enter" && this.data.search && event.target === document.body)
+      return () => moveFocus(0)
     return null
   }
 
@@ -187,29 +262,44 @@ class PageKeys {
     return document.querySelectorAll(".st-key-final-usual li")[Number(number) - 1]
   }
 
-  // Types a usual reason into the focused field. execCommand is deprecated, but what it inserts can be undone with Ctrl+Z
-  // like typed text; a value that is set cannot.
+  // Types a usual reason into the focused field. execCommand is deprecated, but what it inserts can
+  // be undone with Ctrl+Z like typed text; a value that is set cannot.
   insertReason(reason, event) {
     event.preventDefault()
     document.execCommand("insertText", false, reason.textContent.trim())
   }
 
-  // Focuses the field of a key at once, so that the next key is text in it; the key itself isn't. If the page has yet to
-  // draw the field, the letters typed meanwhile are held and inserted once it is there.
+  // Focuses the field of a key at once, so that the next key is text in it; the key itself isn't.
+  // If the page has yet to draw the field, the letters typed meanwhile are held and inserted once
+  // it is there.
   focusField(selector, event) {
     const field = document.querySelector(selector)
     if (field) {
       field.focus()
       this.keepFocus(selector)
       const nextKey = new AbortController()
-      field.addEventListener("beforeinput", input => { if (input.data === event.key) input.preventDefault() }, { once: true, signal: nextKey.signal })
+      field.addEventListener(
+        "beforeinput",
+        input => {
+          if (input.data === event.key) input.preventDefault()
+        },
+        { once: true, signal: nextKey.signal },
+      )
       window.addEventListener("keydown", () => nextKey.abort(), { once: true, capture: true })
       return
     }
-    const waiting = new AbortController(), letters = []
+    const waiting = new AbortController(),
+      letters = []
     this.awaitsField = true
     const holdLetter = pressed => {
-      if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.key.length > 1 || typesIn(pressed.composedPath()[0])) return
+      if (
+        pressed.ctrlKey ||
+        pressed.metaKey ||
+        pressed.altKey ||
+        pressed.key.length > 1 ||
+        typesIn(pressed.composedPath()[0])
+      )
+        return
       pressed.preventDefault()
       pressed.stopImmediatePropagation()
       letters.push(pressed.key)
@@ -218,22 +308,32 @@ class PageKeys {
     const deadline = Date.now() + LONGEST_RUN_MS
     const poll = () => {
       const drawn = document.querySelector(selector)
-      if (!drawn && Date.now() < deadline) { setTimeout(poll, 30); return }
+      if (!drawn && Date.now() < deadline) {
+        setTimeout(poll, 30)
+        return
+      }
       waiting.abort()
       this.awaitsField = false
       if (!drawn) return
       drawn.focus()
       this.keepFocus(selector)
-      for (const letter of letters) document.execCommand("insertText", false, this.usualReason(drawn, letter)?.textContent.trim() ?? letter)
+      for (const letter of letters)
+        document.execCommand(
+          "insertText",
+          false,
+          this.usualReason(drawn, letter)?.textContent.trim() ?? letter,
+        )
     }
     setTimeout(poll)
   }
 
-  // A run that was under way may replace the field that a key has just focused, and the focus would be lost with the old
-  // element. For three seconds the new one gets it, unless a key or the pointer acts first.
+  // A run that was under way may replace the field that a key has just focused, and the focus would
+  // be lost with the old element. For three seconds the new one gets it, unless a key or the
+  // pointer acts first.
   keepFocus(selector) {
     const acted = new AbortController()
-    for (const type of ["keydown", "pointerdown"]) window.addEventListener(type, () => acted.abort(), { capture: true, signal: acted.signal })
+    for (const type of ["keydown", "pointerdown"])
+      window.addEventListener(type, () => acted.abort(), { capture: true, signal: acted.signal })
     const deadline = Date.now() + 3000
     const poll = () => {
       if (acted.signal.aborted) return
@@ -251,37 +351,58 @@ class PageKeys {
   }
 }
 
-const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on the state of its form (keys.py)
+// Keys of an adjudication that act on the state of its form (keys.py)
+const ACT_ON_CHOICE = new Set(["b", "m"])
 
 // Returns the letter of a key, with Shift if it is held. Caps Lock makes no difference.
-const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
+const pressedKey = ({ key, shiftKey }) =>
+  (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
 
-// Returns whether an enabled button has this key. Streamlit writes the key into the button ("N", "Ctrl + Enter").
+// Returns whether an enabled button has this key. Streamlit writes the key into the button ("N",
+// "Ctrl + Enter").
 function hasButton(key) {
-  const labels = [...document.querySelectorAll("button:enabled kbd")].map(kbd => kbd.textContent.toLowerCase())
+  const labels = [...document.querySelectorAll("button:enabled kbd")].map(kbd =>
+    kbd.textContent.toLowerCase(),
+  )
   return labels.some(label => label.split("+").pop().trim() === key)
 }
 
-// Calls `then` once the page is drawn after a key. The server takes a moment to start a run: if none has started after a
-// while, the key had no effect, unless `expectsRun` is set or `isReady` still says no. `wasDrawn` says whether a run has
-// drawn the page since: a slow browser learns of the start and the end of a run at once and shows neither.
-function whenDrawn(then, { isReady = () => true, expectsRun = false, wasDrawn = () => false } = {}) {
+// Calls `then` once the page is drawn after a key. The server takes a moment to start a run: if
+// none has started after a while, the key had no effect, unless `expectsRun` is set or `isReady`
+// still says no. `wasDrawn` says whether a run has drawn the page since: a slow browser learns of
+// the start and the end of a run at once and shows neither.
+function whenDrawn(
+  then,
+  { isReady = () => true, expectsRun = false, wasDrawn = () => false } = {},
+) {
   const app = document.querySelector(STREAMLIT.elements.app)
   const isIdle = () => app?.dataset[STREAMLIT.state.script] === STREAMLIT.state.idle
   const pressedAt = Date.now()
-  let started = !isIdle(), changedAt = 0, endedAt = 0
-  // an observer, because polling would miss a run that starts and ends between two polls of a slow browser
-  const changes = new MutationObserver(() => { started ||= !isIdle(); changedAt = Date.now() })
+  let started = !isIdle(),
+    changedAt = 0,
+    endedAt = 0
+  // an observer, because polling would miss a run that starts and ends between two polls of a slow
+  // browser
+  const changes = new MutationObserver(() => {
+    started ||= !isIdle()
+    changedAt = Date.now()
+  })
   if (app) changes.observe(app, { attributes: true, childList: true, subtree: true })
   const poll = () => {
-    const ready = isReady(), time = Date.now()
+    const ready = isReady(),
+      time = Date.now()
     started ||= wasDrawn()
-    const limit = !ready || (started && !isIdle()) ? LONGEST_RUN_MS : started || expectsRun ? 3000 : 250
+    const limit =
+      !ready || (started && !isIdle()) ? LONGEST_RUN_MS : started || expectsRun ? 3000 : 250
     const waits = time < pressedAt + limit && (!isIdle() || !started || !ready)
     if (!waits) endedAt ||= time
-    // React goes on after the run has ended: a new button may not have its key yet, nor a field its text
+    // React goes on after the run has ended: a new button may not have its key yet, nor a field its
+    // text
     const isDrawing = started && time < Math.min(changedAt + QUIET_MS, endedAt + LONGEST_DRAWING_MS)
-    if (waits || isDrawing) { setTimeout(poll, 30); return }
+    if (waits || isDrawing) {
+      setTimeout(poll, 30)
+      return
+    }
     changes.disconnect()
     then()
   }
@@ -296,14 +417,20 @@ const LONGEST_DRAWING_MS = 1000 // changes that go on for longer have another ca
 function scrollToContainer(key) {
   const main = document.querySelector(STREAMLIT.elements.main)
   const container = document.querySelector(`.st-key-${key}`)
-  if (main && container) main.scrollTo(0, main.scrollTop + container.getBoundingClientRect().top - HEADER_PX)
+  if (main && container)
+    main.scrollTo(0, main.scrollTop + container.getBoundingClientRect().top - HEADER_PX)
 }
 
-// Moves the focus by a row in the table that has it, or else into the first table of the page. A step of 0 opens the first
-// row. A table that acts cancels the event (linked_table.js).
+// Moves the focus by a row in the table that has it, or else into the first table of the page. A
+// step of 0 opens the first row. A table that acts cancels the event (linked_table.js).
 function moveFocus(step) {
   for (const within of [true, false]) {
-    if (!window.dispatchEvent(new CustomEvent("masis-row", { detail: { step, within }, cancelable: true }))) return
+    if (
+      !window.dispatchEvent(
+        new CustomEvent("masis-row", { detail: { step, within }, cancelable: true }),
+      )
+    )
+      return
   }
 }
 

@@ -1,5 +1,6 @@
-// The form for an issue that the audit missed: in words selected in the answer, in a sentence, or in the whole answer. The
-// entries are part of the draft from the first key, so that a reload reopens the form.
+// The form for an issue that the audit missed: in words selected in the answer, in a sentence, or
+// in the whole answer. The entries are part of the draft from the first key, so that a reload
+// reopens the form.
 const TONE_OF = { critical: "bad", high: "bad", medium: "warn", low: "calm" }
 const DEFAULT_SEVERITY = "medium"
 const EXCERPT = 160
@@ -7,7 +8,8 @@ const excerpt = text => {
   const words = text.replace(/\s+/gu, " ").trim()
   return words.length > EXCERPT ? `${words.slice(0, EXCERPT).trimEnd()}…` : words
 }
-const aboutWords = report => (report.start === null ? "the whole answer" : `“${excerpt(report.text)}”`)
+const aboutWords = report =>
+  report.start === null ? "the whole answer" : `“${excerpt(report.text)}”`
 
 class IssueForm {
   constructor(panel) {
@@ -17,11 +19,20 @@ class IssueForm {
     el.title = named("h2", "", "", { id: "report-title" })
     el.sentenceBlock = make("div", "block")
     el.sentence = named("select", "text", undefined, { id: "report-sentence" })
-    el.sentenceBlock.append(named("label", "label", "Sentence", { for: "report-sentence" }), el.sentence)
+    el.sentenceBlock.append(
+      named("label", "label", "Sentence", { for: "report-sentence" }),
+      el.sentence,
+    )
     el.words = named("blockquote", "report-words", "", { dir: "auto" })
     el.types = named("div", "reasons", "", { role: "radiogroup", "aria-label": "Type" })
     el.severities = named("div", "severities", "", { role: "radiogroup", "aria-label": "Severity" })
-    el.note = named("textarea", "text", "", { id: "report-note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "And where it can be seen" })
+    el.note = named("textarea", "text", "", {
+      id: "report-note",
+      rows: "2",
+      dir: "auto",
+      maxlength: "4000",
+      placeholder: "And where it can be seen",
+    })
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
     el.cancel = button("quiet", "Cancel", "Esc", () => this.cancel())
@@ -32,51 +43,95 @@ class IssueForm {
     }
     const foot = make("div", "row")
     foot.append(el.save, el.cancel)
-    el.dialog.append(el.title, el.sentenceBlock, el.words, block(make("div", "label", "Type"), el.types),
+    el.dialog.append(
+      el.title,
+      el.sentenceBlock,
+      el.words,
+      block(make("div", "label", "Type"), el.types),
       block(make("div", "label", "Severity"), el.severities),
-      block(named("label", "label", "What is wrong (optional)", { for: "report-note" }), el.note), el.problem, foot)
-    el.sentence.onchange = () => { this.choose(Number(el.sentence.value)); this.keep() }
-    el.note.oninput = () => { this.report.note = wellFormed(el.note.value); this.keep() }
+      block(named("label", "label", "What is wrong (optional)", { for: "report-note" }), el.note),
+      el.problem,
+      foot,
+    )
+    el.sentence.onchange = () => {
+      this.choose(Number(el.sentence.value))
+      this.keep()
+    }
+    el.note.oninput = () => {
+      this.report.note = wellFormed(el.note.value)
+      this.keep()
+    }
     el.note.onblur = () => panel.flush()
-    el.dialog.oncancel = event => { event.preventDefault(); this.cancel() }
-    el.dialog.onclose = () => { if (!el.dialog.open) panel.keepReport(null) }
-    el.dialog.onkeydown = event => { event.stopPropagation(); this.onKeydown(event) } // the page's keys are off meanwhile
+    el.dialog.oncancel = event => {
+      event.preventDefault()
+      this.cancel()
+    }
+    el.dialog.onclose = () => {
+      if (!el.dialog.open) panel.keepReport(null)
+    }
+    el.dialog.onkeydown = event => {
+      event.stopPropagation()
+      this.onKeydown(event)
+    } // the page's keys are off meanwhile
   }
 
-  get opened() { return this.el.dialog.open }
+  get opened() {
+    return this.el.dialog.open
+  }
 
-  // Opens the form with what is known of the report. With `sentences`, the reviewer chooses one of them first.
+  // Opens the form with what is known of the report. With `sentences`, the reviewer chooses one of
+  // them first.
   open(report, sentences = []) {
     const { el, panel } = this
     if (this.opened) return
     this.answer = panel.data.shown.digest
-    this.report = { start: null, end: null, text: "", type: "", severity: DEFAULT_SEVERITY, note: "", place: null, ...report }
+    this.report = {
+      start: null,
+      end: null,
+      text: "",
+      type: "",
+      severity: DEFAULT_SEVERITY,
+      note: "",
+      place: null,
+      ...report,
+    }
     el.sentenceBlock.hidden = !sentences.length
-    el.sentence.replaceChildren(...sentences.map(({ text }, index) => new Option(`${index + 1}. ${excerpt(text)}`, index)))
+    el.sentence.replaceChildren(
+      ...sentences.map(({ text }, index) => new Option(`${index + 1}. ${excerpt(text)}`, index)),
+    )
     this.sentences = sentences
     if (sentences.length) this.choose(0)
     const whole = this.report.start === null
-    el.title.textContent = this.report.place !== null ? "Edit the reported issue"
-      : whole ? "Report an issue of the whole answer"
-      : sentences.length ? "Label a sentence" : "Label these words"
-    el.save.firstChild.textContent = this.report.place !== null ? "Save changes" : whole ? "Report this issue" : "Add this label"
+    el.title.textContent =
+      this.report.place !== null
+        ? "Edit the reported issue"
+        : whole
+          ? "Report an issue of the whole answer"
+          : sentences.length
+            ? "Label a sentence"
+            : "Label these words"
+    el.save.firstChild.textContent =
+      this.report.place !== null ? "Save changes" : whole ? "Report this issue" : "Add this label"
     el.note.value = this.report.note
     el.problem.textContent = ""
     this.draw()
     el.dialog.showModal()
-    const first = sentences.length ? el.sentence : el.types.querySelector("input:checked") ?? el.types.querySelector("input")
+    const first = sentences.length
+      ? el.sentence
+      : (el.types.querySelector("input:checked") ?? el.types.querySelector("input"))
     first.focus()
   }
 
-  // A field of a closed dialog keeps the focus until the page is drawn again, and would get the keys pressed before.
+  // A field of a closed dialog keeps the focus until the page is drawn again, and would get the
+  // keys pressed before.
   close() {
     this.el.dialog.close()
     const focused = this.el.dialog.getRootNode().activeElement
     if (this.el.dialog.contains(focused)) focused.blur()
   }
 
-  // Removes the report from the draft at once. The dialog's close event is fired later, and if the page were drawn before it,
-  // the form would open again.
+  // Removes the report from the draft at once. The dialog's close event is fired later, and if the
+  // page were drawn before it, the form would open again.
   cancel() {
     this.close()
     this.panel.keepReport(null)
@@ -95,9 +150,12 @@ class IssueForm {
     const offered = JSON.stringify(types)
     if (el.types.dataset.drawn !== offered) {
       el.types.dataset.drawn = offered
-      el.types.replaceChildren(...types.map((type, index) => this.makeChoice("type", type.name, type.guidance, index)))
+      el.types.replaceChildren(
+        ...types.map((type, index) => this.makeChoice("type", type.name, type.guidance, index)),
+      )
     }
-    if (!el.severities.children.length) el.severities.append(...severities.map(severity => this.makeChoice("severity", severity, "")))
+    if (!el.severities.children.length)
+      el.severities.append(...severities.map(severity => this.makeChoice("severity", severity, "")))
     for (const input of el.dialog.querySelectorAll("input[type=radio]")) {
       input.checked = input.value === report[input.name]
       input.parentElement.classList.toggle("chosen", input.checked)
@@ -122,11 +180,15 @@ class IssueForm {
     this.keep()
   }
 
-  keep() { this.panel.keepReport({ ...this.report, answer: this.answer }) }
+  keep() {
+    this.panel.keepReport({ ...this.report, answer: this.answer })
+  }
 
   save() {
     const { el, report, panel } = this
-    const missing = ["type", "severity"].find(name => !el.dialog.querySelector(`input[name=${name}]:checked`))
+    const missing = ["type", "severity"].find(
+      name => !el.dialog.querySelector(`input[name=${name}]:checked`),
+    )
     if (missing) {
       el.problem.textContent = `Choose a ${missing}.`
       el.dialog.querySelector(`input[name=${missing}]`).focus()
@@ -140,7 +202,11 @@ class IssueForm {
 
   onKeydown(event) {
     const within = event.composedPath()[0]
-    if (event.key === "Enter" && !event.repeat && (event.ctrlKey || event.metaKey || within.tagName === "INPUT")) {
+    if (
+      event.key === "Enter" &&
+      !event.repeat &&
+      (event.ctrlKey || event.metaKey || within.tagName === "INPUT")
+    ) {
       event.preventDefault()
       this.save()
       return

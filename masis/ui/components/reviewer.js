@@ -1,5 +1,6 @@
-// The frame's script on every page. It remembers the reviewer's name in this browser, and runs the whole page when a part of
-// it sends "masis-wake", because a restarted server ignores posts until the page has run once.
+// The frame's script on every page. It remembers the reviewer's name in this browser, and runs the
+// whole page when a part of it sends "masis-wake", because a restarted server ignores posts until
+// the page has run once.
 const STORAGE_KEY = "masis-reviewer"
 const BADGE = ".st-key-reviewer-badge button"
 // Focuses the field of the name as soon as it is shown.
@@ -8,7 +9,8 @@ document.addEventListener("click", event => {
   let tries = 40
   const focusField = () => {
     const field = document.querySelector(".st-key-reviewer-field input")
-    if (field && document.activeElement === field) return // it has kept the focus since the last try
+    // It has kept the focus since the last try
+    if (field && document.activeElement === field) return
     field?.focus()
     if (tries-- > 0) setTimeout(focusField, 50)
   }
@@ -20,9 +22,14 @@ document.addEventListener("keyup", event => {
   document.querySelector(BADGE)?.click()
 })
 // The header covers the top of the page and would swallow the wheel there.
-document.addEventListener("wheel", event => {
-  if (event.target.closest?.(STREAMLIT.elements.header)) document.querySelector(STREAMLIT.elements.main)?.scrollBy(0, event.deltaY)
-}, { passive: true })
+document.addEventListener(
+  "wheel",
+  event => {
+    if (event.target.closest?.(STREAMLIT.elements.header))
+      document.querySelector(STREAMLIT.elements.main)?.scrollBy(0, event.deltaY)
+  },
+  { passive: true },
+)
 let wake = null
 window.addEventListener("masis-wake", () => wake?.())
 
@@ -33,5 +40,7 @@ export default function ({ data, setTriggerValue }) {
     if (data.name) {
       if (stored !== data.name) localStorage.setItem(STORAGE_KEY, data.name)
     } else if (stored) setTriggerValue("kept", stored)
-  } catch { /* storage is forbidden: the name is asked for again */ }
+  } catch {
+    /* storage is forbidden: the name is asked for again */
+  }
 }

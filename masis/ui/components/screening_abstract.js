@@ -1,4 +1,5 @@
-// An abstract: its text with the words that the grade is based on, and next to it every field with its reason.
+// An abstract: its text with the words that the grade is based on, and next to it every field with
+// its reason.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   if (root) whenReleased(root, () => drawAbstract(root, data))
@@ -30,16 +31,26 @@ function drawAbstract(root, data) {
       row.setAttribute("aria-pressed", String(!deselects && name === field))
       row.classList.toggle("chosen", !deselects && name === field)
     }
-    if (reveal && lit.length) lit[0][0].scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
-    if (!reveal) reasons.get(field)?.scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
+    if (reveal && lit.length)
+      lit[0][0].scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
+    if (!reveal)
+      reasons
+        .get(field)
+        ?.scrollIntoView({ block: "nearest", behavior: reducesMotion() ? "auto" : "smooth" })
   }
 
   const draw = (box, pieces) => {
     box.dir = "auto"
     for (const piece of pieces) {
-      if (!piece.fields.length) { box.append(make("span", "", piece.text)); continue }
+      if (!piece.fields.length) {
+        box.append(make("span", "", piece.text))
+        continue
+      }
       const element = make("span", `mark f-${piece.fields[0]}`, piece.text)
-      element.title = piece.fields.map(field => data.reasons.find(reason => reason.field === field)?.label.text).filter(Boolean).join(", ")
+      element.title = piece.fields
+        .map(field => data.reasons.find(reason => reason.field === field)?.label.text)
+        .filter(Boolean)
+        .join(", ")
       element.onclick = () => {
         if (window.getSelection()?.toString()) return
         // words that several fields are based on go through these with each click
@@ -68,7 +79,11 @@ function drawAbstract(root, data) {
   if (data.unscored) side.append(make("p", "unscored", data.unscored))
   const scores = make("dl", "scores")
   for (const score of data.scores) {
-    scores.append(make("dt", "", score.name), make("dd", "figure", score.value === null ? "unscored" : score.value.toFixed(2)), make("dd", "note dim", score.note))
+    scores.append(
+      make("dt", "", score.name),
+      make("dd", "figure", score.value === null ? "unscored" : score.value.toFixed(2)),
+      make("dd", "note dim", score.note),
+    )
   }
   side.append(scores)
   const list = make("div", "reasons")
@@ -80,10 +95,20 @@ function drawAbstract(root, data) {
     row.title = reason.label.meaning
     const top = make("span", "reason-head")
     top.append(make("span", "sample", reason.label.text), make("b", "", reason.value))
-    if (reason.words) top.append(make("span", "dim count", reason.words === 1 ? "1 place" : `${reason.words} places`))
+    if (reason.words)
+      top.append(
+        make("span", "dim count", reason.words === 1 ? "1 place" : `${reason.words} places`),
+      )
     row.append(top)
-    if (reason.why) { const why = make("span", "why", reason.why); why.dir = "auto"; row.append(why) }
-    if (reason.machine) row.append(make("span", "machine", `${reason.machine[0].toUpperCase()}${reason.machine.slice(1)}`))
+    if (reason.why) {
+      const why = make("span", "why", reason.why)
+      why.dir = "auto"
+      row.append(why)
+    }
+    if (reason.machine)
+      row.append(
+        make("span", "machine", `${reason.machine[0].toUpperCase()}${reason.machine.slice(1)}`),
+      )
     row.onclick = () => choose(reason.field, true)
     reasons.set(reason.field, row)
     list.append(row)
@@ -110,7 +135,12 @@ function drawOpinions(data) {
     const recommendation = make("td")
     recommendation.append(pill(opinion.recommendation))
     if (opinion.unscored) recommendation.append(make("div", "dim", opinion.unscored))
-    row.append(make("td", "who", opinion.by), figure(opinion.relevance), figure(opinion.methodology), recommendation)
+    row.append(
+      make("td", "who", opinion.by),
+      figure(opinion.relevance),
+      figure(opinion.methodology),
+      recommendation,
+    )
     table.tBodies[0].append(row)
   }
   box.append(table)

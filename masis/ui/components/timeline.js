@@ -8,7 +8,8 @@ export default function ({ data, parentElement }) {
     if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`
     return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`
   }
-  // The status element is kept between drawings: a screen reader announces a change of its text, not a new element.
+  // The status element is kept between drawings: a screen reader announces a change of its text,
+  // not a new element.
   if (!root.querySelector(".status")) {
     const status = make("div", "status")
     status.setAttribute("role", "status")
@@ -44,7 +45,13 @@ export default function ({ data, parentElement }) {
 
   const SIGN = { done: "✓", unscored: "!", now: "", cut: "–", failed: "!" }
   const TONE = { done: "good", unscored: "warn", now: "busy", cut: "warn", failed: "bad" }
-  const SPOKEN = { done: "done", unscored: "done, but unscored", now: "under way", cut: "cut short", failed: "failed" }
+  const SPOKEN = {
+    done: "done",
+    unscored: "done, but unscored",
+    now: "under way",
+    cut: "cut short",
+    failed: "failed",
+  }
   const drawStep = step => {
     const row = make("div", `step is-${step.state}`)
     const sign = make("span", `sign tone-${TONE[step.state]}`, SIGN[step.state])
@@ -52,7 +59,8 @@ export default function ({ data, parentElement }) {
     sign.setAttribute("aria-label", SPOKEN[step.state])
     const name = make("span", "step-name", step.name)
     if (step.meaning) name.title = step.meaning
-    const words = step.words || (step.state === "now" ? "…" : step.state === "done" ? "" : SPOKEN[step.state])
+    const words =
+      step.words || (step.state === "now" ? "…" : step.state === "done" ? "" : SPOKEN[step.state])
     row.append(sign, name, make("span", "step-words", words), make("span", "ms", duration(step.ms)))
     return row
   }
@@ -60,10 +68,20 @@ export default function ({ data, parentElement }) {
     const box = make("div", "figure")
     box.title = figure.meaning
     box.append(make("div", "figure-name", figure.name))
-    const value = make("div", "figure-value", figure.value === null ? "unscored" : figure.value.toFixed(2))
+    const value = make(
+      "div",
+      "figure-value",
+      figure.value === null ? "unscored" : figure.value.toFixed(2),
+    )
     if (figure.delta) {
       const up = figure.delta > 0
-      value.append(make("span", `delta ${up ? "up" : "down"}`, `${up ? "▲" : "▼"} ${Math.abs(figure.delta).toFixed(2)}`))
+      value.append(
+        make(
+          "span",
+          `delta ${up ? "up" : "down"}`,
+          `${up ? "▲" : "▼"} ${Math.abs(figure.delta).toFixed(2)}`,
+        ),
+      )
     }
     box.append(value)
     if (figure.value !== null) {
@@ -78,12 +96,14 @@ export default function ({ data, parentElement }) {
   const drawGroup = group => {
     const item = make("li", "group")
     const states = group.steps.map(step => step.state)
-    const state = ["now", "failed", "cut", "unscored"].find(candidate => states.includes(candidate)) ?? "done"
+    const state =
+      ["now", "failed", "cut", "unscored"].find(candidate => states.includes(candidate)) ?? "done"
     const knot = make("span", `knot tone-${TONE[state]}`, SIGN[state])
     knot.setAttribute("aria-hidden", "true")
     const head = make("div", "group-head")
     head.append(make("h2", "", group.title), make("span", "dim", group.note))
-    if (group.chosen) head.append(pill({ text: "chosen", tone: "good", meaning: "The best of the iterations" }))
+    if (group.chosen)
+      head.append(pill({ text: "chosen", tone: "good", meaning: "The best of the iterations" }))
     item.append(knot, head)
     const steps = make("div", "steps")
     for (const step of group.steps) steps.append(drawStep(step))

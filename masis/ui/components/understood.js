@@ -10,7 +10,8 @@ function editChunk(item, chunk, index, trigger) {
   field.maxLength = 200
   field.setAttribute("aria-label", `Id of chunk ${index + 1}`)
   const label = make("label", "chunk-label", "Id")
-  field.onchange = () => trigger("edit", { kind: "rename", index, id: chunk.id, name: field.value, at: Date.now() })
+  field.onchange = () =>
+    trigger("edit", { kind: "rename", index, id: chunk.id, name: field.value, at: Date.now() })
   label.append(field)
   item.append(label)
   if (!index) return
@@ -23,7 +24,8 @@ function editChunk(item, chunk, index, trigger) {
 
 function drawUnderstood(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
-  if (root.dataset.version === version) return // redrawing would replace a field while somebody types in it
+  // Redrawing would replace a field while somebody types in it
+  if (root.dataset.version === version) return
   root.dataset.version = version
   root.replaceChildren()
   const box = make("section", "box")
@@ -45,7 +47,10 @@ function drawUnderstood(root, { data, setTriggerValue }) {
     errors.setAttribute("role", "alert")
     for (const error of data.errors) {
       const row = make("p", "error")
-      row.append(make("b", "", error.place ? `${error.place}: ` : ""), make("span", "", `${error.problem}. ${error.hint}`))
+      row.append(
+        make("b", "", error.place ? `${error.place}: ` : ""),
+        make("span", "", `${error.problem}. ${error.hint}`),
+      )
       errors.append(row)
     }
     box.append(errors)

@@ -1,9 +1,10 @@
 // Makes one click one entry in the browser's history. Streamlit pushes two:
-// - To open another page, it first gives the old page the query of the new one, and then changes the page. "Back" would
-//   lead to the old page with the wrong query, on which nothing is open.
-// - If several parameters change at once (a filter and the page of the list), it pushes an entry for each.
-// The second entry replaces the first. The case that was left last is remembered, so that its row in the list gets the focus
-// (linked_table.js).
+// - To open another page, it first gives the old page the query of the new one, and then changes
+//   the page. "Back" would lead to the old page with the wrong query, on which nothing is open.
+// - If several parameters change at once (a filter and the page of the list), it pushes an entry
+//   for each.
+// The second entry replaces the first. The case that was left last is remembered, so that its row
+// in the list gets the focus (linked_table.js).
 const TOGETHER_MS = 250 // parameters that one click changes arrive together
 const FOLLOWS_MS = 2000 // the page changes once the server has started to run it
 if (!history.masisWayBack) {
@@ -14,7 +15,8 @@ if (!history.masisWayBack) {
   const onNavigate = () => {
     const from = new URL(current)
     current = location.href
-    if (from.pathname.endsWith("/review") && from.searchParams.has("case")) window.masisLeft = from.searchParams.get("case")
+    if (from.pathname.endsWith("/review") && from.searchParams.has("case"))
+      window.masisLeft = from.searchParams.get("case")
   }
   window.addEventListener("popstate", onNavigate)
   history.pushState = (state, title, address) => {
@@ -22,7 +24,9 @@ if (!history.masisWayBack) {
     const samePath = to.pathname === location.pathname
     const onlyQuery = samePath && to.search !== location.search
     const since = last && last.href === location.href ? Date.now() - last.at : Infinity
-    const isSecond = samePath ? onlyQuery && since < TOGETHER_MS : to.search === location.search && since < FOLLOWS_MS
+    const isSecond = samePath
+      ? onlyQuery && since < TOGETHER_MS
+      : to.search === location.search && since < FOLLOWS_MS
     last = onlyQuery ? { href: to.href, at: Date.now() } : null
     if (isSecond) history.replaceState(state, title, address)
     else push(state, title, address)
