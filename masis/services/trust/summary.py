@@ -219,7 +219,7 @@ def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch 
     """Return the open steps that would reveal the most, as text."""
     if missed.open:
         checks = count_noun(len(missed.open), "open spot check")
-        return f"Decide the {checks} (What passes unseen)."
+        return f"Decide the {checks} (view “Missed errors”)."
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn. They show whether the guarantee still holds."
     needed = draws_needed(0.02, 0.05)

@@ -62,11 +62,11 @@ from masis.views.markdown import escape_markdown
 from masis.views.words import FLAG, REASON, RUN_FLAGS, Word, model_words
 
 VIEWS = {
-    "machine": "Machine and people",
-    "people": "Between people",
-    "missed": "What passes unseen",
+    "machine": "Agreement with reviewers",
+    "people": "Agreement between reviewers",
+    "missed": "Missed errors",
     "guarantee": "Guarantee",
-    "next": "Where to look next",
+    "next": "Review priorities",
     "own": "Reviewers",
     "planted": "Planted faults",
 }
