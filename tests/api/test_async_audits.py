@@ -37,7 +37,7 @@ def outcome(run: Run) -> object:
 
 
 @pytest.mark.slow
-def test_a_hundred_audits_take_turns_and_come_to_the_same() -> None:
+def test_100_concurrent_audits_give_the_same_results() -> None:
     with ModelServer(issues="none", latency_ms=300) as server:
         settings = asked(server)
         alone = masis.run_audit(CASE, settings)
@@ -60,7 +60,7 @@ def test_a_hundred_audits_take_turns_and_come_to_the_same() -> None:
         {"verifier": "here:m", "judge_samples": "3", "critic": "here:m", "evaluator": "here:m"},
     ],
 )
-def test_roles_that_compute_beside_roles_that_wait_come_to_the_same(models: dict[str, str]) -> None:
+def test_mixing_blocking_and_async_roles_gives_the_same_results(models: dict[str, str]) -> None:
     with ModelServer(issues="always") as server:
         settings = asked(server, **models)
 
@@ -73,7 +73,7 @@ def test_roles_that_compute_beside_roles_that_wait_come_to_the_same(models: dict
         assert [outcome(run) for run in asyncio.run(several())] == [outcome(alone)] * 5
 
 
-def test_a_task_that_is_cancelled_stops_its_audit_and_no_other() -> None:
+def test_cancelling_a_task_stops_only_its_audit() -> None:
     with ModelServer(issues="none", latency_ms=400) as server:
         settings = asked(server)
 
@@ -92,7 +92,7 @@ def test_a_task_that_is_cancelled_stops_its_audit_and_no_other() -> None:
     assert requests < 2 * run.usage.calls
 
 
-def test_critiques_that_are_awaited_say_the_same() -> None:
+def test_awaited_critiques_give_the_same_results() -> None:
     sources = [{"id": chunk.id, "content": chunk.text} for chunk in CASE.evidence]
     with ModelServer(issues="none", latency_ms=100) as server:
         settings = asked(server)

@@ -48,7 +48,7 @@ def done_of(**told: Any) -> list[ItemResult]:
     return list(audit_in_threads((BatchItem(n, case) for n, case in enumerate(CASES)), **told))
 
 
-def test_results_come_in_the_order_of_the_cases_whichever_ends_first() -> None:
+def test_results_are_in_the_order_of_the_cases() -> None:
     first_may_end = threading.Event()
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
@@ -61,7 +61,7 @@ def test_results_come_in_the_order_of_the_cases_whichever_ends_first() -> None:
     assert [each.job.number for each in done_of(audit=audit, at_once=2)] == list(range(12))
 
 
-def test_no_further_audit_begins_after_a_stop() -> None:
+def test_no_audit_starts_after_a_stop() -> None:
     begun: list[int] = []
     stop, full = threading.Event(), threading.Barrier(4, timeout=20)
 
@@ -75,7 +75,7 @@ def test_no_further_audit_begins_after_a_stop() -> None:
     assert sorted(begun) == [each.job.number for each in done] == [0, 1, 2, 3]
 
 
-def test_what_is_broken_off_is_cancelled_and_no_more_cases_are_taken() -> None:
+def test_an_abandoned_iteration_cancels_audits_and_reads_no_more_cases() -> None:
     taken: list[int] = []
     ended = threading.Event()
 
@@ -100,7 +100,7 @@ def test_what_is_broken_off_is_cancelled_and_no_more_cases_are_taken() -> None:
     assert taken == [0, 1, 2]
 
 
-def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way() -> None:
+def test_audits_that_might_exceed_the_limit_wait_for_running_ones() -> None:
     most, under_way, lock = 0, 0, threading.Lock()
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
@@ -130,7 +130,7 @@ def priced(server: ModelServer) -> masis.Settings:
     )
 
 
-def test_what_was_spent_before_makes_no_single_audit_dearer() -> None:
+def test_earlier_spending_doesnt_count_toward_a_single_audit() -> None:
     budget, audits = Budget(Settings(), 5.0, spent=2.6), 0
     while budget.begin(case("a")):
         budget.record(Usage(calls=1, cost_usd=0.01))
@@ -138,7 +138,7 @@ def test_what_was_spent_before_makes_no_single_audit_dearer() -> None:
     assert audits == pytest.approx(240, abs=1)
 
 
-def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
+def test_audit_many_respects_a_cost_limit_and_returns_a_run_per_case() -> None:
     with ModelServer(keep=False) as server:
         settings = priced(server)
         one = masis.audit_many([case("a")], settings, progress=False)[0].usage.cost_usd
@@ -171,7 +171,7 @@ def case(name: str) -> masis.Case:
     return case_of(answer, {"1": "The bridge is 120 metres long."}, case_id=name)
 
 
-def test_a_limit_needs_a_price_and_an_amount() -> None:
+def test_a_cost_limit_needs_a_price_and_an_amount() -> None:
     with ModelServer(keep=False) as server:
         settings = priced(server).model_copy(update={"prices": {}})
         with pytest.raises(InputError, match="max_cost: no price is known for here:m"):
@@ -184,7 +184,7 @@ def cases(count: int) -> list[masis.Case]:
     return [case(f"case-{number}") for number in range(count)]
 
 
-def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
+def test_ctrl_c_returns_finished_runs_and_starts_no_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begun: list[str] = []
@@ -205,7 +205,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     assert "Interrupted. 2 audits finished" in capsys.readouterr().out
 
 
-def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(
+def test_all_invalid_cases_are_reported_before_any_audit(
     tmp_path: Path,
 ) -> None:
     given = [case("a").to_json_dict(), {"id": "b", "question": "How?"}, {"id": "c"}]
@@ -220,7 +220,7 @@ def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(
         assert desk.queue() == ()
 
 
-def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> None:
+def test_audit_returns_one_row_per_row_of_a_frame() -> None:
     frame = pd.DataFrame(
         {
             "frage": ["Why?", "", "How?"],
@@ -244,7 +244,7 @@ def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> 
     ) == [0]
 
 
-def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python() -> None:
+def test_a_frame_with_other_column_names_is_explained_once() -> None:
     rows = [
         {"frage": "Warum?", "antwort": "So [1].", "beleg": "So ist es.", "ticket_id": f"T-{n}"}
         for n in range(5)
@@ -263,7 +263,7 @@ def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python(
     assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names
 
 
-def test_the_package_that_can_be_called_shows_its_signature() -> None:
+def test_audit_shows_its_signature() -> None:
     assert inspect.signature(masis.audit) == inspect.signature(batch.audit)
     written = ", ".join(inspect.signature(batch.audit).parameters)
     documentation = " ".join((masis.audit.__doc__ or "").split())
@@ -274,7 +274,7 @@ def test_the_package_that_can_be_called_shows_its_signature() -> None:
     )
 
 
-def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path) -> None:
+def test_read_cases_returns_a_list_and_names_every_invalid_line(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     good = [case.to_json_dict() for case in cases(2)]
     file.write_text("".join(json.dumps(each) + "\n" for each in good))

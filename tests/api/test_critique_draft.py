@@ -51,14 +51,14 @@ def criticised(*objections: Objection, options: dict[str, object] | None = None)
         ("strict", ["high", "high", "medium", "low"]),
     ],
 )
-def test_strictness_filters_what_is_reported(strictness: str, kept: list[str]) -> None:
+def test_strictness_filters_reported_issues(strictness: str, kept: list[str]) -> None:
     grades = [objection(grade) for grade in ("critical", "high", "medium", "low")]
     found = criticised(*grades, options={"strictness": strictness})
     assert [issue.severity for issue in found.issues] == kept
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VALID")
-def test_a_draft_is_valid_where_no_issue_is_high() -> None:
+def test_a_draft_is_valid_without_high_issues() -> None:
     assert criticised(objection("medium"), objection("low")).is_valid
     assert not criticised(objection("high")).is_valid
     assert not criticised(objection("critical")).is_valid
@@ -74,7 +74,7 @@ def test_a_draft_is_valid_where_no_issue_is_high() -> None:
         ({"checkFactual": False, "checkContradictions": False}, []),
     ],
 )
-def test_a_contradicted_claim_fails_the_checks_that_are_on(
+def test_a_contradicted_claim_fails_the_enabled_checks(
     options: dict[str, bool], types: list[str]
 ) -> None:
     found = critique_draft(QUERY, WRONG, SOURCES, options)
@@ -83,13 +83,13 @@ def test_a_contradicted_claim_fails_the_checks_that_are_on(
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS", "DRAFT-CRITIQUE-COMPLETENESS")
-def test_what_is_left_out_is_reported_only_where_completeness_is_checked() -> None:
+def test_missing_points_are_reported_only_if_completeness_is_checked() -> None:
     left_out = objection("medium", "missing_info")
     assert [issue.type for issue in criticised(left_out).issues] == ["incomplete"]
     assert criticised(left_out, options={"checkCompleteness": False}).issues == ()
 
 
-def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> None:
+def test_fabricated_references_and_unsafe_advice_are_always_reported() -> None:
     off = {
         "checkFactual": False,
         "checkCompleteness": False,
@@ -104,7 +104,7 @@ def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> 
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-OPTIONS")
-def test_options_that_are_not_given_are_those_of_the_settings() -> None:
+def test_omitted_options_come_from_the_settings() -> None:
     settings = Settings(strictness="lenient", draft_auto_revise=True, draft_max_revisions=2)
     assert critique_draft(QUERY, WRONG, SOURCES, settings=settings).revised_draft is not None
     assert (
@@ -115,7 +115,7 @@ def test_options_that_are_not_given_are_those_of_the_settings() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
-def test_the_defaults_are_those_of_the_spec() -> None:
+def test_the_defaults_match_the_spec() -> None:
     assert CritiqueOptions().model_dump(by_alias=True) == {
         "strictness": "moderate",
         "checkFactual": True,
@@ -133,7 +133,7 @@ def test_the_defaults_are_those_of_the_spec() -> None:
     assert settings.draft_min_length == 50
 
 
-def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
+def test_field_names_are_read_in_both_spellings_and_written_as_in_the_spec() -> None:
     request = {
         "query": QUERY,
         "draft": RIGHT,
@@ -172,7 +172,7 @@ def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
         ([SOURCES[0], {"id": "2"}], r"sources\[1\]\.content: Field required"),
     ],
 )
-def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> None:
+def test_an_invalid_source_is_reported_with_its_position(sources: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         critique_draft(QUERY, RIGHT, sources)
 
@@ -194,7 +194,7 @@ def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> N
         ),
     ],
 )
-def test_the_error_for_a_wrong_option_names_the_nearest_right_one(
+def test_the_error_for_an_unknown_option_suggests_the_nearest_one(
     options: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
@@ -203,7 +203,7 @@ def test_the_error_for_a_wrong_option_names_the_nearest_right_one(
         query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": options})
 
 
-def test_the_error_for_a_wrong_option_of_the_pipeline_names_the_nearest_right_one() -> None:
+def test_the_error_for_an_unknown_pipeline_option_suggests_the_nearest_one() -> None:
     with pytest.raises(
         InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"
     ):
@@ -234,7 +234,7 @@ class Failing(scripted.ContentVerifier):
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VALID", "DRAFT-CRITIQUE-VERIFY")
 @pytest.mark.parametrize("strictness", ["lenient", "moderate", "strict"])
-def test_a_draft_whose_claims_have_no_verdict_is_not_valid_and_says_so(strictness: str) -> None:
+def test_a_draft_with_unjudged_claims_isnt_valid(strictness: str) -> None:
     silent = critique_draft(
         QUERY, RIGHT, SOURCES, {"strictness": strictness}, roles=scripted.roles(verifier=Silent())
     )
@@ -246,14 +246,14 @@ def test_a_draft_whose_claims_have_no_verdict_is_not_valid_and_says_so(strictnes
     assert "the provider can't be reached" in failed.unscored[0]
 
 
-def test_sources_without_text_leave_a_draft_unchecked_and_not_valid() -> None:
+def test_a_draft_with_textless_sources_isnt_valid() -> None:
     found = critique_draft(QUERY, RIGHT, [{"id": "1", "content": ""}])
     assert not found.is_valid
     assert any("no verdict" in reason for reason in found.unscored)
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VALID")
-def test_a_draft_whose_critic_failed_is_not_valid_and_says_so() -> None:
+def test_a_draft_whose_critic_failed_isnt_valid() -> None:
     critic = scripted.ScriptedCritic([Unscored(reason="it refused", code="CRITIC-ERR-001")])
     found = critique_draft(QUERY, RIGHT, SOURCES, roles=scripted.roles(critic=critic))
     assert (found.is_valid, found.needs_review) == (False, True)
@@ -262,7 +262,7 @@ def test_a_draft_whose_critic_failed_is_not_valid_and_says_so() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
-def test_any_finding_is_worth_a_revision_and_none_is_made_where_nothing_is_found() -> None:
+def test_any_issue_triggers_a_revision() -> None:
     reviser = scripted.ScriptedReviser(["The bridge is 120 metres long."])
     judgements = [scripted.said(0.6, objections=(objection("medium"),)), scripted.said(0.9)]
     roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
@@ -284,7 +284,7 @@ def test_any_finding_is_worth_a_revision_and_none_is_made_where_nothing_is_found
 
 @pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_at_most_so_many_revisions_are_made_and_the_best_is_kept(most: int) -> None:
+def test_revisions_are_limited_and_the_best_one_is_kept(most: int) -> None:
     grades = ["high", "medium", "high", "high"]
     judgements = [
         scripted.said(0.5 + n / 10, objections=(objection(grade),))
@@ -299,7 +299,7 @@ def test_at_most_so_many_revisions_are_made_and_the_best_is_kept(most: int) -> N
     assert [issue.severity for issue in found.remaining_issues] == ["medium"]
 
 
-def test_a_revision_that_makes_it_worse_or_can_t_be_judged_is_not_given() -> None:
+def test_a_worse_or_unjudged_revision_isnt_returned() -> None:
     worse = [
         scripted.said(0.6, objections=(objection("medium"),)),
         scripted.said(0.9, objections=(objection("high"),)),
@@ -324,7 +324,7 @@ def test_a_revision_that_makes_it_worse_or_can_t_be_judged_is_not_given() -> Non
     )
 
 
-def test_a_reviser_that_fails_leaves_the_findings_and_is_reported() -> None:
+def test_a_failing_reviser_is_reported_and_the_issues_are_kept() -> None:
     roles = scripted.roles(
         critic=scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))]),
         reviser=scripted.ScriptedReviser([ReviserFailed("it refused")]),
@@ -334,7 +334,7 @@ def test_a_reviser_that_fails_leaves_the_findings_and_is_reported() -> None:
     assert found.unscored == ("it refused",)
 
 
-def test_a_critique_can_be_stopped_and_says_so() -> None:
+def test_a_cancelled_critique_says_so() -> None:
     with pytest.raises(StepError):
         critique_draft(QUERY, WRONG, SOURCES, cancelled=lambda: True)
     reviser = scripted.ScriptedReviser()
@@ -351,7 +351,7 @@ def test_a_critique_can_be_stopped_and_says_so() -> None:
     assert found.unscored == ("The critique was stopped before it ended.",)
 
 
-def test_a_loop_that_passes_its_deadline_gives_the_findings_and_says_so() -> None:
+def test_a_loop_past_its_deadline_returns_its_issues() -> None:
     critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
     settings = Settings(loop_deadline_s=0.5)
     roles, clock = scripted.roles(critic=critic), scripted.ticking(1.0)
@@ -365,7 +365,7 @@ def test_a_loop_that_passes_its_deadline_gives_the_findings_and_says_so() -> Non
 @pytest.mark.parametrize(
     ("draft", "sources", "field"), [("  ", SOURCES, "draft"), (RIGHT, [], "sources")]
 )
-def test_an_empty_draft_and_no_sources_are_refused(
+def test_an_empty_draft_or_no_sources_is_rejected(
     draft: str, sources: list[dict[str, str]], field: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -374,7 +374,7 @@ def test_an_empty_draft_and_no_sources_are_refused(
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-METRICS")
-def test_the_metrics_of_the_spec_have_its_names_and_are_computed_over_critiques() -> None:
+def test_the_metrics_have_the_names_of_the_spec() -> None:
     results = [critique_draft(QUERY, draft, SOURCES) for draft in (RIGHT, WRONG, WRONG, RIGHT)]
     found = metrics(results).model_dump()
     assert found["critique_hallucination_rate"] == found["critique_revision_rate"] == 0.5
@@ -389,7 +389,7 @@ def test_the_metrics_of_the_spec_have_its_names_and_are_computed_over_critiques(
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
-def test_the_same_draft_is_not_asked_about_twice_and_claims_go_together() -> None:
+def test_a_repeated_draft_is_cached_and_claims_are_batched() -> None:
     asker = ScriptedAsker(canned.ALL | {"claims_extract": script.claims("A is B.", "C is D.")})
     roles = script.roles(asker)
     for _ in range(2):

@@ -87,11 +87,11 @@ def test_a_case_holds_evidence_of_any_origin(form: str) -> None:
 
 @pytest.mark.parametrize("taker", TAKERS)
 @pytest.mark.parametrize("form", ["texts", "langchain", "llamaindex"])
-def test_whatever_takes_evidence_takes_it_of_any_origin(taker: str, form: str) -> None:
+def test_every_function_accepts_evidence_of_any_origin(taker: str, form: str) -> None:
     assert TAKERS[taker](FORMS[form])
 
 
-def test_source_score_and_plain_metadata_of_a_document_are_kept() -> None:
+def test_a_documents_source_score_and_metadata_are_kept() -> None:
     document = Document(TEXT, source="bridges.txt", page=4, at=datetime.date(2024, 1, 1), score=0.5)
     (chunk,) = evidence_of([document])
     assert chunk.model_dump() == {
@@ -105,7 +105,7 @@ def test_source_score_and_plain_metadata_of_a_document_are_kept() -> None:
     assert Case.model_validate(case.to_json_dict()).digest() == case.digest()
 
 
-def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_once() -> None:
+def test_documents_with_one_id_are_kept_separate_unless_equal() -> None:
     parts = [Document(TEXT, doc_id="d"), Document(OTHER, doc_id="d"), Document(TEXT, doc_id="d")]
     assert [(chunk.id, chunk.text) for chunk in evidence_of(parts)] == [("d", TEXT), ("d#2", OTHER)]
 
@@ -127,14 +127,14 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
         (lambda: masis.runs_to_pandas([5]), "runs[0]: is a number, not a Run."),
     ],
 )
-def test_wrong_arguments_are_named_with_field_and_hint(
+def test_invalid_arguments_are_reported_with_field_and_hint(
     make: Callable[[], object], says: str
 ) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         make()
 
 
-def test_wrong_settings_are_named_without_repeating_their_value() -> None:
+def test_invalid_settings_are_reported_without_their_value() -> None:
     with pytest.raises(
         SettingsError, match=r"^max_iterations: input should be less than or equal to 5\.$"
     ):
@@ -163,12 +163,12 @@ CLAIM = "The bridge is 120 metres long."
         ([CLAIM, 7], [CHUNK], r"claims\[1\]: is a number, not text"),
     ],
 )
-def test_one_text_is_never_read_letter_by_letter(claims: Any, evidence: Any, told: str) -> None:
+def test_a_string_isnt_read_as_a_list_of_characters(claims: Any, evidence: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         masis.verify_claims(claims, evidence)
 
 
-def test_a_check_of_many_claims_can_be_stopped_in_the_middle(
+def test_verifying_many_claims_can_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assessed, left = list[str](), threading.Event()
@@ -189,7 +189,7 @@ def test_a_check_of_many_claims_can_be_stopped_in_the_middle(
     assert len(audits.verify_claims([TEXT] * 25, [CHUNK])) == 25
 
 
-def test_no_model_is_asked_on_after_a_stop() -> None:
+def test_no_model_is_called_after_a_stop() -> None:
     def slow(request: Request) -> Behaviour:
         return Behaviour(hang_s=600.0)
 

@@ -26,7 +26,7 @@ def shown(code: str, names: dict[str, Any]) -> Any:
     )
 
 
-def test_the_example_notebook_runs_and_shows_what_its_text_says(
+def test_the_example_notebook_runs_and_matches_its_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ CASES = read("cases.jsonl")
 MORE = read("more_cases.jsonl")
 
 
-def test_there_are_twenty_cases_of_every_kind() -> None:
+def test_every_kind_has_twenty_cases() -> None:
     assert len(CASES) == len({case["id"] for case in CASES}) == 20
     assert sum(case["half"] == "held out" for case in CASES) == 10
     assert {case["expect"] for case in CASES} == {"assumes", "valid", "wrong"}
@@ -32,7 +32,7 @@ def test_there_are_twenty_cases_of_every_kind() -> None:
 
 @pytest.mark.parametrize("case", [*CASES, *MORE], ids=lambda case: case["id"])
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES")
-def test_a_case_comes_out_as_labelled_without_a_model(case: dict[str, Any]) -> None:
+def test_offline_results_match_the_labels(case: dict[str, Any]) -> None:
     """The offline checks need not see what is wrong with a draft, but they never verify it, nor add
     a condition.
     """

@@ -69,7 +69,7 @@ def nothing_confirmed_and_nothing_added(found: CritiqueResult) -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
-def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names_both_tiers(
+def test_an_answer_that_assumes_a_tier_is_incomplete_and_revised(
     judges: Judges,
 ) -> None:
     assumed = script.issue(
@@ -114,7 +114,7 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
-def test_a_right_answer_about_code_is_valid_and_a_model_verifies_every_fact(judges: Judges) -> None:
+def test_a_correct_answer_about_code_is_valid(judges: Judges) -> None:
     parts = (
         REFRESH,
         "When the access token expires, it automatically calls `/auth/refresh`",
@@ -189,7 +189,7 @@ def test_valid_answers_pass(judges: Judges) -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
-def test_a_draft_is_revised_when_that_is_enabled(judges: Judges) -> None:
+def test_a_draft_is_revised_if_enabled(judges: Judges) -> None:
     draft = "The limit is 100."
     revised = "The limit is 10 for Free and 100 for Pro."
     roles = judges(

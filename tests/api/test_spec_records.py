@@ -44,7 +44,7 @@ def needed(model: type[BaseModel]) -> set[str]:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-REQUEST")
-def test_a_request() -> None:
+def test_a_request_has_the_fields_of_the_spec() -> None:
     assert names(drafts.DraftCritiqueRequest) == {"query", "draft", "sources", "options"}
     assert needed(drafts.DraftCritiqueRequest) == {"query", "draft", "sources"}
     options = {
@@ -59,14 +59,14 @@ def test_a_request() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-SOURCE")
-def test_a_source() -> None:
+def test_a_source_has_the_fields_of_the_spec() -> None:
     assert names(drafts.SourceDocument) == {"id", "content", "type", "path", "relevanceScore"}
     assert {"path", "relevanceScore"}.isdisjoint(needed(drafts.SourceDocument))
     assert drafts.SourceDocument.model_validate(SOURCES[1]).model_dump(by_alias=True) == SOURCES[1]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-RESULT", "DRAFT-CRITIQUE-METADATA", "DRAFT-CRITIQUE-SUGGESTIONS")
-def test_a_result() -> None:
+def test_a_result_has_the_fields_of_the_spec() -> None:
     found = critique_draft(QUERY, DRAFT, SOURCES, {"autoRevise": True})
     written = found.model_dump(by_alias=True)
     assert {
@@ -86,7 +86,7 @@ def test_a_result() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-SUGGESTIONS")
-def test_suggestions_are_those_of_the_issues_and_none_where_there_is_none() -> None:
+def test_suggestions_come_from_the_issues() -> None:
     without = MAJOR._replace(
         suggestion="", description="It is unclear.", quote="The bridge is made of steel."
     )
@@ -98,7 +98,7 @@ def test_suggestions_are_those_of_the_issues_and_none_where_there_is_none() -> N
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-ISSUE")
-def test_an_issue() -> None:
+def test_an_issue_has_the_fields_of_the_spec() -> None:
     assert names(drafts.CritiqueIssue) == {
         "type", "severity", "description", "location", "suggestion", "relatedSource",
     }  # fmt: skip
@@ -112,7 +112,7 @@ def test_an_issue() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CHECK")
-def test_what_is_known_of_a_claim() -> None:
+def test_a_claim_has_the_fields_of_the_spec() -> None:
     answer = (
         "The bridge is 130 metres long. The bridge is made of steel. It is made of steel and glass."
     )
@@ -166,7 +166,7 @@ def judged(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, Scrip
 
 @pytest.mark.spec("DRAFT-CRITIQUE-UNREADABLE")
 @pytest.mark.parametrize("reply", ["I can't tell.", {"verdicts": []}])
-def test_a_verdict_that_can_t_be_read_is_no_number(reply: object) -> None:
+def test_an_unreadable_verdict_has_no_score(reply: object) -> None:
     found, _ = judged(reply, "A is C.")
     assert (found.is_valid, found.metadata.facts_verified, found.metadata.facts_unscored) == (
         False,
@@ -177,7 +177,7 @@ def test_a_verdict_that_can_t_be_read_is_no_number(reply: object) -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-WHOLE")
-def test_no_source_is_cut_and_replies_have_the_room_the_spec_gives_them() -> None:
+def test_sources_arent_truncated_and_reply_limits_match_the_spec() -> None:
     long = "word " * 2_000 + "the very end"
     verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "word")))
     _, asker = judged(verdicts, long)
@@ -189,7 +189,7 @@ def test_no_source_is_cut_and_replies_have_the_room_the_spec_gives_them() -> Non
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-TEMPERATURES")
-def test_the_temperatures_are_those_that_are_sent() -> None:
+def test_the_temperatures_of_the_spec_are_sent() -> None:
     verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "C")))
     _, asker = judged(verdicts, "A is C.")
     sent = {each.file: each.temperature for each in asker.asked}
@@ -198,7 +198,7 @@ def test_the_temperatures_are_those_that_are_sent() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-MISSING")
-def test_what_is_missing_is_a_medium_issue_of_its_own() -> None:
+def test_each_missing_point_is_a_medium_issue() -> None:
     left_out = {
         "description": "The year is left out.",
         "evidence_id": "1",

@@ -54,19 +54,19 @@ def findings(run: Run) -> list[Any]:
     ]
 
 
-def test_one_pass_finds_what_the_first_iteration_of_an_audit_finds() -> None:
+def test_one_pass_equals_the_first_iteration_of_an_audit() -> None:
     whole = run_audit(bridge(), Settings(max_iterations=1, evaluate="never"))
     assert findings(stepwise.audit_once(bridge(), SETTINGS)) == findings(whole)
 
 
-def test_a_pass_revises_nothing_and_asks_no_judge() -> None:
+def test_a_pass_calls_neither_reviser_nor_evaluator() -> None:
     run = stepwise.audit_once(bridge(), SETTINGS)
     (only,) = run.iterations
     assert (only.revision, only.evaluation, run.final_answer) == (None, None, WRONG)
 
 
 @pytest.mark.spec("MASIS-CRITIC-P7")
-def test_the_next_draft_is_the_next_iteration_of_the_same_run() -> None:
+def test_the_next_draft_is_the_next_iteration() -> None:
     first = stepwise.audit_once(bridge(), SETTINGS)
     again = stepwise.audit_once(bridge(), SETTINGS, before=first, answer=RIGHT)
     assert (again.id, again.started_at, again.total_iterations) == (first.id, first.started_at, 2)
@@ -77,14 +77,14 @@ def test_the_next_draft_is_the_next_iteration_of_the_same_run() -> None:
     assert (again.best, again.final_answer) == (1, RIGHT)
 
 
-def test_a_next_draft_that_is_worse_is_kept_and_not_chosen() -> None:
+def test_a_worse_next_draft_is_kept_but_not_chosen() -> None:
     first = stepwise.audit_once(bridge(RIGHT), SETTINGS)
     worse = stepwise.audit_once(bridge(RIGHT), SETTINGS, before=first, answer=WRONG)
     assert [it.answer for it in worse.iterations] == [RIGHT, WRONG]
     assert (worse.best, worse.final_answer) == (0, RIGHT)
 
 
-def test_the_limit_of_passes_is_warned_of_once() -> None:
+def test_the_pass_limit_warns_once() -> None:
     settings = Settings(improvement_threshold=0.0)  # so that no pass ends by convergence
     run = stepwise.audit_once(bridge(), settings)
     for _ in range(3):
@@ -93,7 +93,7 @@ def test_the_limit_of_passes_is_warned_of_once() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-P1")
-def test_the_judge_scores_the_last_answer_as_an_audit_would() -> None:
+def test_the_evaluator_scores_the_last_answer_as_in_an_audit() -> None:
     audited = stepwise.audit_once(
         bridge(), SETTINGS, before=stepwise.audit_once(bridge(), SETTINGS), answer=RIGHT
     )
@@ -124,7 +124,7 @@ def test_the_judge_scores_the_last_answer_as_an_audit_would() -> None:
         ),
     ],
 )
-def test_what_another_critic_found_in_the_citations_binds_the_judge(
+def test_an_external_critics_citation_findings_cap_the_scores(
     found: stepwise.ExternalFindings, most: float
 ) -> None:
     case = bridge(RIGHT)
@@ -141,7 +141,7 @@ def test_what_another_critic_found_in_the_citations_binds_the_judge(
     assert evaluation.faithfulness == most
 
 
-def test_what_another_critic_found_never_loosens_what_the_citations_prove() -> None:
+def test_an_external_critic_cant_weaken_citation_findings() -> None:
     bound = stepwise.with_external_findings(
         stepwise.audit_once(bridge(), SETTINGS), stepwise.ExternalFindings()
     )
@@ -149,7 +149,7 @@ def test_what_another_critic_found_never_loosens_what_the_citations_prove() -> N
     assert bound.iterations[0].citation_audit.hallucination_detected
 
 
-def test_a_critique_that_somebody_gave_is_taken_and_no_critic_is_asked() -> None:
+def test_a_supplied_critique_is_used_without_calling_a_critic() -> None:
     given = Critique(
         confidence=0.2,
         hallucination_detected=True,
@@ -165,7 +165,7 @@ def test_a_critique_that_somebody_gave_is_taken_and_no_critic_is_asked() -> None
     assert run.iterations[0].claims  # the claims were looked at all the same
 
 
-def test_a_revision_answers_what_was_found_and_is_audited_by_the_next_pass() -> None:
+def test_a_revision_addresses_the_issues_and_is_audited_next() -> None:
     first = stepwise.audit_once(bridge(), SETTINGS)
     revision = stepwise.revise_once(bridge(), first, SETTINGS)
     assert "chunk_9" not in revision.revised_answer
@@ -177,14 +177,14 @@ def test_a_revision_answers_what_was_found_and_is_audited_by_the_next_pass() -> 
     assert [issue.carried_from for issue in open_still] == [1]
 
 
-def test_a_draft_is_written_from_the_evidence_and_cites_it() -> None:
+def test_a_draft_is_written_from_evidence_with_citations() -> None:
     case = bridge()
     draft = stepwise.draft_once(case.query, case.evidence, SETTINGS)
     assert "[chunk_1]" in draft.answer
 
 
 @pytest.mark.parametrize("answer", ["", " \n "])
-def test_an_empty_answer_is_refused_and_never_drafted(answer: str) -> None:
+def test_an_empty_answer_is_rejected_and_never_drafted(answer: str) -> None:
     with pytest.raises(InputError, match="answer: is empty"):
         stepwise.audit_once(bridge(answer), SETTINGS)
     with pytest.raises(InputError, match="answer: is empty"):
@@ -193,7 +193,7 @@ def test_an_empty_answer_is_refused_and_never_drafted(answer: str) -> None:
         )
 
 
-def test_a_run_of_another_case_is_refused() -> None:
+def test_a_run_of_another_case_is_rejected() -> None:
     other = bridge().model_copy(update={"query": "What is it made of?"})
     run = stepwise.audit_once(bridge(), SETTINGS)
     with pytest.raises(InputError, match="belongs to another case"):
@@ -204,7 +204,7 @@ def test_a_run_of_another_case_is_refused() -> None:
         stepwise.revise_once(other, run, SETTINGS)
 
 
-def test_a_run_made_pass_by_pass_is_kept_and_read_back_like_any_other(tmp_path: Path) -> None:
+def test_a_stepwise_run_is_stored_and_loaded_like_any_other(tmp_path: Path) -> None:
     case = bridge()
     run = stepwise.audit_once(case, SETTINGS)
     run = stepwise.audit_once(case, SETTINGS, before=run, answer=RIGHT)

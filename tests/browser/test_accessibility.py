@@ -115,7 +115,7 @@ def stays_wide(page: Page) -> bool:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_page_keeps_people_out(
+def test_axe_finds_no_barrier_on_any_page(
     shown: tuple[str, list[Shot]], open_tab: Callable[..., Tab], part: int
 ) -> None:
     base, shots = shown
@@ -140,7 +140,7 @@ def test_no_page_keeps_people_out(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marks_can_be_read_against_what_lies_under_them(
+def test_marks_have_enough_contrast_with_their_background(
     shown: tuple[str, list[Shot]], open_tab: Callable[..., Tab], scheme: str
 ) -> None:
     base, _ = shown
@@ -174,7 +174,7 @@ def _luminance(colour: list[int]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_what_is_left_out_is_streamlits_own() -> None:
+def test_the_exceptions_are_elements_of_streamlit_itself() -> None:
     ours = re.compile(r"masis|st-key|\.root")
     assert not [each for each in OF_STREAMLIT if ours.search(each)]
     assert all(OF_STREAMLIT.values())

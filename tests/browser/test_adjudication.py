@@ -21,7 +21,7 @@ from tests.reviewing import ADA, decide
 DIFFERING = ("history-02-altered", "docs-01-clean")
 
 
-def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(
+def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
     open_tab: Callable[..., Tab], tmp_path: Path
 ) -> None:
     with closing(Workbench.open(tmp_path / "team.db")) as workbench:
@@ -334,7 +334,7 @@ def fits_a_narrow_window(page: Page) -> None:
     until(lambda: top(case) - bottom(bar) < 30, page, "the case begins below the bar")
 
 
-def test_an_issue_that_is_left_is_selected_in_the_correction(mount: Callable[..., Mounted]) -> None:
+def test_an_open_issue_is_selected_in_the_correction(mount: Callable[..., Mounted]) -> None:
     mounted = mount("correction_left", "key_sheet", "correction_check")
     mounted.page.evaluate("""() => {
           document.body.insertAdjacentHTML("beforeend", "<div class=st-key-final-corrected><textarea></textarea></div>")

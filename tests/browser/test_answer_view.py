@@ -55,7 +55,7 @@ def answer_page(mount: Callable[..., Mounted], fabricated: Any) -> Page:
 
 
 @pytest.mark.parametrize("width", [900, 1440])
-def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part_folded(
+def test_the_review_reasons_fit_the_window_and_technical_details_are_collapsed(
     mount: Callable[..., Mounted], width: int
 ) -> None:
     mounted = mount("case_head")
@@ -90,7 +90,9 @@ def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part
         root.get_by_text("Why it needs review").click()
 
 
-def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
+def test_every_mark_explains_itself_next_to_the_evidence_without_hovering(
+    answer_page: Page,
+) -> None:
     references = answer_page.locator(".text .ref")
     for place in range(references.count()):
         references.nth(place).click(delay=40)
@@ -100,7 +102,9 @@ def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: P
     expect(answer_page.locator(".why-panel")).to_contain_text("exempt")
 
 
-def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(answer_page: Page) -> None:
+def test_clicking_a_mark_scrolls_to_the_deciding_sentence_and_announces_it(
+    answer_page: Page,
+) -> None:
     answer_page.locator(".text .ref", has_text="chunk_4").click(delay=40)
     # the claim is not confirmed: nothing is green
     lit = answer_page.locator(".evidence .lit-near").first
@@ -112,7 +116,7 @@ def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(answer_page
     expect(panel.get_by_role("button", name="chunk_4")).to_be_visible()
 
 
-def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
+def test_marks_and_evidence_can_be_used_with_the_keyboard(answer_page: Page) -> None:
     answer_page.locator(".text .ref-fabricated").focus()
     answer_page.keyboard.press("Enter")
     expect(answer_page.locator(".why-panel")).to_contain_text("No chunk has this id")
@@ -126,7 +130,7 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
     )
 
 
-def test_a_correction_begins_with_the_words_of_the_gravest_issue_and_its_evidence_lit(
+def test_a_correction_starts_at_the_worst_issue_with_its_evidence_highlighted(
     answer_page: Page, fabricated: Any
 ) -> None:
     chosen = answer_page.evaluate("""() => {
@@ -141,7 +145,7 @@ def test_a_correction_begins_with_the_words_of_the_gravest_issue_and_its_evidenc
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
-def test_a_correction_that_stands_is_seen_first_and_the_answer_with_its_marks_a_press_away(
+def test_a_recorded_correction_is_shown_first_and_one_key_shows_the_marked_answer(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
     mounted = mount("answer_view")
@@ -162,7 +166,7 @@ def test_a_correction_that_stands_is_seen_first_and_the_answer_with_its_marks_a_
     expect(marked).to_be_visible()
 
 
-def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_stays(
+def test_an_adjudication_opens_at_the_worst_issue_without_scrolling_the_page(
     mount: Callable[..., Mounted],
 ) -> None:
     mounted = mount("answer_view")
@@ -186,14 +190,14 @@ def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_s
     expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)
 
 
-def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
+def test_unused_evidence_is_labelled_as_unused(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
     expect(answer_page.locator(".why-panel")).to_contain_text(
         "No sentence of the answer relies on chunk_5."
     )
 
 
-def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(
+def test_the_legend_toggles_one_kind_of_mark_in_one_case(
     answer_page: Page, fabricated: Any
 ) -> None:
     mark = answer_page.locator(".text .ref-fabricated")
@@ -217,7 +221,7 @@ def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(
         expect(key).to_have_attribute("aria-pressed", shown)
 
 
-def test_the_frame_of_a_figure_that_the_evidence_lacks_has_a_key_of_its_own(
+def test_figures_missing_from_the_evidence_have_their_own_legend_entry(
     answer_page: Page,
 ) -> None:
     page = answer_page
@@ -237,7 +241,7 @@ def test_the_frame_of_a_figure_that_the_evidence_lacks_has_a_key_of_its_own(
         pressed.click(delay=40)
 
 
-def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:
+def test_marks_differ_in_shape_as_well_as_color(answer_page: Page) -> None:
     shapes = answer_page.locator(".text .ref").evaluate_all("""marks => marks.map(mark => {
           const style = getComputedStyle(mark), glyph = getComputedStyle(mark, "::before").content
           return [mark.className.match(/ref-[a-z]+/)[0], style.borderStyle, style.textDecorationLine, glyph].join(" ")
@@ -247,7 +251,7 @@ def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None
     assert len(set(kinds.values())) == len(kinds)
 
 
-def test_a_contradicted_claim_lights_the_evidence_against_it(answer_page: Page) -> None:
+def test_a_contradicted_claim_highlights_the_contradicting_evidence(answer_page: Page) -> None:
     answer_page.set_viewport_size({"width": 1440, "height": 620})
     answer_page.locator(".text .mark", has_text="41.2%").first.click(delay=40)
     lit, reasons = (
@@ -269,7 +273,7 @@ def test_a_contradicted_claim_lights_the_evidence_against_it(answer_page: Page) 
     answer_page.set_viewport_size({"width": 1440, "height": 900})
 
 
-def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_view(
+def test_a_wide_page_steps_through_issues_explains_scores_and_keeps_the_decision_visible(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)
@@ -301,7 +305,7 @@ def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_vi
     expect(form.get_by_label(re.compile("^Reference chunk_4"))).to_be_focused()
 
 
-def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_from_issue_to_issue_and_to_its_form(
+def test_in_a_narrow_window_evidence_is_a_tab_and_keys_reach_issues_and_the_form(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo, width=900)
@@ -386,7 +390,7 @@ def keeps_its_place(part: Locator, place: FloatRect | None) -> None:
     until(lambda: part.bounding_box() == place, part.page, "it keeps its place")
 
 
-def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounted]) -> None:
+def test_a_long_id_breaks_only_after_separators(mount: Callable[..., Mounted]) -> None:
     name = (
         "retrieval-evaluation_2026-11-quarterly-benchmark_regulated-medicines_subset-B_case-000417"
     )
@@ -410,7 +414,7 @@ def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounte
     assert all(line.rstrip()[-1] in "-_·" for line in lines[:-1])
 
 
-def test_the_queue_goes_on_at_the_row_that_took_the_place_of_a_case_that_is_gone(
+def test_the_queue_continues_at_the_next_row_when_a_case_has_left_it(
     mount: Callable[..., Mounted],
 ) -> None:
     columns = [{"title": "Question", "kind": "main", "hide": ""}]
@@ -427,7 +431,7 @@ def test_the_queue_goes_on_at_the_row_that_took_the_place_of_a_case_that_is_gone
     expect(table.get_by_role("link", name="c")).to_be_focused()
 
 
-def test_a_count_in_a_table_separates_its_thousands(mount: Callable[..., Mounted]) -> None:
+def test_counts_in_tables_have_thousands_separators(mount: Callable[..., Mounted]) -> None:
     columns = [{"title": title, "kind": "figure", "hide": ""} for title in ("Approved", "Rejected")]
     row = {
         "cells": [1520, None, {"text": "Ana", "href": "queue?assignee=Ana"}],
@@ -444,7 +448,7 @@ def test_a_count_in_a_table_separates_its_thousands(mount: Callable[..., Mounted
     )
 
 
-def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(
+def test_f_continues_from_the_clicked_issue_and_scrolls_to_its_start(
     answer_page: Page,
 ) -> None:
     page, panel = answer_page, answer_page.locator(".why-panel")
@@ -463,7 +467,7 @@ def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(
     assert box["y"] >= 64, "the head of the page lies over it"
 
 
-def test_what_the_critic_says_once_more_of_a_fault_stands_on_its_card_alone(
+def test_a_critic_issue_about_an_already_listed_fault_appears_only_on_its_card(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
     first = fabricated["issues"][0]
@@ -479,7 +483,7 @@ def test_what_the_critic_says_once_more_of_a_fault_stands_on_its_card_alone(
     expect(root.locator(".issue")).to_contain_text("Said by critic.")
 
 
-def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
+def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
     point = {
@@ -529,7 +533,7 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
         expect(insert).to_be_visible(visible=offered)
 
 
-def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(
+def test_a_correction_lists_the_issues_it_leaves_unchanged(
     mount: Callable[..., Mounted],
 ) -> None:
     case = case_of(
@@ -560,7 +564,7 @@ def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(
     assert len(left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
 
 
-def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentence(
+def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
     pieces = [
@@ -595,7 +599,7 @@ def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentenc
         ({"fact": "", "reference": "fabricated"}, "", "A has two lanes [c1]"),
     ],
 )
-def test_a_correction_begins_with_what_is_wrong_and_keeps_the_citation_that_holds(
+def test_a_correction_selects_the_wrong_words_and_keeps_the_valid_citation(
     mount: Callable[..., Mounted], fabricated: Any, about: dict[str, Any], finding: str, chosen: str
 ) -> None:
     cited = {"reference": about.pop("reference", "valid"), "citation": 0, "evidence": "chunk_1"}
@@ -630,7 +634,7 @@ def test_a_correction_begins_with_what_is_wrong_and_keeps_the_citation_that_hold
     assert "A has two lanes [c1]."[slice(*mounted.page.evaluate(asked))] == chosen
 
 
-def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(
+def test_the_card_of_an_uncited_sentence_quotes_it_and_names_matching_evidence(
     mount: Callable[..., Mounted],
 ) -> None:
     page = mount("answer_view")

@@ -110,7 +110,7 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
 
 @pytest.mark.soak(full=1200)
 @pytest.mark.timeout(3600)
-def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
+def test_a_day_of_use_has_no_errors_stable_memory_and_an_intact_log(
     open_tab: Callable[..., Tab], tmp_path: Path, rounds: int
 ) -> None:
     """Ingestion with audits and a webhook, three reviewers, backups and retention at once, for

@@ -136,7 +136,7 @@ def ask(found: Locator) -> None:
     expect(found).to_have_attribute("data-ready", "true")
 
 
-def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by_the_browser(
+def test_notices_dont_move_the_verdict_buttons_and_the_browser_remembers_the_name(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
@@ -183,7 +183,7 @@ def drafted(server: ReviewServer, name: str) -> Any:
     )
 
 
-def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_references(
+def test_three_fast_clicks_on_submit_record_one_decision_with_reference_labels(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
@@ -206,7 +206,7 @@ def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_
     assert (label.target, label.text, label.label) == ("reference", "chunk_9", "fabricated")
 
 
-def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost(
+def test_a_concurrent_decision_is_shown_and_typed_text_is_preserved(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
@@ -230,7 +230,7 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     ]
 
 
-def test_a_submit_straight_after_typing_says_what_is_missing_and_checks_what_was_typed(
+def test_submitting_right_after_typing_validates_the_typed_text(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
@@ -248,7 +248,7 @@ def test_a_submit_straight_after_typing_says_what_is_missing_and_checks_what_was
     expect(found.locator(".saved")).to_have_text("Draft saved")
 
 
-def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
+def test_a_killed_server_loses_no_saved_correction_or_comment(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case, words = "bridge-04", "Who measured this?"
@@ -294,7 +294,7 @@ def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     assert not stored.get("Ada", f"comment:{case}").values
 
 
-def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
+def test_text_typed_while_the_server_was_down_is_sent_after_its_restart(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case = "bridge-05"
@@ -371,7 +371,7 @@ class Cable:
         self.in_use = True
 
 
-def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed_before_it_is_back(
+def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case = "bridge-07"
@@ -397,7 +397,7 @@ def add_newer_cases(server: ReviewServer) -> None:
     )
 
 
-def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
+def test_a_queue_redrawn_during_a_click_opens_the_clicked_case(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
@@ -417,7 +417,7 @@ def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
     expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
 
 
-def test_a_submit_that_another_run_of_the_page_swallowed_is_sent_again_and_recorded_once(
+def test_a_submit_lost_in_a_rerun_is_resent_and_recorded_once(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case, lost = "bridge-08", []

@@ -95,7 +95,7 @@ def says(page: Page) -> Any:
     return expect(page.get_by_role("status").first)
 
 
-def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -> None:
+def test_a_fast_key_sequence_is_sent_in_full_and_enter_decides_nothing(draw: Draw) -> None:
     page = draw()
     for key in ("x", "3", "Enter"):
         page.keyboard.press(key)
@@ -109,7 +109,7 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     assert list(sent["fields"]["labels"].values()) != [{}]
 
 
-def test_the_field_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
+def test_a_field_focused_by_a_key_is_visible_above_the_form_footer(draw: Draw) -> None:
     page = draw()
     page.set_viewport_size({"width": 420, "height": 420})
 
@@ -140,7 +140,7 @@ def test_the_field_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: D
     assert stands_above()
 
 
-def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(draw: Draw) -> None:
+def test_a_submitted_correction_isnt_shown_on_the_next_case(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("o")
     page.keyboard.type("Bridge 1. ")
@@ -160,7 +160,7 @@ def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(dr
     expect(editor).to_be_hidden()
 
 
-def test_a_held_key_decides_nothing(draw: Draw) -> None:
+def test_a_key_held_down_decides_nothing(draw: Draw) -> None:
     page = draw()
     page.evaluate(
         """() => { for (const pressed of [{ key: "a" }, { key: "Enter", ctrlKey: true }])
@@ -171,7 +171,7 @@ def test_a_held_key_decides_nothing(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["a", "button", "input"])
-def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(
+def test_keys_are_off_while_another_control_has_the_focus_until_esc(
     draw: Draw, elsewhere: str
 ) -> None:
     page = draw()
@@ -189,7 +189,7 @@ def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it
     assert [each["fields"]["verdict"] for each in posted(draw)] == ["approve"]
 
 
-def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Draw) -> None:
+def test_o_focuses_the_correction_and_typing_there_triggers_no_shortcut(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("o")
     field = page.get_by_label("Corrected answer")
@@ -200,7 +200,7 @@ def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Dr
     assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
 
 
-def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selected(
+def test_the_correction_field_fits_its_text_and_selects_the_issue(
     draw: Draw,
 ) -> None:
     draw.page.evaluate("""() => {
@@ -265,7 +265,7 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
         assert field.evaluate("box => box.selectionStart") == start
 
 
-def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw) -> None:
+def test_a_correction_links_to_each_issue_it_leaves_open(draw: Draw) -> None:
     draw.page.evaluate("""() => {
           const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
           const untouched = { count: 3, left, others: 1 }
@@ -287,7 +287,7 @@ def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw)
     assert chosen == f"{CASE.answer}"[4:10]
 
 
-def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
+def test_an_unavailable_shortcut_explains_why(draw: Draw) -> None:
     page = draw()
     page.evaluate("window.masisShown.at = performance.now()")
     page.keyboard.press("a")
@@ -312,7 +312,7 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     assert not posted(draw)
 
 
-def test_v_leads_to_a_correction_that_stands_before_it_leads_to_a_revision(draw: Draw) -> None:
+def test_v_shows_a_recorded_correction_before_a_revision(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("v")
     # as the answer does
@@ -324,14 +324,14 @@ def test_v_leads_to_a_correction_that_stands_before_it_leads_to_a_revision(draw:
 @pytest.mark.parametrize(
     ("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")]
 )
-def test_nothing_is_said_to_be_missed_by_an_audit_that_is_hidden_or_was_not_made(
+def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
     draw: Draw, base: str, title: str
 ) -> None:
     page = draw(labels={"base": base, "rows": [], "choices": {}})
     expect(page.get_by_text("Issues that")).to_have_text(f"Issues {title}")
 
 
-def test_a_suggested_name_is_confirmed_before_anything_is_recorded_under_it(draw: Draw) -> None:
+def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Draw) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
     says(page).to_contain_text("You decide as ada. Press Enter to confirm")
@@ -345,7 +345,7 @@ def test_a_suggested_name_is_confirmed_before_anything_is_recorded_under_it(draw
     assert [each["reviewer"] for each in posted(draw)] == ["ada"]
 
 
-def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
+def test_an_action_is_confirmed_with_a_message_and_can_be_undone(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
@@ -374,7 +374,7 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     expect(page.get_by_label("Note")).to_have_value("a note")
 
 
-def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_undone(
+def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     draw: Draw,
 ) -> None:
     page = draw()
@@ -432,7 +432,7 @@ SERIOUS = [
 
 
 @pytest.mark.parametrize("key", ["u", "Escape"])
-def test_what_is_begun_is_taken_back_before_the_decision_on_another_case(
+def test_undo_discards_the_current_draft_before_it_undoes_another_decision(
     draw: Draw, key: str
 ) -> None:
     page = draw(serious=SERIOUS, previous="Rejected the original answer of c0")
@@ -451,7 +451,7 @@ def test_what_is_begun_is_taken_back_before_the_decision_on_another_case(
     assert acts == ["undo_previous"]
 
 
-def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -> None:
+def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Draw) -> None:
     page = draw()
     page.get_by_role("button", name="Take revision 2 as correction").click()
     page.keyboard.press("Shift+W")
@@ -467,7 +467,7 @@ def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -
     assert not draw.sent()  # type: ignore[attr-defined]
 
 
-def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -> None:
+def test_a_missing_reason_focuses_the_suggested_one(draw: Draw) -> None:
     offered = [
         {"code": each, "text": each, "suggested": each == "second"} for each in ("first", "second")
     ]
@@ -479,7 +479,7 @@ def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -
     expect(page.get_by_role("radio", name="second")).to_be_focused()
 
 
-def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_keys_come_back(
+def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
     draw: Draw,
 ) -> None:
     page = draw()
@@ -492,7 +492,7 @@ def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_ke
     expect(page.locator(".saved")).to_contain_text("raft")
 
 
-def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(
+def test_a_second_reason_replaces_the_first_and_digits_are_text_while_typing(
     draw: Draw,
 ) -> None:
     page = draw(previous="Approved the original answer of c0")
@@ -513,7 +513,7 @@ def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_type
     expect(hint).to_be_hidden()
 
 
-def test_behind_the_last_hit_n_goes_on_with_the_whole_queue_that_is_offered(draw: Draw) -> None:
+def test_after_the_last_search_result_n_continues_with_the_full_queue(draw: Draw) -> None:
     message = {"id": "m", "text": "No other case.", "tone": "calm", "where": "", "narrowed": True}
     page = draw(go={"waiting": False, "says": "0 left in this search"}, message=message)
     page.keyboard.press("n")
@@ -522,7 +522,7 @@ def test_behind_the_last_hit_n_goes_on_with_the_whole_queue_that_is_offered(draw
     assert acts == ["whole_queue"] * 2
 
 
-def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_until_one_is_chosen(
+def test_a_verdict_pressed_too_early_is_ignored_with_a_message(
     draw: Draw,
 ) -> None:
     page = draw()
@@ -537,7 +537,7 @@ def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_u
     says(page).to_be_hidden()
 
 
-def test_u_takes_back_one_step_after_another(draw: Draw) -> None:
+def test_u_undoes_one_step_at_a_time(draw: Draw) -> None:
     page = draw()
     for key in ("x", "3", "2"):
         page.keyboard.press(key)
@@ -553,7 +553,7 @@ def test_u_takes_back_one_step_after_another(draw: Draw) -> None:
     says(page).to_have_text("There is nothing to undo.")
 
 
-def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:
+def test_deleting_a_sentence_leaves_one_space(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("o")
     field = page.get_by_label("Corrected answer")
@@ -562,7 +562,7 @@ def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:
     expect(field).to_have_value("One [chunk_1]. Three [chunk_1].")
 
 
-def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: Draw) -> None:
+def test_labelling_a_decided_case_offers_undo_for_the_newest_action_only(draw: Draw) -> None:
     entry = {
         "id": "e1",
         "what": "Approved",

@@ -30,9 +30,7 @@ def audited(tab: Tab, case_id: str) -> None:
     tab.open(f"/review?case={case_id}&iteration=1")
 
 
-def test_searching_narrows_the_list_and_the_address_keeps_the_search(
-    demo: str, open_tab: OpenTab
-) -> None:
+def test_searching_narrows_the_list_and_updates_the_url(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = tab.open("/queue")
     page.get_by_label("Search").fill("Halvorsen Marine offshore")
@@ -47,7 +45,7 @@ def test_searching_narrows_the_list_and_the_address_keeps_the_search(
     assert rows < 20
 
 
-def test_an_empty_database_says_where_it_is_and_what_came_in_meanwhile_is_audited_with_one_button(
+def test_an_empty_database_shows_its_path_and_imported_cases_are_audited_with_one_button(
     browser: Browser, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     with serving("serve", "--db", str(tmp_path / "empty.db"), folder=tmp_path) as base:
@@ -69,7 +67,7 @@ def test_an_empty_database_says_where_it_is_and_what_came_in_meanwhile_is_audite
         expect(page.get_by_role("button", name="Audit all")).to_have_count(0, timeout=60_000)
 
 
-def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
+def test_every_response_has_the_content_security_policy(demo: str) -> None:
     with urllib.request.urlopen(demo, timeout=5) as response:
         policy = response.headers["content-security-policy"]
     assert "connect-src 'self'" in policy
@@ -77,7 +75,7 @@ def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
     assert "form-action 'self'" in policy
 
 
-def test_another_page_of_the_queue_is_numbered_and_read_from_its_top(
+def test_the_next_page_of_the_queue_is_numbered_and_starts_at_its_top(
     demo: str, open_tab: OpenTab
 ) -> None:
     page = open_tab(demo).open("/queue")
@@ -88,7 +86,7 @@ def test_another_page_of_the_queue_is_numbered_and_read_from_its_top(
     page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
 
 
-def test_a_step_of_the_person_is_a_step_of_the_browser(demo: str, open_tab: OpenTab) -> None:
+def test_one_navigation_is_one_entry_in_the_browser_history(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = tab.open("/queue?page=2")
 
@@ -134,7 +132,7 @@ ROWS = (
 )
 
 
-def test_a_file_with_columns_of_its_own_becomes_audited_cases(
+def test_a_file_with_custom_columns_is_imported_and_audited(
     demo: str, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     file = tmp_path / f"{HOSTILE.replace('/', '_')[:60]}.csv"
@@ -179,7 +177,7 @@ NEVER_DRAWN = {
 WHERE = "see masis/ui/shell/streamlit_internals.py"
 
 
-def test_this_version_of_streamlit_still_draws_the_elements_that_styles_and_scripts_refer_to(
+def test_streamlit_still_renders_the_elements_that_styles_and_scripts_use(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)
@@ -218,9 +216,7 @@ def port_of(base: str) -> int:
     return port
 
 
-def test_a_page_of_another_site_reaches_no_address_of_this_machine(
-    demo: str, foreign: Page
-) -> None:
+def test_a_page_of_another_site_cant_reach_the_local_server(demo: str, foreign: Page) -> None:
     foreign.route(
         "http://rebound.example:1/",
         lambda route: route.fulfill(content_type="text/html", body="<p>"),
@@ -239,7 +235,7 @@ def test_a_page_of_another_site_reaches_no_address_of_this_machine(
     assert read == "refused"
 
 
-def test_every_page_says_that_an_exposed_server_lets_anyone_in(
+def test_every_page_warns_that_an_exposed_server_has_no_sign_in(
     foreign: Page, tmp_path: Path
 ) -> None:
     wide = ("--address", "0.0.0.0", "--allow-host", FOREIGN, "--insecure")

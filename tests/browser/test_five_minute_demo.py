@@ -19,7 +19,7 @@ STEP = re.compile(
 )
 
 
-def test_every_step_of_the_script_opens_and_shows_what_the_script_promises(
+def test_every_step_of_the_demo_script_shows_what_the_script_says(
     demo: str, open_tab: Callable[..., Tab]
 ) -> None:
     steps = STEP.findall(SCRIPT.read_text(encoding="utf-8"))

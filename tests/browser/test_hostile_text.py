@@ -189,7 +189,7 @@ def test_hostile_text_in_a_case_stays_text(
     assert_nothing_ran(tab)
 
 
-def test_no_page_runs_or_loads_what_cases_models_and_people_say_nor_grows_wider_by_it(
+def test_no_page_executes_loads_or_is_widened_by_outside_text(
     hostile: Hostile, open_tab: Callable[..., Tab]
 ) -> None:
     tab = open_tab(hostile.base, width=900)
@@ -210,7 +210,7 @@ def test_no_page_runs_or_loads_what_cases_models_and_people_say_nor_grows_wider_
             assert box is None or box["x"] + box["width"] <= 900, address
 
 
-def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
+def test_100_000_combining_marks_render_about_as_fast_as_letters(
     browser: Browser, open_tab: Callable[..., Tab], tmp_path: Path
 ) -> None:
     workbench = Workbench.open(tmp_path / "marks.db")
@@ -241,7 +241,7 @@ def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
     assert taken["marks"] < 3 * taken["letters"] + 2_000, taken
 
 
-def test_whatever_the_address_says_is_only_looked_for(
+def test_values_in_the_url_are_only_used_to_look_things_up(
     hostile: Hostile, open_tab: Callable[..., Tab]
 ) -> None:
     tab = open_tab(hostile.base)
@@ -263,7 +263,7 @@ def test_whatever_the_address_says_is_only_looked_for(
     assert_nothing_ran(tab)
 
 
-def test_what_is_typed_into_a_decision_stays_text(
+def test_text_typed_into_a_decision_is_never_interpreted(
     hostile: Hostile, open_tab: Callable[..., Tab]
 ) -> None:
     tab = open_tab(hostile.base)
@@ -298,7 +298,7 @@ FILES = {
 }
 
 
-def test_hostile_files_are_read_as_text_or_refused_in_words(
+def test_hostile_files_are_read_as_text_or_rejected_with_a_message(
     hostile: Hostile, open_tab: Callable[..., Tab]
 ) -> None:
     tab = open_tab(hostile.base)
@@ -317,7 +317,7 @@ def test_hostile_files_are_read_as_text_or_refused_in_words(
         assert_nothing_ran(tab)
 
 
-def test_after_all_that_every_table_is_there_and_sound(hostile: Hostile) -> None:
+def test_every_table_is_intact_after_the_hostile_inputs(hostile: Hostile) -> None:
     with sqlite3.connect(hostile.database) as connection:
         assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] >= 4
     workbench = Workbench.open(hostile.database)

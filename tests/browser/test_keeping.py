@@ -38,7 +38,7 @@ def audited_long_ago(path: Path) -> list[str]:
     return [case.id for case in cases]
 
 
-def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_case_says_so(
+def test_purging_expired_audits_needs_a_name_and_a_confirmation_and_the_case_says_so(
     open_tab: OpenTab, tmp_path: Path
 ) -> None:
     cases = audited_long_ago(tmp_path / "old.db")

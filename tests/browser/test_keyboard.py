@@ -51,7 +51,7 @@ def decisions(folder: Path) -> list[Decision]:
     return [entry.decision for entry in log if entry.decision is not None]
 
 
-def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(
+def test_ten_keyboard_decisions_each_open_the_next_case(
     base: str, folder: Path, open_tab: OpenTab
 ) -> None:
     tab = open_tab(base)
@@ -117,7 +117,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(
     expect(status).to_contain_text("Undone")
 
 
-def test_keys_go_through_the_list_to_its_end_are_shown_and_do_nothing_while_a_person_types(
+def test_list_keys_stop_at_the_end_are_documented_and_are_off_while_typing(
     base: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(base)

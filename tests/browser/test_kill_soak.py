@@ -128,7 +128,7 @@ def edit_and_kill(
 
 @pytest.mark.timeout(1200)
 @pytest.mark.soak(full=21)
-def test_what_rested_in_a_field_survives_a_kill_of_server_browser_or_connection(
+def test_saved_text_survives_a_kill_of_the_server_browser_or_connection(
     browser: Browser, tmp_path: Path, rounds: int
 ) -> None:
     server = ReviewServer(tmp_path)

@@ -49,7 +49,7 @@ def choose(page: Page, model: str) -> None:
     settle(page)
 
 
-def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_watched_and_its_cost_reported(
+def test_missing_and_wrong_api_keys_are_reported_and_a_valid_model_shows_its_cost(
     open_tab: OpenTab, browser: object, tmp_path: Path
 ) -> None:
     failures = itertools.count()
@@ -94,7 +94,7 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
             assert KEY not in page.content()
 
 
-def test_an_audit_under_way_shows_its_first_issues_and_cost_and_stopping_keeps_what_was_finished(
+def test_a_running_audit_shows_issues_and_cost_and_stopping_keeps_finished_work(
     open_tab: OpenTab, browser: object, tmp_path: Path
 ) -> None:
     with ModelServer(latency_ms=LATENCY_MS, issues="always", keys=[KEY]) as server:

@@ -57,9 +57,7 @@ def start(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)
 
 
-def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview(
-    demo: str, open_tab: OpenTab
-) -> None:
+def test_the_preview_can_join_paragraphs_and_change_an_id(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/new")
     typed(
         page,
@@ -84,7 +82,7 @@ def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview
     expect(page.get_by_role("alert")).to_contain_text("would have the id survey of another chunk")
 
 
-def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(
+def test_text_retyped_after_the_field_was_filled_by_the_page_is_kept(
     demo: str, open_tab: OpenTab
 ) -> None:
     page = open_tab(demo).open("/new")
@@ -126,9 +124,7 @@ def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(
     expect(other.page.get_by_text("Audit stopped")).to_be_visible(timeout=30_000)
 
 
-def test_text_that_rested_or_that_no_server_confirmed_is_there_after_a_reload_and_fields_outlast_notices(
-    demo: str, open_tab: OpenTab
-) -> None:
+def test_saved_and_unconfirmed_text_survives_a_reload(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = tab.open("/new")
     question = page.get_by_label("Question")
@@ -158,7 +154,7 @@ def test_text_that_rested_or_that_no_server_confirmed_is_there_after_a_reload_an
     assert question.get_attribute("data-drawn-once") == "yes", "the field was rebuilt"
 
 
-def test_a_stored_case_is_searched_and_picked_from_a_list_redrawn_while_the_mouse_button_is_down(
+def test_a_stored_case_can_be_picked_while_the_list_is_redrawn(
     demo: str, open_tab: OpenTab
 ) -> None:
     page = open_tab(demo, width=900, scheme="dark").open("/new")

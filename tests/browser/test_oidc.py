@@ -153,7 +153,7 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(
     expect(page).to_have_title("Sign in · MASIS Workbench")
 
 
-def test_a_callback_that_nobody_asked_for_signs_nobody_in(served: Served, page: Page) -> None:
+def test_an_unsolicited_callback_signs_nobody_in(served: Served, page: Page) -> None:
     for query in ("code=forged&state=forged", "error=access_denied", "", "code=x"):
         page.goto(f"{served.base}/oauth2callback?{query}")
         expect(page).to_have_title("Sign in · MASIS Workbench")

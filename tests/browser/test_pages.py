@@ -52,7 +52,7 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield base
 
 
-def test_the_overview_opens_what_waits_within_its_list(served: str, open_tab: OpenTab) -> None:
+def test_the_overview_opens_waiting_cases_within_their_list(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open()
     page.locator(".st-key-waiting table.list a").first.click(delay=40)
@@ -104,7 +104,7 @@ def test_the_filters_stay_open_for_another_choice(
     expect(page.get_by_role("combobox", name=other).first).to_be_visible()
 
 
-def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_are_shown(
+def test_queue_rows_are_opened_with_keys_and_the_page_lists_its_keys(
     served: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(served)
@@ -172,7 +172,7 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     until(marks_chosen_and_pointed_apart, page, "the row under the mouse isn't the chosen one")
 
 
-def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(
+def test_a_search_focuses_its_first_row_and_the_menu_resets_the_queue(
     served: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(served, height=500)
@@ -195,7 +195,7 @@ def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(
     expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated"))
 
 
-def test_in_a_narrow_window_every_kind_of_entry_is_there_and_one_unfolds_to_what_it_changed_at_an_address(
+def test_in_a_narrow_window_the_log_lists_all_kinds_and_links_to_an_expanded_entry(
     served: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(served, width=900)
@@ -256,7 +256,7 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
     page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
 
 
-def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: OpenTab) -> None:
+def test_a_rate_links_to_its_runs_and_a_run_to_its_case(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open("/metrics")
     found = page.get_by_role("table", name="Of the original answers")

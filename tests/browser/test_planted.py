@@ -24,7 +24,7 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     served.kill()
 
 
-def test_a_planted_fault_is_a_case_like_others_until_it_is_decided_and_told_then(
+def test_a_planted_fault_looks_like_any_case_until_it_is_decided(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)

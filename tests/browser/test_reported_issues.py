@@ -143,7 +143,7 @@ def whole(text: str) -> dict[str, int | str]:
     return {"start": (at := ANSWER.index(text)), "end": at + len(text), "text": text}
 
 
-def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
+def test_words_selected_with_the_mouse_are_labelled_edited_and_recorded(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case_id = "case-1"
@@ -216,7 +216,9 @@ def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
     tab.assert_clean()
 
 
-def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: OpenTab) -> None:
+def test_issues_can_be_reported_with_the_keyboard_alone(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
     tab = open_tab(server.base, width=900, scheme="dark")
     found = opened(tab, "case-0")
     page, press = tab.page, tab.page.keyboard.press
@@ -289,9 +291,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     tab.assert_clean()
 
 
-def test_a_report_that_is_being_written_is_there_again_after_a_reload(
-    server: ReviewServer, open_tab: OpenTab
-) -> None:
+def test_an_unfinished_report_survives_a_reload(server: ReviewServer, open_tab: OpenTab) -> None:
     tab = open_tab(server.base)
     opened(tab, "case-3")
     page = tab.page
@@ -312,7 +312,7 @@ def test_a_report_that_is_being_written_is_there_again_after_a_reload(
     tab.assert_clean()
 
 
-def test_the_second_draft_of_a_graph_is_approved_on_the_page_and_the_graph_learns_it(
+def test_a_graphs_second_draft_is_approved_on_the_page_and_the_graph_resumes(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     assert server.workbench.reviews.outcome(OF_A_GRAPH.id) is None
@@ -374,7 +374,7 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     assert server.workbench.drafts.get(ADA, "evidence:bridge").values == {}
 
 
-def test_what_was_pasted_is_there_after_a_reload_and_where_it_is_refused(
+def test_pasted_text_survives_a_reload_and_a_rejection(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)

@@ -52,7 +52,7 @@ def overridden(page: Page, tab: Tab, value: str, reason: str) -> None:
 
 
 @pytest.mark.spec("AESOP-OVERRIDE", "AESOP-ANCHORS", "AESOP-ROUNDS")
-def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(
+def test_a_screening_converges_is_overridden_and_its_kept_set_is_audited(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)
@@ -100,7 +100,7 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(
     assert sentence.inner_text().strip().endswith(".")
 
 
-def test_an_abstract_opened_in_the_table_comes_into_view_and_one_key_agrees_with_its_grade(
+def test_an_opened_abstract_scrolls_into_view_and_one_key_confirms_its_grade(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)

@@ -134,7 +134,7 @@ def asked(
 
 
 @pytest.mark.parametrize("cookie", ["", "_streamlit_user=x", "_streamlit_user=eyJhIjoxfQ.aa.bb"])
-def test_who_has_not_signed_in_gets_the_page_for_it_and_nothing_else(
+def test_visitors_who_arent_signed_in_get_only_the_sign_in_page(
     served: Served, cookie: str
 ) -> None:
     for page in PAGES:
@@ -175,7 +175,7 @@ def test_who_has_not_signed_in_gets_the_page_for_it_and_nothing_else(
     assert refused.value.response.status_code == 401
 
 
-def test_a_wrong_secret_signs_nobody_in_and_the_way_on_stays_on_this_server(served: Served) -> None:
+def test_a_wrong_secret_is_rejected_and_redirects_stay_on_this_server(served: Served) -> None:
     form = {"Content_Type": "application/x-www-form-urlencoded", "Origin": served.base}
     for name, secret in (
         ("Ro", SECRETS["Le"].text),
@@ -211,7 +211,7 @@ def decided(page: Page) -> None:
     panel.get_by_role("button", name="Submit").click(delay=40)
 
 
-def test_a_decision_carries_the_name_that_was_signed_in_under(
+def test_a_decision_records_the_signed_in_name(
     served: Served, enter: Callable[[str], Page]
 ) -> None:
     page = enter("Ro")
@@ -296,7 +296,7 @@ def replayed(
     return Answered(received.decode("utf-8", "replace"), session)
 
 
-def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_role_grants(
+def test_a_replayed_message_can_only_do_what_the_sessions_role_allows(
     served: Served, enter: Callable[[str], Page]
 ) -> None:
     page = enter("Le")
@@ -333,7 +333,7 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     assert entry.decision.reviewer == "Ro"  # not Le, whose message it was
 
 
-def test_the_session_of_another_person_is_not_resumed_by_who_knows_its_id(served: Served) -> None:
+def test_knowing_a_session_id_doesnt_resume_another_persons_session(served: Served) -> None:
     opens = BackMsg()
     opens.rerun_script.query_string = "case=bridge-2"
     lead, viewer = (cookies_of(served, name) for name in ("Le", "Vi"))
@@ -346,7 +346,7 @@ def test_the_session_of_another_person_is_not_resumed_by_who_knows_its_id(served
     assert '"Le"' not in foreign.text
 
 
-def test_what_a_role_does_not_grant_is_said_in_words_with_a_way_back(
+def test_a_missing_permission_is_explained_with_a_link_back(
     served: Served, enter: Callable[[str], Page]
 ) -> None:
     page = enter("Vi")
@@ -376,7 +376,7 @@ def written(cookies: dict[str, str]) -> str:
     return "; ".join(f"{name}={value}" for name, value in cookies.items())
 
 
-def test_who_signs_out_ends_the_session_for_every_copy_of_its_cookie_and_every_other_tab(
+def test_signing_out_ends_the_session_in_every_tab_and_for_copied_cookies(
     served: Served, enter: Callable[[str], Page]
 ) -> None:
     copied = written(cookies_of(served, "Ro"))
@@ -394,7 +394,7 @@ def test_who_signs_out_ends_the_session_for_every_copy_of_its_cookie_and_every_o
     assert served.workbench.cases.summary("bridge-2").state == "new"
 
 
-def test_files_are_taken_only_from_who_may_add_cases_and_not_without_end(served: Served) -> None:
+def test_uploads_need_the_reviewer_role_and_have_a_limit(served: Served) -> None:
     viewer, reviewer = (written(cookies_of(served, name)) for name in ("Vi", "Ro"))
     path = "/_stcore/upload_file/session/file"
     assert "You need the reviewer role" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]

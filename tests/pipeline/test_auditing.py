@@ -44,7 +44,7 @@ def answering(given: str, **options: Any) -> Any:
     return answer
 
 
-def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
+def test_a_decorated_function_returns_its_answer_and_reports_the_audit() -> None:
     seen: list[Audited] = []
 
     @masis.audited(on_result=seen.append)
@@ -63,7 +63,7 @@ def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
 @pytest.mark.parametrize(
     ("given", "code"), [(WRONG, "contradicted_claim"), (INVENTED, "invalid_reference")]
 )
-def test_a_flagged_answer_is_rejected_where_that_is_asked(given: str, code: str) -> None:
+def test_a_flagged_answer_raises_if_requested(given: str, code: str) -> None:
     with pytest.raises(AnswerRejected) as raised:
         answering(given, on_flag="raise")(QUESTION, CHUNKS)
     found = raised.value.audit
@@ -71,14 +71,14 @@ def test_a_flagged_answer_is_rejected_where_that_is_asked(given: str, code: str)
     assert code in {reason.code for reason in found.reasons}
 
 
-def test_a_sound_answer_is_not_rejected_and_the_flags_are_ones_own_choice() -> None:
+def test_a_sound_answer_passes_and_flags_are_configurable() -> None:
     assert answering(RIGHT, on_flag="raise")(QUESTION, CHUNKS) == RIGHT
     assert (
         answering(WRONG, on_flag="raise", flag_on={"invalid_reference"})(QUESTION, CHUNKS) == WRONG
     )
 
 
-def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_nothing_else() -> None:
+def test_by_default_only_must_look_reasons_flag_an_answer() -> None:
     assert inspect.signature(masis.audited).parameters["flag_on"].default == MUST_LOOK
     seen: list[Audited] = []
     unconfirmed = answering(RIGHT, on_flag="raise", on_result=seen.append)
@@ -96,7 +96,7 @@ def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_noth
         (SimpleNamespace(content=WRONG), CHUNKS),
     ],
 )
-def test_evidence_may_come_with_the_answer(given: Any) -> None:
+def test_evidence_can_be_returned_with_the_answer(given: Any) -> None:
     seen: list[Audited] = []
 
     @masis.audited(on_result=seen.append)
@@ -108,7 +108,7 @@ def test_evidence_may_come_with_the_answer(given: Any) -> None:
     assert seen[0].flagged
 
 
-def test_a_revision_takes_its_place_in_what_was_given() -> None:
+def test_a_revision_replaces_the_answer_in_the_result() -> None:
     @masis.audited(on_flag="revise", answer="said")
     def answer(question: str, context: list[str]) -> dict[str, Any]:
         return {"said": WRONG, "tokens": 12}
@@ -124,7 +124,7 @@ def test_a_revision_takes_its_place_in_what_was_given() -> None:
     assert evidence is CHUNKS
 
 
-def test_a_coroutine_is_audited_beside_the_event_loop() -> None:
+def test_a_coroutine_is_audited_without_blocking_the_event_loop() -> None:
     seen: list[Audited] = []
     threads: list[str] = []
 
@@ -148,7 +148,7 @@ def test_a_coroutine_is_audited_beside_the_event_loop() -> None:
         asyncio.run(strict(QUESTION, CHUNKS))
 
 
-def test_a_streamed_answer_is_passed_on_as_it_comes_and_audited_whole() -> None:
+def test_a_streamed_answer_is_forwarded_and_audited_as_a_whole() -> None:
     seen: list[Audited] = []
 
     @masis.audited(on_result=seen.append, on_flag="raise")
@@ -175,7 +175,7 @@ def test_a_streamed_answer_is_passed_on_as_it_comes_and_audited_whole() -> None:
     assert seen[1].answer == RIGHT
 
 
-def test_an_audit_that_fails_never_takes_the_answer_away() -> None:
+def test_a_failing_audit_still_returns_the_answer() -> None:
     errors: list[Exception] = []
 
     def broken(found: Audited) -> None:
@@ -192,7 +192,7 @@ def test_an_audit_that_fails_never_takes_the_answer_away() -> None:
     assert answer(QUESTION, CHUNKS) == "It is long."
 
 
-def test_what_the_function_itself_raises_is_its_own_affair() -> None:
+def test_errors_of_the_function_are_propagated() -> None:
     @masis.audited
     def failing(question: str, evidence: list[Any]) -> float:
         return 1 / 0
@@ -201,7 +201,7 @@ def test_what_the_function_itself_raises_is_its_own_affair() -> None:
         failing(QUESTION, CHUNKS)
 
 
-def test_case_and_run_are_kept_in_a_database(tmp_path: Path) -> None:
+def test_case_and_run_are_stored_in_a_database(tmp_path: Path) -> None:
     answer = answering(WRONG, database=tmp_path / "audits.db")
     answer(QUESTION, CHUNKS)
     answer(QUESTION, CHUNKS)
@@ -213,7 +213,7 @@ def test_case_and_run_are_kept_in_a_database(tmp_path: Path) -> None:
     assert view.run.needs_review
 
 
-def test_nobody_waits_for_an_audit_that_is_not_waited_for() -> None:
+def test_a_background_audit_doesnt_delay_the_answer() -> None:
     done, seen = threading.Event(), []
 
     def listen(found: Audited) -> None:
@@ -236,14 +236,12 @@ def test_nobody_waits_for_an_audit_that_is_not_waited_for() -> None:
         ({"flag_on": "hallucination"}, "flag_on: is the text 'hallucination', not a list"),
     ],
 )
-def test_a_gate_with_a_typing_error_in_it_does_not_let_everything_pass(
-    given: dict[str, Any], told: str
-) -> None:
+def test_a_misspelled_gate_is_an_error(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
         masis.audited(**given)
 
 
-def test_what_can_not_go_together_is_reported_where_it_stands() -> None:
+def test_incompatible_options_are_reported() -> None:
     with pytest.raises(InputError, match="has no parameter 'docs'"):
 
         @masis.audited(evidence="docs")
@@ -302,7 +300,7 @@ def ways(*args: Any, **kwargs: Any) -> list[PipelineResult]:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "REQ-CRITIC-026", "REQ-CRITIC-027")
-def test_what_comes_back_has_the_names_of_the_spec() -> None:
+def test_the_result_has_the_field_names_of_the_spec() -> None:
     for found in ways(ASKED, retriever):
         written = found.model_dump(by_alias=True)
         assert {"context", "searchResults", "draft", "critique"} <= written.keys()
@@ -314,7 +312,7 @@ def test_what_comes_back_has_the_names_of_the_spec() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
-def test_a_draft_of_ones_own_gets_question_and_context_and_is_critiqued() -> None:
+def test_a_custom_drafter_gets_question_and_context() -> None:
     seen: list[tuple[str, str]] = []
 
     def draft(query: str, context: str) -> str:
@@ -329,7 +327,7 @@ def test_a_draft_of_ones_own_gets_question_and_context_and_is_critiqued() -> Non
     assert all("120 metres long" in context for _, context in seen)
 
 
-def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
+def test_a_draft_can_be_a_message_or_a_coroutine() -> None:
     class Message:
         content = WRONG_ANSWER
 
@@ -344,7 +342,7 @@ def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
         query_with_critique(ASKED, retriever, draft=draft)
 
 
-def test_a_draft_that_fails_or_is_no_text_is_reported() -> None:
+def test_a_failing_or_non_text_draft_is_reported() -> None:
     def failing(query: str, context: str) -> str:
         raise TimeoutError("no model")
 
@@ -357,7 +355,7 @@ def test_a_draft_that_fails_or_is_no_text_is_reported() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE-OPTIONS", "DRAFT-CRITIQUE-CONFIG")
-def test_only_what_is_asked_for_is_done() -> None:
+def test_only_the_requested_steps_run() -> None:
     for found in ways(ASKED, retriever, {"generateAnswer": False}):
         assert (found.draft, found.critique, found.not_critiqued) == (None, None, None)
         assert len(found.search_results) == 2
@@ -376,7 +374,7 @@ def test_only_what_is_asked_for_is_done() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
-def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
+def test_without_documents_nothing_is_drafted() -> None:
     for found in ways(ASKED, lambda query: [], draft=lambda *_: pytest.fail("drafted")):
         assert (found.context, found.search_results, found.draft, found.critique) == (
             "",
@@ -387,7 +385,7 @@ def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
         assert found.not_critiqued == "Nothing was found to write a draft from."
 
 
-def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched() -> None:
+def test_an_unusable_model_is_reported_before_retrieval() -> None:
     with pytest.raises(SettingsError):
         query_with_critique(
             ASKED,
@@ -402,7 +400,7 @@ EXAMPLES = ROOT / "examples" / "pipeline"
 
 @pytest.mark.slow
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
-def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
+def test_a_wrong_answer_to_a_question_is_rejected() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "ask.py")], capture_output=True, text=True, check=False
     )
@@ -414,7 +412,7 @@ def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
 
 
 @pytest.mark.slow
-def test_a_gate_of_ones_own_answers(tmp_path: Path) -> None:
+def test_a_custom_gate_is_used(tmp_path: Path) -> None:
     report = tmp_path / "answers.jsonl"
     command = [
         sys.executable,

@@ -65,24 +65,24 @@ class ScoredLike:
         (NodeLike("n", "x"), ("n", "x", None, None, "")),
     ],
 )  # fmt: skip
-def test_a_document_keeps_its_id_text_path_and_score(given: Any, expected: tuple[Any, ...]) -> None:
+def test_a_documents_id_text_path_and_score_are_kept(given: Any, expected: tuple[Any, ...]) -> None:
     (found,) = documents([given])
     assert (found.id, found.content, found.path, found.relevance_score, found.type) == expected
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, "0.5", None, True, object()])
-def test_a_score_that_is_no_finite_number_is_none(score: Any) -> None:
+def test_a_non_finite_score_is_none(score: Any) -> None:
     (found,) = documents([{"id": "a", "content": "x", "score": score}])
     assert found.relevance_score is None
 
 
-def test_a_score_of_another_library_is_read_as_a_number() -> None:
+def test_a_score_of_another_librarys_type_is_converted() -> None:
     import numpy as np
 
     assert documents([("x", np.float32(0.5))])[0].relevance_score == 0.5
 
 
-def test_duplicates_keep_one_document_and_the_better_score() -> None:
+def test_duplicates_are_merged_with_the_better_score() -> None:
     found = documents(
         [
             ("a b", 0.1),
@@ -97,7 +97,7 @@ def test_duplicates_keep_one_document_and_the_better_score() -> None:
     ]
 
 
-def test_the_same_id_over_another_text_gets_a_name_of_its_own() -> None:
+def test_a_reused_id_with_another_text_is_renamed() -> None:
     found = documents(
         [
             {"id": "1", "text": "x"},
@@ -110,7 +110,7 @@ def test_the_same_id_over_another_text_gets_a_name_of_its_own() -> None:
     assert [each.content for each in found] == ["x", "y", "z", "w"]
 
 
-def test_the_same_text_under_two_ids_stays_two_sources() -> None:
+def test_equal_texts_with_different_ids_stay_separate() -> None:
     assert [
         each.id for each in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])
     ] == ["a", "b"]
@@ -127,7 +127,7 @@ def test_the_same_text_under_two_ids_stays_two_sources() -> None:
         (["x", 7], r"documents\[1\]: is a int"),
     ],
 )
-def test_what_is_no_document_is_named_with_what_would_be(given: Any, why: str) -> None:
+def test_an_invalid_document_is_reported_with_a_hint(given: Any, why: str) -> None:
     with pytest.raises(InputError, match=why):
         documents(given)
 
@@ -157,7 +157,7 @@ async def awaited(query: str) -> list[Any]:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
 @pytest.mark.parametrize("retriever", [Invoked(), Retrieved(), lambda query: [query], generated])
-def test_any_retriever_is_asked_by_what_it_can_do(retriever: Any) -> None:
+def test_retrievers_are_called_through_the_method_they_have(retriever: Any) -> None:
     assert (
         query_with_critique("How long?", retriever, ONLY_SEARCH).search_results[0].content
         == "How long?"
@@ -167,12 +167,12 @@ def test_any_retriever_is_asked_by_what_it_can_do(retriever: Any) -> None:
 @pytest.mark.parametrize(
     "retriever", [Invoked(), Retrieved(), Awaited(), awaited, lambda query: [query], generated]
 )
-def test_any_retriever_is_asked_from_a_coroutine(retriever: Any) -> None:
+def test_retrievers_can_be_called_from_a_coroutine(retriever: Any) -> None:
     found = asyncio.run(query_with_critique_async("How long?", retriever, ONLY_SEARCH))
     assert found.search_results[0].content == "How long?"
 
 
-def test_the_error_for_what_is_no_retriever_says_what_would_be_one() -> None:
+def test_an_invalid_retriever_is_reported_with_a_hint() -> None:
     with pytest.raises(InputError, match=r"'invoke' .LangChain. or 'retrieve' .LlamaIndex."):
         query_with_critique("How long?", object())
     with pytest.raises(InputError, match="query_with_critique_async"):
@@ -194,7 +194,7 @@ async def failing_async(query: str) -> list[str]:
     raise ConnectionError("the index is not there")
 
 
-def test_a_retriever_that_fails_is_reported_for_what_it_is() -> None:
+def test_a_failing_retriever_is_reported() -> None:
     for retriever in (failing, failing_late):
         with pytest.raises(RetrievalFailed, match="ConnectionError: the index is not there"):
             query_with_critique("How long?", retriever)
@@ -224,14 +224,14 @@ def failed(answer: str, **bounds: Any) -> Grounding:
     return raised.value.grounding
 
 
-def test_an_answer_that_is_supported_passes_and_what_was_found_comes_back() -> None:
+def test_a_supported_answer_passes_and_returns_the_report() -> None:
     found = assert_grounded(RIGHT, CHUNKS, question="How long?")
     assert found.grounded
     assert [check.verdict for check in found.claims] == ["supported", "supported"]
     assert assert_grounded(RIGHT, [chunk["text"] for chunk in CHUNKS]).grounded  # [1] is chunk_1
 
 
-def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
+def test_the_failure_message_shows_sentence_reference_verdict_and_evidence() -> None:
     with pytest.raises(AssertionError) as raised:
         assert_grounded(
             "The bridge is 180 metres long [1]. The bridge was opened in 1931 by the mayor [9].",
@@ -246,7 +246,7 @@ def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
     assert "evidence: [1] The bridge is 120 metres long" in text
 
 
-def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
+def test_an_uncited_sentence_passes_unless_forbidden() -> None:
     answer = (
         "The bridge is 120 metres long and made of steel. The bridge was opened in 1931 by the"
         " mayor [2]."
@@ -259,7 +259,7 @@ def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
     )
 
 
-def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes(
+def test_the_support_threshold_is_configurable_but_contradictions_never_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Partly(ContentVerifier):
@@ -277,12 +277,12 @@ def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_
     )
 
 
-def test_a_bound_catches_half_a_sentence_that_the_verifier_lets_pass() -> None:
+def test_a_score_bound_catches_a_half_supported_sentence() -> None:
     half = "The bridge is 120 metres long and made of steel, and it carries two railway tracks [1]."
     assert not grounding(half, CHUNKS, bounds=Bounds(min_support=0.7)).grounded
 
 
-def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None:
+def test_textless_evidence_fails_unless_allowed() -> None:
     empty = [{"id": "1", "text": ""}]
     assert not grounding("The bridge is 120 metres long [1].", empty).grounded
     assert grounding(
@@ -302,7 +302,7 @@ def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None
         ("unscored", False, "unscored"),
     ],
 )
-def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
+def test_claims_pass_exactly_as_in_acceptance(
     monkeypatch: pytest.MonkeyPatch, verdict: ClaimVerdict, contradicted: bool, what: str | None
 ) -> None:
     class Verdict(ContentVerifier):
@@ -325,21 +325,21 @@ def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
     assert lenient.grounded == (what not in ("contradicted", "unscored"))
 
 
-def test_text_from_outside_can_not_take_over_a_terminal() -> None:
+def test_outside_text_cant_inject_terminal_escapes() -> None:
     with pytest.raises(AssertionError) as raised:
         assert_grounded("The bridge is 180\x1b[2J metres\n long [1]. " + "x " * 500, CHUNKS)
     assert "\x1b" not in str(raised.value)
     assert max(map(len, str(raised.value).splitlines())) < 400
 
 
-def test_a_long_list_of_faults_is_cut_but_the_report_has_all() -> None:
+def test_a_long_list_of_faults_is_truncated_but_the_report_is_complete() -> None:
     found = grounding(" ".join(f"It has {n} towers [{n}]." for n in range(30, 80)), CHUNKS)
     with pytest.raises(AssertionError, match=r"\.\.\. and \d+ more"):
         raise NotGrounded(found)
     assert len(found.record()["issues"]) == len(found.issues) > 50
 
 
-def test_a_record_is_one_line_of_json() -> None:
+def test_a_report_record_is_one_line_of_json() -> None:
     line = json.dumps(failed("The bridge is 180 metres long [1].").record())
     read = json.loads(line)
     assert (read["grounded"], read["claims"], read["verified"]) == (False, 1, 0)
@@ -355,7 +355,7 @@ def test_a_record_is_one_line_of_json() -> None:
         (RIGHT, "text", "not a list of documents"),
     ],
 )
-def test_what_can_not_be_checked_is_an_error_not_a_failure(
+def test_an_uncheckable_answer_is_an_error_not_a_failure(
     answer: Any, evidence: Any, why: str
 ) -> None:
     with pytest.raises(InputError, match=why):

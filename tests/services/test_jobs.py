@@ -136,7 +136,7 @@ def test_an_audit_runs_under_the_id_named_at_the_start_and_only_once(
     assert workbench.runs.events(run_id)[-1].kind == "run_finished"
 
 
-def test_an_unknown_case_is_said_to_be_unknown(jobs: Jobs) -> None:
+def test_an_unknown_case_is_reported(jobs: Jobs) -> None:
     with pytest.raises(UnknownRecord):
         jobs.audit(ADA, "nowhere")
 

@@ -113,7 +113,7 @@ def said(app: AppTest) -> str:
     return form.message.text if form.message else ""
 
 
-def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) -> None:
+def test_an_escalation_without_a_note_asks_for_confirmation_once(workbench: Workbench) -> None:
     app = post(right(workbench, verdict="escalate"))
     assert "choose a reason or write a note" in said(app)
     assert workbench.reviews.current(CASE) is None
@@ -139,7 +139,7 @@ def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) 
 
 
 @pytest.mark.parametrize("came_back", [True, False])
-def test_who_came_back_to_undo_goes_on_where_that_was(
+def test_after_returning_to_undo_the_reviewer_continues_at_the_previous_place(
     workbench: Workbench, came_back: bool
 ) -> None:
     queue = [
@@ -161,7 +161,7 @@ def test_who_came_back_to_undo_goes_on_where_that_was(
     workbench.reviews.undo(ADA, workbench.reviews.current(CASE).id)
 
 
-def test_a_decision_whose_run_is_ended_by_another_one_is_said_and_opens_the_next_case_all_the_same(
+def test_a_decision_interrupted_by_a_rerun_is_still_confirmed_and_opens_the_next_case(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = [st.rerun]  # as a message of the browser does that comes in just then
@@ -174,7 +174,7 @@ def test_a_decision_whose_run_is_ended_by_another_one_is_said_and_opens_the_next
     workbench.reviews.undo(ADA, entry.id)
 
 
-def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(
+def test_a_newer_audit_is_announced_with_its_author_and_time(
     workbench: Workbench,
 ) -> None:
     stale = right(workbench)
@@ -258,7 +258,7 @@ WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_approves_another_answer_than_the_one_shown(workbench: Workbench, way: str) -> None:
+def test_only_the_shown_answer_can_be_approved(workbench: Workbench, way: str) -> None:
     made, address = WAYS[way]
     if address.get("run") == "older":
         address = {"run": older(workbench).id}
@@ -267,7 +267,7 @@ def test_no_way_approves_another_answer_than_the_one_shown(workbench: Workbench,
     assert workbench.store.decisions.head().length == before
 
 
-def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbench) -> None:
+def test_the_service_rejects_a_decision_about_another_answer(workbench: Workbench) -> None:
     run = newest(workbench)
     original, revised = (answer_digest(iteration.answer) for iteration in run.iterations[:2])
 
@@ -293,7 +293,7 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
     assert workbench.store.decisions.head().length == before
 
 
-def test_the_answer_shown_is_approved_under_its_name(workbench: Workbench) -> None:
+def test_an_approval_records_which_answer_was_shown(workbench: Workbench) -> None:
     app = post(right(workbench, 1), iteration="2")
     made = newest_decision(workbench)
     assert made.iteration == 2
@@ -302,7 +302,7 @@ def test_the_answer_shown_is_approved_under_its_name(workbench: Workbench) -> No
     assert app.session_state["previous-decision"].words == f"Approved revision 2 of {CASE}"
 
 
-def test_an_approval_records_the_serious_issues_that_were_listed(workbench: Workbench) -> None:
+def test_an_approval_records_the_listed_serious_issues(workbench: Workbench) -> None:
     issues = forms.serious_issues(newest(workbench), 0)
     assert issues
     post(right(workbench))
@@ -312,7 +312,7 @@ def test_an_approval_records_the_serious_issues_that_were_listed(workbench: Work
     assert {each["severity"] for each in made.extra["issues_seen"]} <= {"critical", "high"}
 
 
-def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(
+def test_a_decision_without_an_iteration_is_about_the_original_answer(
     workbench: Workbench,
 ) -> None:
     run = newest(workbench)
@@ -328,7 +328,7 @@ def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(
     workbench.reviews.undo(ADA, undone.id)
 
 
-def test_a_case_skipped_is_named_on_the_next_one(workbench: Workbench) -> None:
+def test_the_next_case_names_the_skipped_one(workbench: Workbench) -> None:
     other = workbench.store.cases.get(CASE).model_copy(update={"id": "other"})
     workbench.cases.add(ADA, [other])
     workbench.audits.audit(ADA, other)
@@ -337,7 +337,7 @@ def test_a_case_skipped_is_named_on_the_next_one(workbench: Workbench) -> None:
     assert said(app) == f"Skipped {CASE}. It comes back after the other cases."
 
 
-def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Workbench) -> None:
+def test_after_the_last_search_result_the_full_queue_is_offered(workbench: Workbench) -> None:
     app = post({"case": CASE, "kind": "next"}, kind="act", q="nowhere")
     message = app.session_state["decision-form"].message
     assert (message.narrowed, message.text.endswith("still wait.")) == (True, True)
@@ -350,7 +350,7 @@ def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Wo
     assert "q" not in app.query_params
 
 
-def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench: Workbench) -> None:
+def test_a_revision_can_be_taken_as_the_correction(workbench: Workbench) -> None:
     for iteration in ("", "2"):
         app = post({"case": CASE, "kind": "take_revision"}, kind="act", iteration=iteration)
         fields = workbench.drafts.get(ADA, case_subject(CASE)).values
@@ -363,7 +363,7 @@ def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench:
         workbench.drafts.clear(ADA, case_subject(CASE))
 
 
-def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what_was_said_of_it(
+def test_a_late_draft_message_doesnt_overwrite_a_submitted_form(
     workbench: Workbench,
 ) -> None:
     typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
@@ -389,7 +389,7 @@ def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what
     workbench.drafts.clear(ADA, case_subject(CASE))
 
 
-def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_again(
+def test_a_doubtful_correction_asks_once_and_is_recorded_on_resubmission(
     workbench: Workbench,
 ) -> None:
     corrected = f"{newest(workbench).iterations[0].answer} It is blue [chunk_77]."

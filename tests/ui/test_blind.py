@@ -210,7 +210,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "address"), PAGES, ids=str)
-def test_a_page_and_its_downloads_show_a_blind_reviewer_the_same_whatever_another_has_decided(
+def test_pages_and_downloads_dont_reveal_other_decisions_to_a_blind_reviewer(
     differs: Callable[[Show], str],
     name: str,
     address: Mapping[str, str],
@@ -246,7 +246,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_command_shows_a_blind_reviewer_the_same_whatever_another_has_decided(
+def test_commands_dont_reveal_other_decisions_to_a_blind_reviewer(
     differs: Callable[[Show], str], command: tuple[str, ...]
 ) -> None:
     def show(workbench: Workbench) -> str:
@@ -259,7 +259,7 @@ def test_a_command_shows_a_blind_reviewer_the_same_whatever_another_has_decided(
     assert differs(show) == ""
 
 
-def test_health_over_http_says_the_same_whatever_another_has_decided(
+def test_health_over_http_doesnt_reveal_decisions(
     differs: Callable[[Show], str],
 ) -> None:
     def show(workbench: Workbench) -> str:
@@ -276,7 +276,7 @@ def test_health_over_http_says_the_same_whatever_another_has_decided(
     assert differs(show) == ""
 
 
-def test_agents_are_told_the_same_whatever_another_has_decided(
+def test_mcp_tools_dont_reveal_decisions(
     differs: Callable[[Show], str],
 ) -> None:
     def show(workbench: Workbench) -> str:

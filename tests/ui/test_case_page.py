@@ -97,13 +97,13 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
 
 
 @pytest.mark.parametrize(("iteration", "whose"), [("1", ""), ("2", "Original answer: ")])
-def test_the_head_says_what_is_worst_about_the_original_answer_whichever_is_shown(
+def test_the_headline_is_about_the_original_answer_whichever_iteration_is_shown(
     workbench: Workbench, iteration: str, whose: str
 ) -> None:
     assert f"{whose}Cites [chunk_99], which doesn't exist" in drawn(page(iteration=iteration))
 
 
-def test_a_decided_case_says_calmly_by_whom_and_shows_the_correction_before_the_original(
+def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
     audited_workbench: Workbench,
 ) -> None:
     given = {
@@ -120,16 +120,14 @@ def test_a_decided_case_says_calmly_by_whom_and_shows_the_correction_before_the_
         assert not re.search(r"corrected\W+(?:in|out|same)\W", drawn(page(**another)))
 
 
-def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbench) -> None:
+def test_a_run_id_of_another_case_is_reported(workbench: Workbench) -> None:
     app = page(run="nonsense")
     assert any("doesn't belong to this case" in note.value for note in app.info)
     assert app.selectbox(key="run").value == runs_of(workbench)[0].id
 
 
 @pytest.mark.parametrize("iteration", ["2", "0", "x"])
-def test_any_iteration_in_the_address_is_one_that_exists(
-    workbench: Workbench, iteration: str
-) -> None:
+def test_an_iteration_in_the_url_must_exist(workbench: Workbench, iteration: str) -> None:
     app = page(iteration=iteration)
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
@@ -138,7 +136,7 @@ def test_any_iteration_in_the_address_is_one_that_exists(
     )
 
 
-def test_changes_are_shown_and_hidden_and_have_an_address(workbench: Workbench) -> None:
+def test_changes_can_be_toggled_and_linked_to(workbench: Workbench) -> None:
     app = press(page(iteration="2"), "Show changes")
     assert app.query_params["against"] in ("1", ["1"])
     assert "Show marks" in labels(app)
@@ -146,14 +144,16 @@ def test_changes_are_shown_and_hidden_and_have_an_address(workbench: Workbench) 
 
 
 @pytest.mark.parametrize("against", ["1", "x"])
-def test_a_comparison_of_an_iteration_with_itself_becomes_one_with_its_neighbour(
+def test_comparing_an_iteration_with_itself_compares_with_its_neighbor(
     workbench: Workbench, against: str
 ) -> None:
     assert "Show marks" in labels(page(against=against))
     assert "Show marks" in labels(page(iteration="2", against=against))
 
 
-def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbench) -> None:
+def test_the_review_page_without_a_case_links_to_the_first_waiting_case(
+    workbench: Workbench,
+) -> None:
     app = open_page("review")
     assert [title.value for title in app.title] == ["No case is open"]
     kept = workbench.store.cases.get(CASE).model_copy(update={"id": "meanwhile"})
@@ -174,7 +174,7 @@ def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbe
         ({"case": PASSED, "q": "nowhere"}, "No other case in this search needs review"),
     ],
 )
-def test_what_the_cases_left_are_counted_in_is_named(
+def test_the_count_of_remaining_cases_names_its_queue(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch, narrowed: dict[str, str], says: str
 ) -> None:
     drawn: list[dict[str, Any]] = []
@@ -188,7 +188,7 @@ def test_what_the_cases_left_are_counted_in_is_named(
     assert drawn[-1]["go"]["says"].endswith(says)
 
 
-def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(
+def test_an_unaudited_case_shows_its_answer_and_can_be_decided(
     workbench: Workbench,
 ) -> None:
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
@@ -196,7 +196,9 @@ def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(
     assert any("hasn't been audited" in each.value for each in app.markdown)
 
 
-def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: Workbench) -> None:
+def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(
+    workbench: Workbench,
+) -> None:
     turns = [
         {"role": "user", "content": "<b>Which</b> bridge?"},
         {"role": "assistant", "content": "The *Tay* bridge."},
@@ -219,7 +221,7 @@ def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: W
     assert not [each for each in page().expander if "conversation" in each.label]
 
 
-def test_an_audit_that_asked_for_no_revision_offers_one(
+def test_an_audit_without_a_revision_offers_one(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest, older = runs_of(workbench)
@@ -238,7 +240,7 @@ def test_an_audit_that_asked_for_no_revision_offers_one(
     assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
 
 
-def test_an_audit_under_way_shows_what_it_has_found_and_that_it_is_stopping(
+def test_a_running_audit_shows_its_issues_and_that_it_is_stopping(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = serve(tmp_path / "live.db")
@@ -270,7 +272,7 @@ def test_an_audit_under_way_shows_what_it_has_found_and_that_it_is_stopping(
     assert next(button for button in app.button if button.label == "Stopping").disabled
 
 
-def test_a_revision_that_no_model_could_make_is_not_offered_and_the_reason_is_said(
+def test_a_revision_isnt_offered_without_a_model_and_the_page_says_why(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert unusable_model(Settings()) == ""
@@ -283,7 +285,7 @@ def test_a_revision_that_no_model_could_make_is_not_offered_and_the_reason_is_sa
     assert why in [each.value for each in shown.text]
 
 
-def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
+def test_audit_again_offers_to_bypass_cached_replies(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Settings] = []
@@ -316,7 +318,7 @@ def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
     assert [settings.cache for settings in asked] == [True, True]
 
 
-def test_another_audit_says_first_whose_place_it_takes(
+def test_audit_again_says_which_audit_it_replaces(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "The new audit is by **offline**, like the one shown." in texts(
@@ -341,7 +343,7 @@ def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     )
 
 
-def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_left(
+def test_compare_shows_the_runs_in_the_url_or_the_two_newest(
     audited_workbench: Workbench, two: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished = list(audited_workbench.store.runs.for_case(CASE))
@@ -359,7 +361,7 @@ def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_lef
     assert chosen(left="nowhere", right="%00") == (first.id, second.id)
 
 
-def test_the_history_says_with_which_settings_each_run_judged(
+def test_the_history_shows_the_settings_of_each_run(
     audited_workbench: Workbench, two: tuple[Run, Run]
 ) -> None:
     rows: list[Any] = [
@@ -378,7 +380,7 @@ def test_the_history_says_with_which_settings_each_run_judged(
     assert newest[0]["href"] == f"review?case={CASE}&run={two[1].id}"
 
 
-def test_the_page_lays_two_runs_side_by_side(
+def test_two_runs_are_shown_side_by_side(
     audited_workbench: Workbench, two: tuple[Run, Run]
 ) -> None:
     app = open_page("compare", case=CASE)
@@ -395,13 +397,13 @@ def test_the_page_lays_two_runs_side_by_side(
         ({}, "No case has more than one audit yet."),
     ],
 )
-def test_without_two_runs_the_page_says_what_to_do(
+def test_without_two_runs_the_page_explains_how_to_get_them(
     audited_workbench: Workbench, address: dict[str, str], says: str
 ) -> None:
     assert says in texts(open_page("compare", **address))
 
 
-def test_without_a_case_the_page_lists_those_with_several_runs(
+def test_without_a_case_the_page_lists_cases_with_several_runs(
     audited_workbench: Workbench, two: tuple[Run, Run]
 ) -> None:
     assert audited_workbench.store.runs.cases_with_several() == (CASE,)
@@ -409,7 +411,7 @@ def test_without_a_case_the_page_lists_those_with_several_runs(
 
 
 @pytest.mark.parametrize("audited", [False, True])
-def test_a_case_without_an_answer_says_why_and_shows_what_was_thought_folded(
+def test_a_case_without_an_answer_says_why_and_collapses_the_reasoning(
     tmp_path: Path, serve: Serve, audited: bool
 ) -> None:
     path = tmp_path / "none.db"

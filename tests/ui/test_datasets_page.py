@@ -34,13 +34,13 @@ def named(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Work
     return audited_workbench
 
 
-def test_an_empty_page_says_what_to_do(audited_workbench: Workbench) -> None:
+def test_an_empty_page_explains_the_next_step(audited_workbench: Workbench) -> None:
     app = open_page("datasets")
     assert "There is no version yet" in app.info[0].value
     assert "There is nothing to freeze yet" in texts(app)
 
 
-def test_the_decided_cases_are_frozen_and_shown(named: Workbench) -> None:
+def test_decided_cases_can_be_frozen_and_are_listed(named: Workbench) -> None:
     app = freeze(open_page("datasets"), "pilot-1")
     assert "pilot\\-1 is frozen." in texts(app)
     (version,) = named.store.datasets.list_all()
@@ -53,12 +53,12 @@ def test_the_decided_cases_are_frozen_and_shown(named: Workbench) -> None:
     assert figures(version).startswith("2 rows of 2 cases")
 
 
-def test_the_filter_of_the_queue_is_what_is_frozen(named: Workbench) -> None:
+def test_freezing_uses_the_queue_filter(named: Workbench) -> None:
     freeze(open_page("datasets", state="rejected"), "rejected")
     assert named.store.datasets.get("rejected").selection["filter"] == {"states": ["rejected"]}
 
 
-def test_a_version_that_lost_cases_says_so_and_offers_no_download(named: Workbench) -> None:
+def test_a_version_with_missing_cases_says_so_and_offers_no_download(named: Workbench) -> None:
     named.datasets.freeze(ADA, "v1", "decided", Selection())
     assert (
         open_page("datasets", version="v1")
@@ -73,7 +73,7 @@ def test_a_version_that_lost_cases_says_so_and_offers_no_download(named: Workben
     assert not [button for button in app.button if button.key == "dataset-prepare"]
 
 
-def test_two_versions_are_compared_in_words(named: Workbench) -> None:
+def test_two_versions_are_compared(named: Workbench) -> None:
     named.datasets.freeze(ADA, "v1", "decided", Selection())
     decide(named, AUDITED[2])
     named.datasets.freeze(ADA, "v2", "decided", Selection(), description="# *second* <script>")
@@ -86,7 +86,7 @@ def test_two_versions_are_compared_in_words(named: Workbench) -> None:
     assert not open_page("datasets", version="gone", against="v1").exception
 
 
-def test_removing_takes_a_click_and_keeps_the_cases(named: Workbench) -> None:
+def test_removing_a_version_needs_one_click_and_keeps_its_cases(named: Workbench) -> None:
     named.datasets.freeze(ADA, "v1", "decided", Selection())
     app = open_page("datasets", version="v1")
     app.button(key="dataset-remove").click().run()
@@ -95,7 +95,9 @@ def test_removing_takes_a_click_and_keeps_the_cases(named: Workbench) -> None:
     assert named.cases.count(CaseFilter()) == 7
 
 
-def test_who_may_not_export_may_look(named: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_without_export_rights_can_view_versions(
+    named: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named.datasets.freeze(ADA, "v1", "decided", Selection())
     monkeypatch.setattr(
         "masis.services.access.Access.allows", lambda self, actor, permission: False

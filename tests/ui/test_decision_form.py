@@ -48,7 +48,7 @@ def missing(answer: str = "as it is", reviewer: str = "Ada", **given: Any) -> st
     return found.field if found else None
 
 
-def test_what_is_missing_is_named_with_its_field() -> None:
+def test_missing_input_is_reported_with_its_field() -> None:
     assert missing() == "verdict"
     assert missing(verdict="approve") is None
     assert missing(verdict="approve", reviewer=" ") == "reviewer"
@@ -95,11 +95,11 @@ def test_what_is_missing_is_named_with_its_field() -> None:
         {"reporting": {"type": "other", "note": "of no answer"}},
     ],
 )
-def test_nonsense_posted_is_an_empty_form(posted: object) -> None:
+def test_an_invalid_post_is_an_empty_form(posted: object) -> None:
     assert read_form(FormFields, posted).empty
 
 
-def test_text_that_can_not_be_kept_is_cleaned_and_cut() -> None:
+def test_unstorable_text_is_cleaned_and_truncated() -> None:
     fields = read_form(
         FormFields, {"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"}
     )
@@ -118,7 +118,7 @@ REPORT = {
 }
 
 
-def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_into_the_decision(
+def test_drafted_reports_are_kept_and_those_of_the_shown_answer_are_submitted(
     run: Run,
 ) -> None:
     whole = {"type": "incomplete", "severity": "low"}
@@ -180,7 +180,7 @@ def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
         assert found.field == "reported"
 
 
-def test_sentences_to_choose_from_have_no_markers_before_them() -> None:
+def test_selectable_sentences_start_without_markers() -> None:
     answer = (
         "# The 🌉\n\nIt is long. It is grey.\n\n- It cost nothing.\n  - Nothing.\n12. It is"
         " old.\n\n> So they say.\n\n#"
@@ -198,7 +198,7 @@ def test_sentences_to_choose_from_have_no_markers_before_them() -> None:
     ]
 
 
-def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
+def test_the_decision_records_the_iteration_seen_and_what_was_shown(run: Run) -> None:
     rows = forms.label_rows(run.iterations[0])
     contradicted = next(
         row for row in rows if row["kind"] == "claim" and row["verdict"] == "contradicted"
@@ -236,7 +236,7 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
         assert run.iterations[0].answer[label.start : label.end] == label.text
 
 
-def test_an_uncited_sentence_can_be_labelled_as_one_that_needs_no_citation() -> None:
+def test_an_uncited_sentence_can_be_labelled_as_needing_no_citation() -> None:
     answer = "The bridge is 120 metres long [a]. It is grey."
     iteration = run_audit(case_of(answer, {"a": "The bridge is 120 metres long."})).iterations[0]
     (row,) = (each for each in forms.label_rows(iteration) if each["kind"] == "sentence")
@@ -247,7 +247,7 @@ def test_an_uncited_sentence_can_be_labelled_as_one_that_needs_no_citation() -> 
     assert label.note == "the audit says uncited"
 
 
-def test_a_correction_not_submitted_as_override_is_not_kept_and_a_case_without_an_audit_can_be_decided(
+def test_a_correction_is_dropped_unless_overriding_and_unaudited_cases_can_be_decided(
     run: Run,
 ) -> None:
     approved = FormFields(verdict="approve", corrected="typed, then approved")
@@ -256,7 +256,7 @@ def test_a_correction_not_submitted_as_override_is_not_kept_and_a_case_without_a
     assert (unaudited.run_id, unaudited.iteration, unaudited.machine_shown) == (None, None, ())
 
 
-def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> None:
+def test_a_correction_is_checked_and_its_problems_are_listed_or_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
     assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (
         2,
@@ -285,7 +285,7 @@ def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> N
         ("The first answer  [c1].", "it equals the original answer"),
     ],
 )
-def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(
+def test_a_likely_slip_in_a_correction_is_questioned_with_its_change(
     corrected: str, doubt: str | None
 ) -> None:
     shown = "Zinc is safe [c1]. Tolland's design won [c3]."
@@ -308,7 +308,7 @@ def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(
     )
 
 
-def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_unchanged() -> None:
+def test_a_correction_keeps_attached_citations_of_unchanged_sentences() -> None:
     answer = "The bridge is long. It opened in 1931."
     citations = [
         {"start": 0, "end": 19, "evidence_id": "a"},
@@ -333,7 +333,7 @@ def entry(seq: int, decision: Decision | None) -> LogEntry:
     return LogEntry.model_validate({"seq": seq, "id": f"e{seq}", "decision": decision, **place})
 
 
-def test_log_entries_are_worded_and_an_undo_names_the_decision_it_cancels() -> None:
+def test_log_entries_have_text_and_an_undo_names_its_decision() -> None:
     rejected = Decision(
         reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note"
     )
@@ -349,14 +349,14 @@ def test_log_entries_are_worded_and_an_undo_names_the_decision_it_cancels() -> N
     assert (rows[2]["who"], rows[2]["why"], rows[2]["note"]) == ("Ada", "why", "note")
 
 
-def test_no_key_does_two_things_and_streamlit_keeps_its_own() -> None:
+def test_no_shortcut_is_used_twice_or_conflicts_with_streamlit() -> None:
     shortcuts = [key.shortcut for _, keys in GROUPS for key in keys]
     assert len(set(shortcuts)) == len(shortcuts)
     assert not {"C", "R"} & set(shortcuts)
     assert sum(len(group["keys"]) for group in key_map()) == len(shortcuts)
 
 
-def test_a_correction_that_stands_is_shown_against_the_answer_it_is_about() -> None:
+def test_a_recorded_correction_is_compared_with_its_answer() -> None:
     case = case_of("It opened in 1950.", {"a": "It opened in 1931."})
     given = {
         "reviewer": "Ada",
@@ -374,7 +374,7 @@ def test_a_correction_that_stands_is_shown_against_the_answer_it_is_about() -> N
     )
 
 
-def test_serious_issues_about_the_same_words_are_listed_as_one_before_an_approval(run: Run) -> None:
+def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(run: Run) -> None:
     found = forms.serious_issues(run, 0)
     first = found[0]
     twice = first.model_copy(update={"id": "another", "source": "critic"})

@@ -34,7 +34,7 @@ def row(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:
     return entry_row(entry, entry_context(workbench, entry))
 
 
-def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> None:
+def test_an_entry_shows_reviewer_action_case_and_reason(audited_workbench: Workbench) -> None:
     entry = decide(audited_workbench, CASE, "reject", reason="useless", note="see the log")
     found = row(audited_workbench, entry)
     assert (found["who"], found["label"]["text"], found["reason"], found["note"]) == (
@@ -47,7 +47,7 @@ def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> N
     assert "Quillbase" in found["case"]["question"]
 
 
-def test_an_adjudication_says_whose_decision_it_took(audited_workbench: Workbench) -> None:
+def test_an_adjudication_names_the_adopted_decision(audited_workbench: Workbench) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "reject", "Ana", reason="useless")
     decide(audited_workbench, CASE, "approve", "Ben")
@@ -63,7 +63,7 @@ def test_an_adjudication_says_whose_decision_it_took(audited_workbench: Workbenc
         assert row(audited_workbench, entry)["about"].endswith(says)
 
 
-def test_the_detail_shows_what_a_correction_changed_and_the_labels(
+def test_details_show_the_correction_diff_and_labels(
     audited_workbench: Workbench,
 ) -> None:
     run = audited_workbench.cases.open(CASE).run
@@ -100,7 +100,7 @@ def test_the_detail_shows_what_a_correction_changed_and_the_labels(
     assert ("The machine showed", "scores, marks") in detail["facts"]
 
 
-def test_the_address_says_which_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_filters_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     address = {
         "case": "a",
         "reviewer": "Ada,acceptance policy",
@@ -131,12 +131,12 @@ def test_the_address_says_which_entries(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     "day", ["yesterday", "2026-13-40", "", "9999-12-31", "0001-01-01", "' OR 1"]
 )
-def test_a_day_that_makes_no_sense_is_ignored(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
+def test_an_invalid_day_is_ignored(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
     monkeypatch.setattr(st, "query_params", {"until": day, "since": ""})
     log_filter()
 
 
-def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench) -> None:
+def test_an_intact_log_is_confirmed_with_its_head(audited_workbench: Workbench) -> None:
     decide(audited_workbench, CASE, "approve")
     head = audited_workbench.store.decisions.head()
     said = texts(open_page("decisions"))
@@ -144,7 +144,7 @@ def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench) -> None
     assert head.digest[:12] in said
 
 
-def test_a_long_log_is_checked_when_asked(
+def test_a_long_log_is_verified_on_request(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide(audited_workbench, CASE, "approve")
@@ -155,7 +155,7 @@ def test_a_long_log_is_checked_when_asked(
     assert "The decision log is intact" in texts(app)
 
 
-def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench) -> None:
+def test_an_altered_log_is_reported(audited_workbench: Workbench) -> None:
     decide(audited_workbench, CASE, "reject", reason="useless")
     connection = sqlite3.connect(audited_workbench.database)
     for (trigger,) in connection.execute(
@@ -182,7 +182,7 @@ def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench)
     assert "newest first" in texts(app)
 
 
-def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench) -> None:
+def test_an_empty_log_explains_the_page(audited_workbench: Workbench) -> None:
     audited_workbench.store.close()
     for suffix in ("", "-wal", "-shm"):
         audited_workbench.database.with_name(audited_workbench.database.name + suffix).unlink(
@@ -191,7 +191,7 @@ def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench) -> No
     assert "Nothing has been decided yet." in texts(open_page("decisions"))
 
 
-def test_no_component_writes_a_time_in_the_time_zone_of_the_browser(
+def test_components_never_format_times_in_the_browsers_time_zone(
     audited_workbench: Workbench,
 ) -> None:
     entry = decide(audited_workbench, CASE, "escalate")

@@ -20,7 +20,7 @@ def _own_exams(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.apptest
-def test_the_exam_is_taken_from_the_page_of_settings_and_its_result_is_shown(
+def test_settings_runs_the_exam_and_shows_its_result(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("settings")
@@ -39,7 +39,7 @@ def test_the_exam_is_taken_from_the_page_of_settings_and_its_result_is_shown(
 
 
 @pytest.mark.apptest
-def test_a_model_that_cannot_be_asked_says_what_to_do(audited_workbench: Workbench) -> None:
+def test_an_unusable_model_shows_a_hint(audited_workbench: Workbench) -> None:
     app = open_page("settings")
     app.selectbox(key="exam-model").select("Another model").run()
     app.text_input(key="exam-model-name").input("openai:gpt-4o").run()
@@ -49,17 +49,17 @@ def test_a_model_that_cannot_be_asked_says_what_to_do(audited_workbench: Workben
 
 
 @pytest.mark.apptest
-def test_new_audit_says_how_the_models_stand(audited_workbench: Workbench) -> None:
+def test_new_audit_shows_the_exam_status_of_the_models(audited_workbench: Workbench) -> None:
     app = open_page("new")
     assert "passed the exam on " in texts(app)
 
 
 @pytest.mark.apptest
-def test_the_page_of_a_case_says_how_who_judged_stands(audited_workbench: Workbench) -> None:
+def test_the_case_page_shows_the_exam_status_of_its_models(audited_workbench: Workbench) -> None:
     app = open_page("review", case=AUDITED[0])
     assert "Passed the exam on " in texts(app)
 
 
 @pytest.mark.apptest
-def test_trust_says_how_an_auditor_stands(audited_workbench: Workbench) -> None:
+def test_trust_shows_the_exam_status(audited_workbench: Workbench) -> None:
     assert "It passed the exam on " in texts(open_page("trust", view="guarantee"))

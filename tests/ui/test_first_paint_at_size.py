@@ -145,7 +145,7 @@ def asked_by(
         ),
     ],
 )
-def test_the_first_paint_of_a_page_reads_no_more_of_ten_times_as_many_cases(
+def test_first_paint_reads_the_same_amount_with_ten_times_the_cases(
     databases: dict[int, Path],
     monkeypatch: pytest.MonkeyPatch,
     page: str,
@@ -160,7 +160,7 @@ def test_the_first_paint_of_a_page_reads_no_more_of_ten_times_as_many_cases(
     assert large[0] < small[0] + PASSES * (LARGE - SMALL)
 
 
-def test_a_database_made_of_copies_is_in_order(databases: dict[int, Path]) -> None:
+def test_the_copied_database_passes_its_checks(databases: dict[int, Path]) -> None:
     with large_database.Store.open(databases[SMALL]) as store:
         assert store.check().ok
         assert not store.decisions.check_subjects().broken

@@ -40,7 +40,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_reports.REPORTS, "_last", None)
 
 
-def test_the_page_says_what_is_in_order_and_calls_the_models_only_when_asked(
+def test_health_lists_checks_and_calls_models_only_on_request(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_page("health")
@@ -55,7 +55,7 @@ def test_the_page_says_what_is_in_order_and_calls_the_models_only_when_asked(
     assert health_reports.REPORTS.latest() is not before
 
 
-def test_what_an_earlier_acceptance_rule_judged_is_reassessed_after_a_look_at_what_would_change(
+def test_runs_of_an_older_acceptance_rule_are_reassessed_after_a_preview(
     audited_workbench: Workbench,
 ) -> None:
     assert "judged every audit" in texts(open_page("health"))
@@ -76,7 +76,7 @@ def test_what_an_earlier_acceptance_rule_judged_is_reassessed_after_a_look_at_wh
     assert "1 auto-accepted answer now need review." in texts(app).replace("\\", "")
 
 
-def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None:
+def test_failed_checks_are_listed_first_with_hints() -> None:
     found = [
         HealthItem("database", True, "m.db"),
         *BROKEN.items,
@@ -89,7 +89,7 @@ def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None
     assert escape_markdown("See `masis verify-log`.") in drawn["Details"][0]
 
 
-def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
+def test_missing_optional_packages_are_neutral() -> None:
     found = [
         HealthItem("MCP", True, "not installed", absent=True),
         HealthItem("DSPy", True, "installed"),
@@ -99,7 +99,7 @@ def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
     assert list(drawn["Check"]) == ["MCP", "DSPy"]
 
 
-def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
+def test_every_page_shows_failed_checks_with_a_link(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Health checks failed" not in texts(open_page())
@@ -111,7 +111,7 @@ def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
     assert "health" in {link.proto.page for link in app.get("page_link")}
 
 
-def test_a_disk_that_fills_up_is_said_at_once(
+def test_a_full_disk_is_reported_at_once(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.services.maintenance.health.LEAST_FREE_BYTES", 10**18)
@@ -142,7 +142,7 @@ def served(reports: HealthReports) -> TestClient:
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
-def test_the_route_answers_200_or_503_and_says_nothing_else_to_who_has_not_signed_in() -> None:
+def test_the_health_route_returns_only_200_or_503_to_anonymous_clients() -> None:
     sound, broken = (
         served(Looks(SOUND).reports()).get("/health.json"),
         served(Looks(BROKEN).reports()),
@@ -155,7 +155,7 @@ def test_the_route_answers_200_or_503_and_says_nothing_else_to_who_has_not_signe
     assert broken.get("/healthz").text == "ok"
 
 
-def test_a_database_that_was_moved_while_it_was_served_is_a_failed_check(
+def test_a_database_moved_while_served_fails_a_check(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kept in ("KEPT_AT_LEAST_S", "KEPT_FOR"):  # no report is young enough
@@ -171,13 +171,13 @@ def test_a_database_that_was_moved_while_it_was_served_is_a_failed_check(
     assert "was moved or removed" in str(check_database(copied).items[0].message)
 
 
-def test_liveness_looks_at_nothing() -> None:
+def test_liveness_runs_no_checks() -> None:
     looks = Looks(BROKEN)
     served(looks.reports()).get("/healthz")
     assert looks.count == 0
 
 
-def test_polling_costs_one_look_in_five_seconds_and_a_twentieth_of_the_time_at_most() -> None:
+def test_polling_runs_checks_at_most_every_five_seconds_and_5_percent_of_the_time() -> None:
     quick, slow = Looks(SOUND), Looks(SOUND, seconds=3)
     asked = quick.reports()
     for _ in range(10):
@@ -196,7 +196,7 @@ def test_polling_costs_one_look_in_five_seconds_and_a_twentieth_of_the_time_at_m
     assert slow.count == 2
 
 
-def test_who_asks_while_somebody_looks_waits_for_that_report() -> None:
+def test_concurrent_requests_share_one_report() -> None:
     let_go, counted = threading.Event(), []
 
     def look(database: Path) -> HealthReport:
@@ -221,7 +221,7 @@ def copied(audited_database: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_what_keeps_the_database_from_being_opened_is_a_finding(
+def test_a_database_that_cant_be_opened_is_a_failed_check(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert check_database(copied).ok
@@ -238,7 +238,7 @@ def test_what_keeps_the_database_from_being_opened_is_a_finding(
     assert [item.name for item in check_database(copied).items] == ["settings"]
 
 
-def test_no_look_asks_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_never_call_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-4o")
     report = check_database(copied)  # the tests let nothing through to another host
@@ -253,7 +253,7 @@ def drawn(loaded: LoadedSettings) -> dict[str, tuple[str, str]]:
     return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for _, row in frame.iterrows()}
 
 
-def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_a_setting_shows_its_source(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text("strictness = 'strict'\n", encoding="utf-8")
     shown = drawn(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
@@ -267,7 +267,7 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     assert shown["critic"] == ("offline", "default")
 
 
-def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_path: Path) -> None:
+def test_nested_settings_are_shown_with_their_source_and_without_secrets(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text("[providers.vllm]\naddress = 'http://me:pass@host:1/v1'\n", encoding="utf-8")
     shown = drawn(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
@@ -279,7 +279,7 @@ def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_pat
     assert origin.startswith(":blue-badge[environment]")
 
 
-def test_the_page_names_the_database_and_leads_to_health_and_retention(
+def test_settings_names_the_database_and_links_to_health_and_retention(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("settings")
@@ -297,7 +297,7 @@ def test_settings_changed_since_the_start_are_reported(
     assert "has changed since" in texts(app)
 
 
-def test_a_setting_that_makes_no_sense_is_named_on_the_page(
+def test_an_invalid_setting_is_named_on_the_page(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
@@ -308,7 +308,7 @@ def test_a_setting_that_makes_no_sense_is_named_on_the_page(
         load()
 
 
-def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled(
+def test_health_doesnt_count_decisions_on_unsettled_cases(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "team (old).db"

@@ -72,7 +72,7 @@ def box(app: AppTest, label: str):  # type: ignore[no-untyped-def]  # streamlit 
     return next(each for each in app.selectbox if each.label == label)
 
 
-def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(
+def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
     workbench: Workbench,
 ) -> None:
     app = upload(
@@ -88,7 +88,7 @@ def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(
     assert app.button(key="back-to-file")
 
 
-def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in_it(
+def test_a_fully_imported_file_leaves_the_form_and_a_partial_one_stays(
     workbench: Workbench,
 ) -> None:
     app = start(upload(open_page("imports"), "ragas.jsonl", lines(RAGAS)))
@@ -104,7 +104,7 @@ def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in
     assert not app.file_uploader
 
 
-def test_columns_are_proposed_where_nothing_fits_and_remembered_for_the_same_set(
+def test_unknown_columns_get_a_proposed_map_that_is_remembered(
     workbench: Workbench,
 ) -> None:
     app = upload(open_page("imports"), "own.jsonl", lines(OWN))
@@ -125,7 +125,7 @@ def test_columns_are_proposed_where_nothing_fits_and_remembered_for_the_same_set
     assert not fresh.button(key="start-import").disabled
 
 
-def test_a_workbook_with_several_sheets_asks_for_one_and_reads_it(workbench: Workbench) -> None:
+def test_a_workbook_with_several_sheets_asks_which_one(workbench: Workbench) -> None:
     book = openpyxl.Workbook()
     book.active.append(["note"])
     sheet = book.create_sheet("Answers of May")
@@ -143,7 +143,7 @@ def test_a_workbook_with_several_sheets_asks_for_one_and_reads_it(workbench: Wor
     assert [chunk.text for chunk in case.evidence] == ["It is 120 m long.", "It is red."]
 
 
-def test_what_separates_chunks_in_one_text_is_chosen_where_the_reading_asks(
+def test_the_chunk_separator_can_be_chosen_when_ambiguous(
     workbench: Workbench,
 ) -> None:
     table = b"question,contexts,answer\nHow long?,It is 120 m long;it is quite red,120 m [2].\n"
@@ -163,7 +163,7 @@ def test_what_separates_chunks_in_one_text_is_chosen_where_the_reading_asks(
     ]
 
 
-def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
+def test_two_matching_formats_ask_for_a_choice(workbench: Workbench) -> None:
     row = {**RAGAS, "question": "Why?", "contexts": ["So."], "answer": "So."}
     app = upload(open_page("imports"), "two.jsonl", lines(row))
     assert box(app, "Format").value is None
@@ -173,7 +173,7 @@ def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
     assert not app.button(key="start-import").disabled
 
 
-def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(
+def test_pasted_tables_are_kept_across_sessions(
     workbench: Workbench,
 ) -> None:
     text = 'question\tcontexts\tanswer\nHow long?\t"It is 120 m long."\t120 m\n'
@@ -183,7 +183,7 @@ def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(
     assert "1 case can be imported" in texts(app)
 
 
-def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_server(
+def test_an_uploaded_file_survives_the_session_and_its_loss_after_a_restart_is_reported(
     workbench: Workbench,
 ) -> None:
     upload(open_page("imports"), "ragas.jsonl", lines(RAGAS))
@@ -195,7 +195,7 @@ def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_s
     assert "The file is no longer on the server" in texts(app)
 
 
-def test_an_import_can_be_stopped_and_says_what_is_stored(
+def test_a_stopped_import_reports_what_was_stored(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached, go_on = threading.Event(), threading.Event()
@@ -223,14 +223,14 @@ def test_an_import_can_be_stopped_and_says_what_is_stored(
     assert "The import was stopped before the end of the file" in texts(app)
 
 
-def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(
+def test_an_unknown_import_is_reported(
     workbench: Workbench,
 ) -> None:
     app = open_page("imports", **{"import": "nonsense"})
     assert "no longer known" in texts(app)
 
 
-def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench) -> None:
+def test_text_from_files_is_never_rendered_as_markdown(workbench: Workbench) -> None:
     row = {HOSTILE: HOSTILE, "question": HOSTILE, "passages": [HOSTILE], "answer": 5}
     app = upload(open_page("imports"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
     start(app)

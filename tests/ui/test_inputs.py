@@ -47,7 +47,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> Page:
     return page
 
 
-def test_text_is_said_to_be_stored_only_after_it_was(page: Page) -> None:
+def test_text_is_shown_as_saved_only_after_it_was_stored(page: Page) -> None:
     page.broken = True
     page.post("first", 1)
     page.callback()
@@ -59,7 +59,7 @@ def test_text_is_said_to_be_stored_only_after_it_was(page: Page) -> None:
     assert page.drawn["stored"] == {"mount": "m", "edit": 1}
 
 
-def test_text_whose_callback_was_lost_is_stored_by_the_next_run_and_once(page: Page) -> None:
+def test_text_of_a_lost_callback_is_stored_once_by_the_next_run(page: Page) -> None:
     page.post("a text that is too long", 1)
     page.run()
     page.run()
@@ -67,7 +67,7 @@ def test_text_whose_callback_was_lost_is_stored_by_the_next_run_and_once(page: P
     assert page.stored == ["a tex"]
 
 
-def test_a_button_can_take_the_text_before_its_field_has_had_its_callback(page: Page) -> None:
+def test_a_button_can_use_text_before_its_callback_has_run(page: Page) -> None:
     page.post("first", 1)
     store_typed()
     assert page.stored == ["first"]
@@ -78,13 +78,13 @@ def test_a_button_can_take_the_text_before_its_field_has_had_its_callback(page: 
 
 
 @pytest.mark.parametrize("junk", [None, "text", {"text": 1}, {"text": None, "mount": "m"}, ["x"]])
-def test_what_makes_no_sense_in_a_post_is_ignored(page: Page, junk: object) -> None:
+def test_invalid_posts_are_ignored(page: Page, junk: object) -> None:
     page.state["note"] = {"typed": junk}
     page.run()
     assert page.stored == []
 
 
-def test_a_widget_is_set_only_when_the_value_to_show_has_changed(page: Page) -> None:
+def test_a_widget_is_updated_only_when_its_value_changed(page: Page) -> None:
     show_value("size", 10)
     assert page.state["size"] == 10
     page.state["size"] = 20  # a person has chosen, and the page is still drawn with the old value
@@ -94,7 +94,7 @@ def test_a_widget_is_set_only_when_the_value_to_show_has_changed(page: Page) -> 
     assert page.state["size"] == 30
 
 
-def test_a_choice_whose_callback_was_lost_is_taken_all_the_same(page: Page) -> None:
+def test_a_choice_with_a_lost_callback_still_takes_effect(page: Page) -> None:
     taken: list[int] = []
     show_value("size", 10, lambda: taken.append(page.state["size"]))
     page.state["size"] = 20

@@ -36,7 +36,7 @@ def drawn_on(app: AppTest) -> str:
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
-def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
+def test_each_figure_has_its_base_an_explanation_and_a_link_to_its_cases(
     audited_workbench: Workbench,
 ) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
@@ -78,7 +78,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     assert "Overrides" not in drawn  # the cases overridden are counted once
 
 
-def test_rates_of_the_same_audits_are_one_figure(audited_workbench: Workbench) -> None:
+def test_rates_over_the_same_audits_share_one_figure(audited_workbench: Workbench) -> None:
     same, alone = re.compile(r"Each of them has a serious issue"), RATES["revision"].meaning
     drawn = drawn_on(open_page("metrics"))
     assert same.search(drawn)
@@ -92,7 +92,7 @@ def test_rates_of_the_same_audits_are_one_figure(audited_workbench: Workbench) -
     assert alone in drawn
 
 
-def test_ones_own_work_is_a_block_and_what_never_happened_is_no_row(
+def test_own_work_is_a_section_without_empty_rows(
     audited_workbench: Workbench,
 ) -> None:
     decide(audited_workbench, AUDITED[0], "reject", reviewer="Bob")
@@ -123,7 +123,7 @@ def test_ones_own_work_is_a_block_and_what_never_happened_is_no_row(
         assert part not in drawn
 
 
-def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(
+def test_recorded_replies_have_no_time_and_no_revision_means_no_improvement(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("metrics", {"metrics-run": True})
@@ -156,7 +156,7 @@ def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(
     assert SPREADS["iterations"].title not in texts(app), "all are alike: there is nothing to draw"
 
 
-def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_right(
+def test_decisions_with_a_visible_verdict_arent_evidence_for_the_audit(
     audited_workbench: Workbench,
 ) -> None:
     for case in AUDITED[:2]:
@@ -177,7 +177,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     assert "trust?seen=too&list=must_look" in drawn
 
 
-def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(
+def test_a_failed_step_isnt_an_issue_of_the_answer_and_says_why(
     audited_workbench: Workbench,
 ) -> None:
     case = a_case("failed")
@@ -199,7 +199,7 @@ def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(
     assert "queue?flag=error" not in drawn_on(app)
 
 
-def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(
+def test_technical_metrics_are_collapsed_and_complete(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("metrics", {"metrics-run": True})
@@ -235,7 +235,7 @@ def test_a_distribution_needs_two_bins(audited_workbench: Workbench) -> None:
     assert spread_view(tokens).bars == []
 
 
-def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
+def test_every_figure_links_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
     store = audited_workbench.store
     found = store.measures.report(MeasureFilter(), "week")
     for each in found.distributions:
@@ -256,7 +256,7 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
         )
 
 
-def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> None:
+def test_links_keep_the_url_filters(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
     alike: dict[Rate, list[Rate]] = {
         "hallucination": ["hallucination", "revision"],
@@ -290,17 +290,15 @@ def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> 
         {"model": "none such", "show": "all"},
     ],
 )
-def test_an_address_that_makes_no_sense_is_no_error(
-    audited_workbench: Workbench, address: dict[str, str]
-) -> None:
+def test_an_invalid_url_is_no_error(audited_workbench: Workbench, address: dict[str, str]) -> None:
     open_page("metrics", **address)
 
 
-def test_filters_that_nothing_matches_are_said(audited_workbench: Workbench) -> None:
+def test_filters_without_a_match_are_reported(audited_workbench: Workbench) -> None:
     assert "No audit matches" in texts(open_page("metrics", since="2999-01-01"))
 
 
-def test_without_an_audit_the_page_says_what_will_be_here(
+def test_without_an_audit_the_page_explains_itself(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     from masis.ui.shell import served_database
@@ -309,7 +307,7 @@ def test_without_an_audit_the_page_says_what_will_be_here(
     assert "No audit has finished yet" in texts(open_page("metrics"))
 
 
-def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) -> None:
+def test_the_chosen_period_is_in_the_url(audited_workbench: Workbench) -> None:
     # all audits are of one day
     assert "metrics-by" not in [each.key for each in open_page("metrics").button_group]
     with audited_workbench.store.database.transaction() as connection:
@@ -323,7 +321,7 @@ def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) 
     assert "show" not in app.query_params
 
 
-def test_runs_whose_texts_were_removed_are_listed_without_a_link(
+def test_removed_runs_are_listed_without_a_link(
     audited_workbench: Workbench,
 ) -> None:
     page = audited_workbench.metrics.find_runs(MeasureFilter(), Pick())
@@ -335,7 +333,7 @@ def test_runs_whose_texts_were_removed_are_listed_without_a_link(
     assert len(cells(there)) == len(columns)
 
 
-def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_what_is_the_same_for_all(
+def test_a_listed_run_shows_its_headline_and_case_status_without_constant_columns(
     audited_workbench: Workbench,
 ) -> None:
     runs = audited_workbench.metrics.find_runs(MeasureFilter(), Pick()).rows[:2]
@@ -365,7 +363,7 @@ def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_
     assert newest["Stands now"]["pills"][0]["text"] == "Decided"
 
 
-def test_the_list_says_what_it_shows() -> None:
+def test_the_list_has_a_title() -> None:
     assert (
         picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline")
         == "Audits with nothing left to improve, week of 16 Nov 2026, offline"
@@ -380,7 +378,7 @@ def test_the_list_says_what_it_shows() -> None:
 @pytest.mark.spec(
     "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
 )
-def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbench) -> None:
+def test_times_are_shown_with_the_limits_of_the_spec(audited_workbench: Workbench) -> None:
     limits = {name: spread.limit for name, spread in SPREADS.items() if spread.limit is not None}
     assert limits == {
         "critic_ms": 15_000,
@@ -394,7 +392,7 @@ def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbe
     assert (critic.held, critic.limit) == (True, "95% are within the limit of 15 s")
 
 
-def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(
+def test_a_table_of_days_is_limited_to_a_readable_length(
     audited_workbench: Workbench,
 ) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "day")

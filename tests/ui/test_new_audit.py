@@ -66,14 +66,14 @@ def _is_finished(workbench: Workbench, run_id: str) -> bool:
         return False
 
 
-def test_the_example_fills_the_form_and_is_kept_as_a_draft(workbench: Workbench) -> None:
+def test_the_example_fills_the_form_and_is_saved_as_a_draft(workbench: Workbench) -> None:
     app = page()
     press(app, "Fill in an example")
     assert draft(workbench)["question"] == QUESTION
     assert draft(workbench)["answer"] == ANSWER
 
 
-def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench: Workbench) -> None:
+def test_a_draft_survives_a_new_session_and_can_be_discarded(workbench: Workbench) -> None:
     workbench.store.drafts.save(
         NOBODY_YET, AuditForm.SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}}
     )
@@ -85,7 +85,7 @@ def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench:
     assert "This is your draft of" not in texts(app)
 
 
-def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -> None:
+def test_starting_stores_the_case_and_opens_the_audit(workbench: Workbench) -> None:
     workbench.store.drafts.save(
         NOBODY_YET,
         AuditForm.SUBJECT,
@@ -101,7 +101,9 @@ def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -
     assert not draft(workbench)["question"]
 
 
-def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench: Workbench) -> None:
+def test_starting_without_a_question_shows_an_error_and_keeps_the_text(
+    workbench: Workbench,
+) -> None:
     workbench.store.drafts.save(NOBODY_YET, AuditForm.SUBJECT, {"evidence": EVIDENCE})
     app = page()
     press(app, "Start the audit")
@@ -109,7 +111,7 @@ def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench:
     assert draft(workbench)["evidence"] == EVIDENCE
 
 
-def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
+def test_chosen_settings_are_saved_and_used(workbench: Workbench) -> None:
     workbench.store.drafts.save(
         NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
     )
@@ -122,7 +124,7 @@ def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
     assert draft(workbench)["settings"] == {"max_iterations": 1}
 
 
-def test_a_model_chosen_a_moment_before_is_the_one_for_all(
+def test_a_just_chosen_model_applies_to_all_roles(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")  # so that a model is on offer
@@ -135,7 +137,7 @@ def test_a_model_chosen_a_moment_before_is_the_one_for_all(
     }
 
 
-def test_each_run_tells_the_browser_which_way_is_chosen_and_none_leaves_the_form_in_place(
+def test_each_rerun_sends_the_chosen_input_method_to_the_browser(
     workbench: Workbench,
 ) -> None:
     app = page().run()  # a run cut short by this one may not have reached the browser
@@ -149,7 +151,7 @@ def test_each_run_tells_the_browser_which_way_is_chosen_and_none_leaves_the_form
     ) == [1]
 
 
-def test_a_stored_case_named_in_the_address_can_be_audited(workbench: Workbench) -> None:
+def test_a_stored_case_in_the_url_can_be_audited(workbench: Workbench) -> None:
     case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(case=case_id)
     press(app, "Start the audit")
@@ -158,18 +160,18 @@ def test_a_stored_case_named_in_the_address_can_be_audited(workbench: Workbench)
     assert "Audit it again" in labels(page(case=case_id))
 
 
-def test_an_unknown_case_in_the_address_says_so(workbench: Workbench) -> None:
+def test_an_unknown_case_in_the_url_is_reported(workbench: Workbench) -> None:
     assert "This database doesn't have that case" in texts(page(case="nowhere"))
 
 
 @pytest.mark.parametrize("job", ["nowhere", "../..", "x" * 5000, "%00"])
-def test_an_unknown_run_says_so_and_leads_on(workbench: Workbench, job: str) -> None:
+def test_an_unknown_run_is_reported_with_a_link(workbench: Workbench, job: str) -> None:
     app = page(job=job)
     assert "There is no such audit" in texts(app)
     assert "New audit" in labels(app)
 
 
-def test_a_run_that_never_began_can_be_started_again(workbench: Workbench) -> None:
+def test_a_run_that_never_started_can_be_restarted(workbench: Workbench) -> None:
     case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(job="lost", case=case_id)
     assert "never started" in texts(app)
@@ -177,7 +179,7 @@ def test_a_run_that_never_began_can_be_started_again(workbench: Workbench) -> No
     assert workbench.store.runs.get(finished(app, workbench)).case_id == case_id
 
 
-def test_an_interrupted_run_is_shown_with_what_it_had_and_resumed(workbench: Workbench) -> None:
+def test_an_interrupted_run_shows_its_progress_and_can_be_resumed(workbench: Workbench) -> None:
     case = next(iter(workbench.store.cases.iterate()))
 
     def stop(event: Any) -> None:
@@ -193,7 +195,7 @@ def test_an_interrupted_run_is_shown_with_what_it_had_and_resumed(workbench: Wor
     assert workbench.store.runs.summary("cut").state == "finished"
 
 
-def test_a_file_too_long_for_the_field_is_kept_beside_it(workbench: Workbench) -> None:
+def test_a_file_too_long_for_the_field_is_stored_separately(workbench: Workbench) -> None:
     text = "\n\n".join(
         f"[{n}] Station {n} was opened in {1800 + n % 200}. {'It has platforms. ' * 6}"
         for n in range(2000)

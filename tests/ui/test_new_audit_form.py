@@ -17,7 +17,7 @@ from masis.ui.new_audit.page import EVIDENCE as EXAMPLE
 EVIDENCE = read_pasted("[1] The bridge is 120 metres long.\n[2] It was opened in 1931.")
 
 
-def test_the_same_content_is_the_same_case() -> None:
+def test_equal_content_gives_the_same_case_id() -> None:
     one = case_of("How long is the bridge?", EVIDENCE, "120 metres [1].")
     assert one == case_of(" How long is the bridge?\n", EVIDENCE, "120 metres [1].\n")
     assert one.id.startswith("how-long-is-the-bridge-")
@@ -25,7 +25,7 @@ def test_the_same_content_is_the_same_case() -> None:
 
 
 @pytest.mark.parametrize("question", ["Wie lang ist die Brücke?", "橋の長さは?", "?" * 5000])
-def test_any_question_makes_an_id(question: str) -> None:
+def test_every_question_yields_an_id(question: str) -> None:
     assert 9 < len(case_of(question, EVIDENCE, "").id) < 80
 
 
@@ -43,7 +43,7 @@ def test_without_an_answer_the_case_has_none() -> None:
         ("Why?", "[1] A.", "half \ud83d", "surrogate"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said_with_its_hint(
+def test_missing_or_invalid_input_is_reported_with_a_hint(
     question: str, evidence: str, answer: str, problem: str
 ) -> None:
     with pytest.raises(InputError, match=problem) as raised:
@@ -51,7 +51,7 @@ def test_what_is_missing_or_wrong_is_said_with_its_hint(
     assert raised.value.hint
 
 
-def test_settings_that_make_no_sense_are_left_out() -> None:
+def test_invalid_settings_are_ignored() -> None:
     base = Settings()
     wanted = {
         "max_iterations": 2,
@@ -65,7 +65,7 @@ def test_settings_that_make_no_sense_are_left_out() -> None:
     assert AuditForm(settings={"max_iterations": base.max_iterations}).count_changed(base) == 0
 
 
-def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: Path) -> None:
+def test_a_typed_model_name_is_used_and_its_server_is_shown(tmp_path: Path) -> None:
     local = settings_of(Settings(), {"critic": "ollama:llama3.3", "verifier": " "})
     assert local.models() == {**Settings().models(), "critic": "ollama:llama3.3"}
     assert (
@@ -82,7 +82,7 @@ def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: 
         where_it_runs(settings_of(Settings(), {"critic": "openai"}))
 
 
-def test_every_choice_is_valid_and_the_default_is_among_them() -> None:
+def test_every_option_is_valid_and_includes_the_default() -> None:
     for choice in CHOICES:
         assert getattr(Settings(), choice.name) in choice.values
         for value in choice.values:
@@ -99,7 +99,7 @@ def test_every_choice_is_valid_and_the_default_is_among_them() -> None:
         ("It is long [8][9].", "None names a chunk"),
     ],
 )
-def test_the_answer_is_looked_at_before_it_is_audited(answer: str, words: str) -> None:
+def test_the_answer_is_previewed_before_its_audit(answer: str, words: str) -> None:
     assert words in form_panel("Why?", EVIDENCE, answer)["lines"][1]["rest"]
 
 
@@ -123,7 +123,7 @@ def test_many_chunks_are_counted_and_some_shown() -> None:
     assert "more chunks" in shown["more"]
 
 
-def test_the_example_shows_what_an_audit_is_for() -> None:
+def test_the_example_has_typical_issues() -> None:
     run = run_audit(case_of(QUESTION, read_pasted(EXAMPLE), ANSWER))
     rules = {issue.rule for issue in run.iterations[0].issues}
     assert {"fabricated_reference", "contradicted_claim", "uncited_sentence"} <= rules
@@ -152,13 +152,13 @@ CITING = (
 )
 
 
-def test_the_preview_warns_where_paragraphs_became_chunks_that_the_answer_does_not_mean() -> None:
+def test_the_preview_warns_if_paragraphs_dont_match_the_citations() -> None:
     torn = read_pasted("\n\n".join(paragraph for source in SOURCES for paragraph in source))
     assert len(torn.chunks) == 6
     assert any("[2] → 3, [3] → 5" in note for note in form_panel("Q?", torn, CITING)["notes"])
 
 
-def test_the_preview_does_not_doubt_citations_that_fit_or_ids_that_were_given() -> None:
+def test_the_preview_accepts_matching_citations_and_explicit_ids() -> None:
     headed = read_pasted(
         "\n\n".join(f"Source {n}:\n" + "\n\n".join(each) for n, each in enumerate(SOURCES, 1))
     )

@@ -48,14 +48,14 @@ from tests.waiting import until
         ({"approved": 3}, {"decided": 3}, "No cases need review"),
     ],
 )
-def test_the_headline_is_what_there_is_to_do(
+def test_the_headline_is_the_next_task(
     audited_workbench: Workbench, states: dict[str, int], standings: dict[str, int], says: str
 ) -> None:
     counts = {"states": states, "standings": standings}
     assert headline(audited_workbench.cases.facets().model_copy(update=counts)) == says
 
 
-def test_each_place_where_cases_stand_leads_to_them(audited_workbench: Workbench) -> None:
+def test_each_status_links_to_its_cases(audited_workbench: Workbench) -> None:
     links = [link.proto for link in open_page("overview").get("page_link")]
     ways = {link.query_string: link.label for link in links if link.query_string}
     assert ways["standing=not_audited"] == "**2** :gray[Not audited]"
@@ -63,7 +63,7 @@ def test_each_place_where_cases_stand_leads_to_them(audited_workbench: Workbench
     assert "standing=decided" not in ways
 
 
-def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_much_and_to_what_was_not_audited(
+def test_a_first_visit_explains_the_product_and_suggests_a_case(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("overview")
@@ -73,7 +73,7 @@ def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_
     assert {"Open this case", "Audit all 2 cases"} <= set(labels(app))
 
 
-def test_recent_decisions_have_one_row_a_case(
+def test_recent_decisions_have_one_row_per_case(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[list[str]] = []
@@ -91,7 +91,7 @@ def test_recent_decisions_have_one_row_a_case(
     assert drawn[-1] == ["Escalated", "Approved"]
 
 
-def test_who_has_decided_today_reads_how_many_in_what_time(audited_workbench: Workbench) -> None:
+def test_todays_own_decisions_are_counted_with_their_time(audited_workbench: Workbench) -> None:
     assert "today" not in texts(open_page("overview", {"reviewer-name": "Ada"}))
     for case, seconds in zip(AUDITED[:3], (20.0, 40.0, 400.0), strict=True):
         decide(audited_workbench, case, extra={"seconds": seconds})
@@ -103,14 +103,14 @@ def test_who_has_decided_today_reads_how_many_in_what_time(audited_workbench: Wo
     assert pace(3, 1, 20.3, 6).endswith("At that pace the 6 that need review take about 2 min.")
 
 
-def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench) -> None:
+def test_first_steps_disappear_after_the_first_decision(audited_workbench: Workbench) -> None:
     decide(audited_workbench, "docs-02-altered")
     said = texts(open_page("overview"))
     assert "New here?" not in said
     assert "Nobody has decided" not in said
 
 
-def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
+def test_a_cost_limit_too_low_for_any_audit_is_reported(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not open_page("overview").number_input  # the offline audits cost nothing
@@ -126,7 +126,7 @@ def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
     assert audited_workbench.cases.facets().states["new"] == 2
 
 
-def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
+def test_spending_shows_retries_caches_and_unknown_prices() -> None:
     usage = Usage(
         calls=2,
         tries=3,
@@ -144,7 +144,7 @@ def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
     )
 
 
-def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
+def test_the_overview_shows_where_a_batch_is_sent_and_its_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workbench = Workbench.open(tmp_path / "masis.db")
@@ -161,7 +161,7 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     assert "Set OPENAI_API_KEY" in batch_costs(workbench, 60)
 
 
-def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_same_models(
+def test_the_overview_estimates_the_duration_of_a_batch(
     tmp_path: Path,
 ) -> None:
     workbench = Workbench.open(tmp_path / "masis.db")
@@ -184,7 +184,7 @@ def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_s
     assert batch_time(workbench, 60) == ""
 
 
-def test_replies_that_no_model_gave_are_counted_apart_and_show_no_tokens_or_cost() -> None:
+def test_recorded_replies_are_counted_separately_without_tokens_or_cost() -> None:
     cached, replayed = Usage(cached_calls=2, cost_usd=0.0), Usage(replayed_calls=1, cost_usd=0.0)
     assert usage_text(cached) == "2 replies from the cache, unpaid"
     assert usage_text(replayed) == "1 recorded reply"

@@ -31,7 +31,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     st.cache_resource.clear()
 
 
-def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path) -> None:
+def test_an_empty_database_explains_cases_and_offers_the_demo(database: Path) -> None:
     app = open_page()
     assert "No cases yet" in texts(app)
     assert str(database) in texts(app)
@@ -39,12 +39,12 @@ def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path
     assert "No cases yet" not in texts(app)
 
 
-def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
+def test_an_unknown_case_is_reported(database: Path) -> None:
     Workbench.open(database).cases.add(ADA, demo_cases())
     assert "There is no such case" in texts(open_page(case="nowhere"))
 
 
-def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
+def test_invalid_url_parameters_are_ignored(database: Path) -> None:
     Workbench.open(database).cases.add(ADA, demo_cases())
     app = open_page(
         page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000
@@ -52,20 +52,20 @@ def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
     assert "No cases yet" not in texts(app)
 
 
-def test_a_file_that_is_no_database_is_named_instead_of_a_traceback(database: Path) -> None:
+def test_a_file_that_isnt_a_database_is_reported_without_a_traceback(database: Path) -> None:
     database.write_text("not a database, only text " * 100, encoding="utf-8")
     app = open_page()
     assert "The database can't be used" in texts(app)
     assert str(database) in texts(app)
 
 
-def test_every_state_flag_and_rule_has_words() -> None:
+def test_every_state_flag_and_rule_has_a_label() -> None:
     assert set(STATE) == set(STATES)
     assert all(word.text and word.meaning for word in STATE.values())
     assert all(word.text for word in (*FLAG.values(), *RULE.values()))
 
 
-def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
+def test_a_failing_page_shows_a_message_and_logs_the_cause(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
@@ -88,7 +88,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
         ("SQLITE_ERROR", "no such table: cases", "was moved, removed or replaced"),
     ],
 )
-def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decision_panel(
+def test_database_errors_are_reported_on_pages_and_in_the_decision_panel(
     audited_workbench: Workbench,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -132,9 +132,7 @@ def signed_in(
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
-def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
-    role: Role, signed_in: Workbench
-) -> None:
+def test_a_viewer_sees_that_deciding_needs_another_role(role: Role, signed_in: Workbench) -> None:
     notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]
     assert any(
         "You need the reviewer role to decide it. Your roles: viewer" in text for text in notices
@@ -142,7 +140,7 @@ def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
 
 
 @pytest.mark.parametrize(("role", "sees"), [("reviewer", False), ("lead", True), ("admin", True)])
-def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
+def test_blind_leads_and_admins_see_figures_but_not_their_audits(
     role: Role, sees: bool, signed_in: Workbench
 ) -> None:
     signed_in.team.put_in_force(

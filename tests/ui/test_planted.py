@@ -16,7 +16,7 @@ def workbench(audited_workbench: Workbench) -> Workbench:
     return audited_workbench
 
 
-def test_a_lead_plants_and_withdraws_copies_on_trust(workbench: Workbench) -> None:
+def test_a_lead_can_plant_and_withdraw_copies(workbench: Workbench) -> None:
     page = open_page("trust", {"reviewer-name": "Ada"}, view="planted")
     page.number_input(key="planted-count").set_value(2)
     page = press(page, "Plant faults")
@@ -26,7 +26,7 @@ def test_a_lead_plants_and_withdraws_copies_on_trust(workbench: Workbench) -> No
     assert "2 copies withdrawn" in texts(page)
 
 
-def test_where_no_answer_is_sound_the_page_says_what_makes_one(
+def test_without_sound_answers_the_page_explains_how_to_get_them(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("trust", {"reviewer-name": "Ada"}, view="planted")
@@ -34,7 +34,7 @@ def test_where_no_answer_is_sound_the_page_says_what_makes_one(
     assert "Plant faults" not in labels(page)
 
 
-def test_no_page_tells_a_copy_from_other_cases_before_it_is_decided(workbench: Workbench) -> None:
+def test_no_page_reveals_a_planted_copy_before_its_decision(workbench: Workbench) -> None:
     workbench.planted.plant(ADA, 1, seed=3)
     (copy,) = audit_copies(workbench)
     for name, address in (
@@ -49,7 +49,7 @@ def test_no_page_tells_a_copy_from_other_cases_before_it_is_decided(workbench: W
         assert "planted" not in (texts(page) + drawn).casefold(), name
 
 
-def test_the_page_of_a_decided_copy_says_what_was_planted(workbench: Workbench) -> None:
+def test_a_decided_copy_shows_its_planted_fault(workbench: Workbench) -> None:
     workbench.planted.plant(ADA, 1, ("figure",), seed=3)
     (copy,) = audit_copies(workbench)
     decide(workbench, copy, "approve", "Bo")

@@ -34,7 +34,7 @@ def query(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return params
 
 
-def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
+def test_every_filter_has_a_url_parameter(query: dict[str, str]) -> None:
     query |= {
         "q": "offshore wind",
         "standing": "decided,wrong,nowhere",
@@ -87,14 +87,12 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
         {"flag": ",,,"},
     ],
 )
-def test_what_makes_no_sense_in_the_address_filters_nothing(
-    query: dict[str, str], given: dict[str, str]
-) -> None:
+def test_invalid_url_filters_are_ignored(query: dict[str, str], given: dict[str, str]) -> None:
     query |= given
     assert address.case_filter() == CaseFilter(size=address.PAGE_SIZE, standings=NOT_DECIDED)
 
 
-def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(
+def test_blind_reviewers_cant_filter_by_audit_details(
     query: dict[str, str],
 ) -> None:
     query["standing"] = "to_review,decided"
@@ -108,7 +106,7 @@ def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(
     )
 
 
-def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:
+def test_url_filters_round_trip(query: dict[str, str]) -> None:
     address.set_param("field", address.in_words(["Law, public", "100% done", "ä/ö", 'quote"']))
     assert address.words("field") == ["Law, public", "100% done", "ä/ö", 'quote"']
     for chosen, written in (
@@ -122,7 +120,7 @@ def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> 
     assert address.bounds("quality") == (0.25, 0.9)
 
 
-def test_the_way_to_a_case_keeps_the_list_it_stands_in(
+def test_links_to_cases_keep_their_list(
     query: dict[str, str], audited_workbench: Workbench
 ) -> None:
     query |= {
@@ -142,7 +140,7 @@ def test_the_way_to_a_case_keeps_the_list_it_stands_in(
     )
 
 
-def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_under_its_name(
+def test_a_row_shows_the_quality_of_the_original_and_best_revision(
     audited_workbench: Workbench,
 ) -> None:
     rows = audited_workbench.cases.find(CaseFilter(size=100)).rows
@@ -167,7 +165,7 @@ def severity_mark(summary: CaseSummary) -> str:
     )
 
 
-def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(
+def test_a_list_shows_the_figure_it_is_sorted_by(
     audited_workbench: Workbench,
 ) -> None:
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",), size=100)).rows
@@ -199,7 +197,7 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(
         ("nothing_found", None, "none"),
     ],
 )
-def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
+def test_minor_issues_of_passed_answers_have_a_neutral_mark(
     audited_workbench: Workbench, standing: Standing, severity: Severity | None, mark: str
 ) -> None:
     summary = audited_workbench.store.cases.summary("docs-02-altered")
@@ -220,7 +218,7 @@ def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
         ({"q": "docs-02-altered"}, 4),
     ],
 )
-def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_page(
+def test_the_state_column_depends_on_the_filter_only(
     audited_workbench: Workbench,
     monkeypatch: pytest.MonkeyPatch,
     address_: dict[str, str],
@@ -234,7 +232,7 @@ def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_pag
     assert drawn == [columns]
 
 
-def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_filter_and_ones_own_draft_is(
+def test_waiting_cases_and_own_drafts_are_marked(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide(audited_workbench, "docs-02-altered", "escalate")
@@ -251,7 +249,7 @@ def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_fi
     assert marks["strategy-01-fabricated"] == ["draft"]
 
 
-def test_an_answer_with_lesser_issues_only_has_nothing_serious(
+def test_an_answer_with_only_minor_issues_has_nothing_serious(
     audited_workbench: Workbench,
 ) -> None:
     summary = audited_workbench.store.cases.summary("docs-02-altered").model_copy(
@@ -266,7 +264,7 @@ def test_an_answer_with_lesser_issues_only_has_nothing_serious(
     assert badges == ["Lesser issues only", "Nothing found"]
 
 
-def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without_any_are_one_press_away(
+def test_the_nothing_found_chip_counts_minor_issues_and_can_exclude_them(
     audited_workbench: Workbench,
 ) -> None:
     database = audited_workbench.store.database
@@ -300,7 +298,7 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     assert link.label == f"**{passed}** :gray[Nothing found], 1 with lesser issues"
 
 
-def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
+def test_false_quotations_have_a_chip_and_a_filter(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "quotes.db")
     for name, quote in (
         ("true", "The bridge is 120 metres long."),
@@ -327,7 +325,7 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
     workbench.close()
 
 
-def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagree(
+def test_each_order_has_an_explanation(
     audited_workbench: Workbench,
 ) -> None:
     assert set(ORDER_HELP) == set(address.ORDERS)
@@ -340,7 +338,7 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
     assert "lowest confidence of the critic" in texts(open_page("queue", order="least_confident"))
 
 
-def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench) -> None:
+def test_each_active_filter_can_be_removed(audited_workbench: Workbench) -> None:
     app = open_page("queue", field="Medicine,Finance", quality="0-0.99")
     labels = [button.label.replace("\\", "") for button in app.button]
     assert "Field: Medicine" in labels
@@ -353,7 +351,7 @@ def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench) 
     assert "7 cases" in texts(app)
 
 
-def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_out_until_asked_for(
+def test_status_pills_filter_and_exclude_decided_cases_by_default(
     audited_workbench: Workbench,
 ) -> None:
     assert set(REASON) == set(get_args(ReviewCode))
@@ -388,7 +386,7 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
         assert count_noun(count, "case") in texts(open_page("queue", standing=name))
 
 
-def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbench) -> None:
+def test_filter_counts_match_the_resulting_lists(audited_workbench: Workbench) -> None:
     decide(audited_workbench, "docs-02-altered")
     app = open_page("queue", {"queue-filters": True}, flag="invalid_reference")
     drawer = {each.label: each.options for each in app.multiselect}
@@ -407,7 +405,7 @@ def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbe
     assert not open_page("queue").multiselect, "closed, nothing is counted for it"
 
 
-def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench: Workbench) -> None:
+def test_search_counts_dont_reveal_hidden_results(audited_workbench: Workbench) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
     (pills,) = [
         each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
@@ -415,14 +413,14 @@ def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench:
     assert pills.options == [f"{STANDING['to_review'].text} 1"]
 
 
-def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench) -> None:
+def test_a_filter_without_matches_explains_what_to_do(audited_workbench: Workbench) -> None:
     app = open_page("queue", field="Nowhere <b>", reviewer="Nobody", model="none")
     assert "No case matches." in texts(app)
     press(app, "Clear search and filters")
     assert "7 cases" in texts(app)
 
 
-def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(
+def test_the_url_keeps_the_random_order_until_reshuffled(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("queue", order="random", seed="5")
@@ -430,7 +428,7 @@ def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(
     assert app.query_params["seed"] in ("6", ["6"])
 
 
-def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(
+def test_a_page_number_past_the_end_shows_the_last_page(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.cases.add(ADA, demo_cases())

@@ -16,7 +16,7 @@ from tests.ui.conftest import open_page, texts
 
 
 @pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("label-studio", "jsonl")])
-def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
+def test_the_zip_has_the_listed_cases_and_a_manifest(
     audited_workbench: Workbench, form: str, encoding: str
 ) -> None:
     wanted = CaseFilter(states=("needs_review",), page=3, order="newest")
@@ -27,7 +27,7 @@ def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
     assert counts["cases_by_state"] == {"needs_review": audited_workbench.cases.count(wanted)}
 
 
-def test_the_folder_for_hugging_face_is_in_the_zip_whole(audited_workbench: Workbench) -> None:
+def test_the_zip_has_the_complete_hugging_face_folder(audited_workbench: Workbench) -> None:
     with zipfile.ZipFile(
         zip_export(audited_workbench, ADA, "hf", CaseFilter(), "jsonl")
     ) as archive:
@@ -36,7 +36,7 @@ def test_the_folder_for_hugging_face_is_in_the_zip_whole(audited_workbench: Work
         )
 
 
-def test_the_page_offers_every_format_and_encodings_for_flat_ones(
+def test_every_format_is_offered_with_encodings_for_flat_ones(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("queue")
@@ -46,7 +46,7 @@ def test_the_page_offers_every_format_and_encodings_for_flat_ones(
     assert list(page.selectbox(key="export-encoding").options) == ["jsonl", "csv", "parquet"]
 
 
-def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench) -> None:
+def test_an_export_is_prepared_then_downloaded(audited_workbench: Workbench) -> None:
     page = open_page("queue")
     assert not page.get("download_button")
     page.button(key="export-prepare").click().run()
@@ -54,7 +54,7 @@ def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench) 
     assert "Download 7 cases: decided" in str(offered)
 
 
-def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_hint(
+def test_a_damaged_run_is_named_with_a_hint(
     audited_workbench: Workbench,
 ) -> None:
     run = audited_workbench.cases.open("docs-02-altered").summary.run_id

@@ -17,7 +17,7 @@ from tests.ui.conftest import AUDITED, open_page, texts
 from tests.ui.test_redaction import press
 
 
-def test_a_page_that_may_only_read_the_file_names_it_and_the_hint(
+def test_a_read_only_database_is_named_with_a_hint(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = connections.connect

@@ -27,7 +27,7 @@ def press(
     return app
 
 
-def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workbench) -> None:
+def test_the_form_lists_what_is_removed_and_what_is_kept(audited_workbench: Workbench) -> None:
     page = texts(open_page("review", case=CASE))
     assert "Removed permanently:** the question, the answer, the evidence" in page
     assert "Not removed:** ids, digests, verdicts, metrics" in page
@@ -41,7 +41,7 @@ def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workben
         ({"word": "redact", "reason": " "}, "Give a reason first"),
     ],
 )
-def test_nothing_is_redacted_without_word_name_and_reason(
+def test_redaction_needs_a_confirmation_a_name_and_a_reason(
     audited_workbench: Workbench, typed: dict[str, str], said: str
 ) -> None:
     app = press(open_page("review", case=CASE), "Redact this case", **typed)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def test_nothing_is_redacted_without_word_name_and_reason(
     assert audited_workbench.cases.summary(CASE).state != "redacted"
 
 
-def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench) -> None:
+def test_a_redacted_case_says_so(audited_workbench: Workbench) -> None:
     app = press(open_page("review", case=CASE), "Redact this case", word="Redact ")
     assert "The case is redacted, with" in texts(app)
     assert audited_workbench.cases.summary(CASE).state == "redacted"
@@ -59,7 +59,7 @@ def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench) -
     assert not [button for button in again.button if button.label == "Redact this case"]
 
 
-def test_an_opened_entry_of_the_log_is_redacted(audited_workbench: Workbench) -> None:
+def test_a_log_entry_can_be_redacted(audited_workbench: Workbench) -> None:
     entry = decide(audited_workbench, CASE, "reject", note="a name")
     app = press(open_page("decisions", entry=entry.id), f"Redact entry {entry.seq}", word="redact")
     assert f"Entry {entry.seq} is redacted." in texts(app)

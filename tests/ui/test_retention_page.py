@@ -48,7 +48,7 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
     return app
 
 
-def test_what_would_go_is_looked_for_once_not_at_every_key(
+def test_the_purge_preview_is_computed_once_per_rule(
     old: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[RetentionRule] = []
@@ -68,7 +68,7 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
     assert len(looked) == 3, "after a removal it is looked for again"
 
 
-def test_the_age_in_the_address_is_the_rule(old: Workbench) -> None:
+def test_the_url_sets_the_age_limit(old: Workbench) -> None:
     app = open_page("retention", days="50")
     assert not [button for button in app.button if button.label.startswith("Remove ")]
     app = open_page("retention", days="39")
@@ -76,7 +76,7 @@ def test_the_age_in_the_address_is_the_rule(old: Workbench) -> None:
     assert not open_page("retention", days="many").exception
 
 
-def test_the_plan_is_drawn_with_why_the_rest_stays(
+def test_the_plan_explains_why_the_rest_is_kept(
     old: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = old.store.retention.plan(rule_of(30))
@@ -91,7 +91,7 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(
     assert case["href"].startswith("review?case=")
 
 
-def test_who_may_not_see_what_audits_found_sees_no_ending_and_no_score_here(old: Workbench) -> None:
+def test_blind_reviewers_see_no_endings_or_scores_here(old: Workbench) -> None:
     assert "Ended because" in str(shown(open_page("retention")))
     old.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     app = open_page("retention")
@@ -116,7 +116,7 @@ def purged(old: Workbench) -> Workbench:
     return old
 
 
-def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workbench) -> None:
+def test_pages_report_a_removed_audit_and_offer_a_new_one(purged: Workbench) -> None:
     for case in (DECIDED, WAITS):
         run = purged.cases.open(case).runs[0]
         for address in ({"case": case}, {"case": case, "run": run.id}):
@@ -131,7 +131,7 @@ def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workben
         )
 
 
-def test_every_page_copes_with_audits_that_are_gone(purged: Workbench) -> None:
+def test_every_page_handles_removed_audits(purged: Workbench) -> None:
     entry = purged.store.decisions.current(DECIDED)
     for page in ("queue", "overview", "decisions", "compare", "metrics", "health", "retention"):
         open_page(page)
@@ -143,7 +143,7 @@ def test_every_page_copes_with_audits_that_are_gone(purged: Workbench) -> None:
         open_page(page, **address)
 
 
-def test_the_history_of_a_case_marks_a_run_that_is_gone(purged: Workbench) -> None:
+def test_the_case_history_marks_removed_runs(purged: Workbench) -> None:
     row: Any = run_row(purged.cases.open(WAITS).runs[0])
     _, state, judged, _, quality, *_ = row["cells"]
     assert (state["pills"][0]["text"], judged["below"]) == ("Removed", [""])

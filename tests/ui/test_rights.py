@@ -150,7 +150,7 @@ async def behind(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200})
 
 
-def test_an_address_answers_who_may_and_nobody_else_and_a_change_of_role_holds_from_the_next_request(
+def test_a_route_checks_the_role_on_every_request(
     signing: SignIn, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, now = sign_in.SignInGate(behind, signing), {"claims": dict[str, Any]()}
@@ -215,7 +215,7 @@ def opened(
     return page
 
 
-def test_a_page_shows_nothing_to_who_is_signed_out_expired_or_removed(
+def test_pages_show_nothing_to_people_signed_out_expired_or_removed(
     opened: Opened, signing: SignIn, file: Path
 ) -> None:
     visitors = claims(signing, file)
@@ -229,9 +229,7 @@ def test_a_page_shows_nothing_to_who_is_signed_out_expired_or_removed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
-def test_a_page_opens_for_every_role_at_every_address(
-    opened: Opened, signing: SignIn, role: str
-) -> None:
+def test_every_page_opens_for_every_role(opened: Opened, signing: SignIn, role: str) -> None:
     for name, address in ADDRESSES:
         said = texts(opened(signing.claims_of(role), name, address))
         assert "Nothing was done." not in said, (name, address)
@@ -258,7 +256,7 @@ def dump(path: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "address"), PRESSED, ids=str)
-def test_what_a_button_asks_for_is_what_it_is_disabled_without_and_a_viewer_who_presses_all_changes_nothing(
+def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothing(
     opened: Opened,
     signing: SignIn,
     monkeypatch: pytest.MonkeyPatch,

@@ -73,7 +73,7 @@ def entries(workbench: Workbench, screening_id: str) -> tuple[ScreeningEntry, ..
     return workbench.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id)).rows
 
 
-def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbench) -> None:
+def test_without_abstracts_the_page_explains_how_to_get_some(empty_bench: Workbench) -> None:
     app = page()
     assert "There are no abstracts yet" in texts(app)
     assert "start-screening" not in [button.key for button in app.button]
@@ -82,7 +82,7 @@ def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbe
     assert "start-screening" in [button.key for button in app.button]
 
 
-def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(workbench: Workbench) -> None:
+def test_a_demo_question_fills_the_form_and_survives_a_reload(workbench: Workbench) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
     assert not app.exception
@@ -103,7 +103,7 @@ def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: W
     assert len(workbench.store.screenings.newest()) == 3
 
 
-def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(
+def test_a_failed_screening_shows_its_error(
     workbench: Workbench,
 ) -> None:
     page()
@@ -132,13 +132,13 @@ def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench:
     assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
 
 
-def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
+def test_an_unknown_screening_is_reported(workbench: Workbench) -> None:
     assert "There is no such screening" in texts(page(screening="nowhere"))
     app = page(screening="htn", abstract="nowhere", show="keep,<b>", order="x", page="99")
     assert not app.exception
 
 
-def test_the_table_of_abstracts_is_paged_and_an_address_behind_its_end_leads_to_the_last_page(
+def test_the_table_of_abstracts_has_pages_and_shows_the_last_one_past_the_end(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result, "PAGE_SIZE", 4)
@@ -154,7 +154,7 @@ def test_the_table_of_abstracts_is_paged_and_an_address_behind_its_end_leads_to_
         assert [row["open"] for row in json.loads(table.proto.json)["rows"]] == expected
 
 
-def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(
+def test_a_grade_is_confirmed_with_one_button_and_can_be_undone(
     workbench: Workbench,
 ) -> None:
     kept = workbench.screenings.open("b12").screening.kept
@@ -186,7 +186,7 @@ def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(
+def test_memory_is_off_by_default_shows_its_effect_and_can_be_reset(
     workbench: Workbench,
 ) -> None:
     app = page()
@@ -200,7 +200,7 @@ def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_
     assert workbench.store.acceptances.history()
 
 
-def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(
+def test_an_unusable_grader_is_reported_before_the_start(
     workbench: Workbench,
 ) -> None:
     app = page()
@@ -215,7 +215,7 @@ def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(
     assert len(workbench.store.screenings.newest()) == 3
 
 
-def test_a_finished_screening_is_searched_further_on_the_page(workbench: Workbench) -> None:
+def test_a_finished_screening_can_be_extended(workbench: Workbench) -> None:
     app = page(screening="ery")
     press(app, "search-further")
     further = shown(app, "screening")
@@ -228,7 +228,7 @@ def test_a_finished_screening_is_searched_further_on_the_page(workbench: Workben
     assert found.rounds[: len(first.rounds)] == first.rounds
 
 
-def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Workbench) -> None:
+def test_a_result_shows_its_concepts_and_can_be_repeated_with_others(workbench: Workbench) -> None:
     app = page(screening="b12")
     assert "proton pump inhibitors develop vitamin B12 deficiency" in texts(app)
     assert "set by a person" not in texts(app)
@@ -251,7 +251,7 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
     assert "set by a person" in texts(page(screening=again))
 
 
-def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(
+def test_the_form_keeps_concepts_until_reset_or_another_question(
     workbench: Workbench,
 ) -> None:
     settings = {"screening_concepts": "population: adults"}
@@ -281,7 +281,7 @@ def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(
+def test_an_appraisal_item_shows_its_sentence_and_can_be_corrected_and_undone(
     workbench: Workbench,
 ) -> None:
     machine = workbench.screenings.open("b12").machine
@@ -326,7 +326,7 @@ def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: W
     assert not entries(workbench, "b12")
 
 
-def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(
+def test_a_discarded_abstract_has_an_appraisal_but_no_finding(
     workbench: Workbench,
 ) -> None:
     grades = workbench.screenings.open("b12").screening.grades

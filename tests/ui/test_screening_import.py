@@ -75,9 +75,7 @@ def workbench(tmp_path: Path, serve: Serve) -> Workbench:
     return serve(tmp_path / "import.db")
 
 
-def test_an_import_says_how_far_it_has_come_while_it_goes_on(
-    workbench: Workbench, reader: Stalled
-) -> None:
+def test_an_import_shows_its_progress(workbench: Workbench, reader: Stalled) -> None:
     files = [("a.jsonl", io.BytesIO(lines(3))), ("b.jsonl", io.BytesIO(lines(4_000)))]
     upload = _begun(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
@@ -97,7 +95,7 @@ def test_an_import_says_how_far_it_has_come_while_it_goes_on(
     assert workbench.store.corpora.summary("mine").abstracts == 4_000
 
 
-def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_kept(
+def test_an_unexpected_error_in_one_file_is_reported_and_others_are_kept(
     workbench: Workbench,
 ) -> None:
     class Broken(io.BytesIO):
@@ -115,7 +113,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_
     assert not upload.errors
 
 
-def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
+def test_a_rejected_file_counts_as_a_file_not_a_record(
     workbench: Workbench,
 ) -> None:
     upload = _begun(
@@ -139,7 +137,7 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
     assert "none.bib:" not in texts(app).replace("none.bib: holds no abstract", "")
 
 
-def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(
+def test_the_page_shows_a_running_import_and_uses_its_records(
     workbench: Workbench, reader: Stalled
 ) -> None:
     upload = _begun(workbench, ADA, "mine", [("b.jsonl", io.BytesIO(lines(4_000)))])
@@ -154,7 +152,7 @@ def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(
     assert not app.button(key="screening-import").disabled
 
 
-def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(
+def test_a_stopped_import_keeps_the_records_read_so_far(
     workbench: Workbench, reader: Stalled
 ) -> None:
     files = [("b.jsonl", io.BytesIO(lines(4_000))), ("c.jsonl", io.BytesIO(lines(3)))]

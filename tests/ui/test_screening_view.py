@@ -134,7 +134,7 @@ def screening(*rounds: list[Grade]) -> Screening:
     )
 
 
-def test_a_round_shows_its_votes_and_whether_each_of_the_three_rules_held() -> None:
+def test_a_round_shows_its_votes_and_the_three_rules() -> None:
     kept = [grade(f"k{n}") for n in range(6)]
     weak = [grade(f"d{n}", "discard") for n in range(4)]
     (found,) = screening(kept + weak).rounds
@@ -155,14 +155,14 @@ def test_a_round_shows_its_votes_and_whether_each_of_the_three_rules_held() -> N
     )
 
 
-def test_a_round_that_found_nothing_has_no_shares() -> None:
+def test_a_round_without_abstracts_has_no_shares() -> None:
     (found,) = screening([]).rounds
     assert votes_text(found) == ":green[**0** keep], :orange[**0** need more], :red[**0** discard]"
     assert "Quality: nothing kept" in rules_text(found)
 
 
 @pytest.mark.spec("AESOP-FLOW")
-def test_the_flow_adds_up_and_names_why_abstracts_left_it() -> None:
+def test_the_flow_adds_up_and_names_exclusion_reasons() -> None:
     flow = Flow(
         identified=30,
         duplicates=6,
@@ -184,7 +184,7 @@ def test_the_flow_adds_up_and_names_why_abstracts_left_it() -> None:
     ]
 
 
-def test_the_table_is_filtered_and_ordered() -> None:
+def test_the_table_can_be_filtered_and_sorted() -> None:
     good, fair = grade("good"), grade("fair", relevance=0.7, size=900)
     poor, none = (
         grade("poor", "discard", relevance=0.1),
@@ -208,7 +208,7 @@ def test_the_table_is_filtered_and_ordered() -> None:
     assert count_recommendations(shown) == {"keep": 2, "discard": 1, "needs_more": 1}
 
 
-def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
+def test_a_row_works_without_a_record() -> None:
     shown = screening([grade()])
     row: Any = abstract_row(shown, shown.grades[0], ABSTRACT, opened="a1")
     title, _, study, *_ = row["cells"]
@@ -221,7 +221,7 @@ def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
     assert unknown["cells"][0]["text"] == "a1"
 
 
-def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_text() -> None:
+def test_marked_pieces_match_the_reasons_and_add_up_to_the_text() -> None:
     start = TEXT.index("412")
     reasons: dict[OverrideField, GradeReason] = {
         "study_type": GradeReason(
@@ -252,7 +252,7 @@ def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_
     assert whole == "412 patients"
 
 
-def test_offsets_past_the_end_mark_what_there_is() -> None:
+def test_offsets_past_the_end_are_clipped() -> None:
     data = abstract_data(
         grade(
             reasons={
@@ -267,7 +267,7 @@ def test_offsets_past_the_end_mark_what_there_is() -> None:
     assert pieces("", []) == []
 
 
-def test_a_floor_that_raised_the_score_is_said() -> None:
+def test_a_floor_that_raised_the_score_is_shown() -> None:
     notes = {score["name"]: score["note"] for score in abstract_data(grade(), ABSTRACT)["scores"]}
     assert (
         notes["Methodology"]
@@ -275,7 +275,7 @@ def test_a_floor_that_raised_the_score_is_said() -> None:
     )
 
 
-def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
+def test_an_override_shows_its_reviewer_and_the_original_grade() -> None:
     machine = grade(recommendation="discard")
     override = Override(
         abstract_id="a1",
@@ -293,7 +293,7 @@ def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_a_field_that_a_correction_moved_shows_what_the_critic_had_graded() -> None:
+def test_a_corrected_field_shows_the_original_grade() -> None:
     machine = screen_abstracts("Does aspirin relieve headache?", [TRIAL]).grades[0]
     override = Override(
         abstract_id=machine.abstract_id,
@@ -321,7 +321,7 @@ TRIAL = Abstract(
 )
 
 
-def test_what_each_of_several_graders_said_stands_beside_the_joined_grade() -> None:
+def test_each_graders_result_is_shown_with_the_combined_grade() -> None:
     said = [
         Opinion(
             judged_by=JudgedBy(model=model, version="1"),
@@ -368,21 +368,19 @@ def test_an_unscored_abstract_says_why_and_shows_no_number() -> None:
         ("design", "cohort_study", "cohort study"),
     ],
 )
-def test_values_read_as_words(field: GradeField, value: object, words: str) -> None:
+def test_values_are_shown_as_words(field: GradeField, value: object, words: str) -> None:
     assert value_text(field, value) == words
 
 
 @pytest.mark.spec("AESOP-CHART")
-def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_what_is_not_known() -> (
-    None
-):
+def test_the_chart_compares_averages_with_the_requirement_and_skips_unknown_values() -> None:
     shown = screening([grade("x", "discard")], [grade("y")])
     rows = convergence_rows(shown.rounds, shown.thresholds)
     assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
     assert [row["round"] for row in rows if row["what"] == AVERAGE] == [1]
 
 
-def test_findings_are_rows_with_their_sentence_direction_and_way_to_the_abstract() -> None:
+def test_findings_are_rows_with_sentence_direction_and_a_link() -> None:
     abstract = Abstract(
         id="f1",
         title="Aspirin for <b>headache</b>",

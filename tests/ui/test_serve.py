@@ -42,24 +42,24 @@ def taken() -> Iterator[int]:
         yield int(listener.getsockname()[1])
 
 
-def test_a_port_that_is_asked_for_and_taken_is_refused_with_a_hint(taken: int) -> None:
+def test_a_requested_port_in_use_is_rejected_with_a_hint(taken: int) -> None:
     with pytest.raises(serve.PortTaken, match=r"in use. Choose another with --port"):
         serve.choose_port("127.0.0.1", taken)
 
 
-def test_without_a_port_the_next_free_one_is_taken(
+def test_without_a_port_the_next_free_one_is_used(
     taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "FIRST_PORT", taken)
     assert serve.choose_port("127.0.0.1", None) > taken
 
 
-def test_an_address_of_another_machine_is_refused_in_words() -> None:
+def test_an_address_of_another_machine_is_rejected_with_a_message() -> None:
     with pytest.raises(serve.MasisError, match="can't listen on"):
         serve.choose_port("192.0.2.1", None)
 
 
-def test_the_settings_keep_the_server_to_this_machine_and_silent() -> None:
+def test_the_server_is_local_and_sends_no_statistics_by_default() -> None:
     settings = serve.streamlit_settings(app_root())
     assert settings["server.address"] == "127.0.0.1"
     assert settings["browser.gatherUsageStats"] is False
@@ -68,7 +68,7 @@ def test_the_settings_keep_the_server_to_this_machine_and_silent() -> None:
     assert settings["runner.postScriptGC"] is False
 
 
-def test_an_upload_is_small_but_where_who_runs_the_server_allows_more(
+def test_uploads_are_small_unless_the_operator_allows_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert serve.streamlit_settings(app_root())["server.maxUploadSize"] == 32
@@ -76,18 +76,18 @@ def test_an_upload_is_small_but_where_who_runs_the_server_allows_more(
     assert "server.maxUploadSize" not in serve.streamlit_settings(app_root())
 
 
-def test_streamlit_knows_every_setting() -> None:
+def test_streamlit_accepts_every_setting() -> None:
     from streamlit import config
 
     assert not set(serve.streamlit_settings(app_root())) - set(config._config_options_template)
 
 
-def test_the_theme_names_no_font_to_fetch() -> None:
+def test_the_theme_loads_no_remote_font() -> None:
     text = (app_root() / ".streamlit" / "config.toml").read_text(encoding="utf-8")
     assert "http" not in text.replace("http://127.0.0.1", "")
 
 
-def test_every_response_is_dressed_with_the_security_headers() -> None:
+def test_every_response_has_the_security_headers() -> None:
     sent: list[MutableMapping[str, Any]] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -107,7 +107,7 @@ def test_every_response_is_dressed_with_the_security_headers() -> None:
     assert headers[b"x-content-type-options"] == b"nosniff"
 
 
-def test_the_database_named_at_the_start_is_the_one_that_is_shown(
+def test_the_database_named_at_the_start_is_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MASIS_DB", "/somewhere/else.db")
@@ -123,7 +123,7 @@ WIDER = AllowedHosts(["Audits.Example.org.", "192.0.2.7", "[2001:db8::7]"])
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.0.0.1:8501", "localhost:8501", "LocalHost", "localhost.", "[::1]:9"]
 )
-def test_loopback_names_are_answered(host: str) -> None:
+def test_loopback_host_names_are_accepted(host: str) -> None:
     assert HERE.refusal([host], []) is None
 
 
@@ -154,12 +154,12 @@ def test_loopback_names_are_answered(host: str) -> None:
         ),
     ],
 )
-def test_any_other_host_is_misdirected(hosts: list[str]) -> None:
+def test_other_hosts_get_421(hosts: list[str]) -> None:
     refusal = HERE.refusal(hosts, [])
     assert refusal.status == 421
 
 
-def test_allowed_names_are_answered_in_any_spelling() -> None:
+def test_allowed_host_names_are_case_insensitive() -> None:
     for host in (
         "audits.example.org",
         "AUDITS.example.org:443",
@@ -180,7 +180,7 @@ def test_allowed_names_are_answered_in_any_spelling() -> None:
         ("[::1]:8501", "http://[::1]:8501"),
     ],
 )
-def test_a_page_of_this_server_is_its_own_origin(host: str, origin: str) -> None:
+def test_requests_from_the_servers_own_origin_are_accepted(host: str, origin: str) -> None:
     assert WIDER.refusal([host], [origin]) is None
 
 
@@ -205,7 +205,7 @@ def test_a_page_of_this_server_is_its_own_origin(host: str, origin: str) -> None
         "http://audits.example.org:8501",
     ],
 )
-def test_any_other_origin_is_forbidden(origin: str) -> None:
+def test_other_origins_get_403(origin: str) -> None:
     refusal = WIDER.refusal(["localhost:8501"], [origin])
     assert refusal.status == 403
     assert (
@@ -217,12 +217,12 @@ def test_any_other_origin_is_forbidden(origin: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "https://a.example", "a.example:80", "a b", "*", "a.example/x", "::zz"]
 )
-def test_a_name_that_is_none_is_refused_at_the_start(name: str) -> None:
+def test_an_invalid_host_name_is_rejected_at_the_start(name: str) -> None:
     with pytest.raises(SettingsError, match="name or address alone"):
         AllowedHosts([name])
 
 
-def test_an_address_that_is_listened_on_is_answered_to() -> None:
+def test_the_listening_address_is_an_accepted_host() -> None:
     assert Reach("192.0.2.7", insecure=True).hosts().refusal(["192.0.2.7:8501"], []) is None
     assert (
         Reach("0.0.0.0", ("a.example",), insecure=True).hosts().refusal(["0.0.0.0:8501"], [])
@@ -251,7 +251,7 @@ def called(scope: dict[str, Any]) -> tuple[bool, list[MutableMapping[str, Any]]]
 FOREIGN = [(b"host", b"rebound.example:8501"), (b"origin", b"http://rebound.example:8501")]
 
 
-def test_nothing_of_a_foreign_request_is_read_nor_passed_on() -> None:
+def test_a_request_for_another_host_is_neither_read_nor_forwarded() -> None:
     through, sent = called(
         {"type": "http", "method": "PUT", "path": "/_stcore/upload_file/a/b", "headers": FOREIGN}
     )
@@ -262,7 +262,7 @@ def test_nothing_of_a_foreign_request_is_read_nor_passed_on() -> None:
     }
 
 
-def test_a_foreign_websocket_is_refused_before_it_is_open() -> None:
+def test_a_websocket_from_another_origin_is_rejected_before_it_opens() -> None:
     scope: dict[str, Any] = {"type": "websocket", "path": "/_stcore/stream", "headers": FOREIGN}
     through, sent = called(scope)
     assert not through
@@ -277,20 +277,20 @@ def test_a_foreign_websocket_is_refused_before_it_is_open() -> None:
     assert (sent[0]["type"], sent[0]["status"]) == ("websocket.http.response.start", 421)
 
 
-def test_what_is_addressed_to_this_server_goes_through() -> None:
+def test_requests_for_this_server_are_forwarded() -> None:
     through, sent = called({"type": "http", "path": "/", "headers": [(b"host", b"localhost:8501")]})
     assert through
     assert not sent
     assert called({"type": "lifespan"})[0]
 
 
-def test_a_command_names_no_database_where_it_takes_the_one_that_is_shown(tmp_path: Path) -> None:
+def test_a_shown_command_omits_the_default_database(tmp_path: Path) -> None:
     assert command("masis export") == "masis export"
     served_database.serve_database(tmp_path / "mine.db")
     assert command("masis export") == "masis export"
 
 
-def test_a_command_shown_on_the_demo_reaches_the_demo(tmp_path: Path) -> None:
+def test_a_command_shown_in_the_demo_uses_the_demo_database(tmp_path: Path) -> None:
     served_database.serve_database(tmp_path / "demo.db")
     assert (
         command("masis import cases.jsonl")
@@ -298,12 +298,12 @@ def test_a_command_shown_on_the_demo_reaches_the_demo(tmp_path: Path) -> None:
     )
 
 
-def test_a_command_reaches_a_database_with_any_name(tmp_path: Path) -> None:
+def test_a_shown_command_quotes_any_database_name(tmp_path: Path) -> None:
     served_database.serve_database(tmp_path / "my `$cases`; *.db")
     assert shlex.split(command("masis export"))[-1] == str(tmp_path / "my `$cases`; *.db")
 
 
-def test_a_backtick_in_the_name_does_not_end_the_code_it_stands_in(tmp_path: Path) -> None:
+def test_a_backtick_in_the_name_doesnt_end_the_code_span(tmp_path: Path) -> None:
     served_database.serve_database(tmp_path / "a``b.db")
     shown = command_markdown("masis export")
     assert shown == f"``` {command('masis export')} ```"
@@ -332,18 +332,18 @@ def named(given: Any) -> str | None:
     return str(app.session_state["seen"]) if app.session_state["seen"] else None
 
 
-def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(workbench: Workbench) -> None:
+def test_a_reviewer_name_is_cleaned_and_adopts_earlier_drafts(workbench: Workbench) -> None:
     workbench.store.drafts.save(NOBODY_YET, "case:1", {"note": "typed first"})
     assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
     assert workbench.store.drafts.get("Ada Lovelace", "case:1").values == {"note": "typed first"}
 
 
 @pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY.name, POLICY.name.upper()])
-def test_what_is_no_name_of_a_person_is_not_taken(workbench: Workbench, given: Any) -> None:
+def test_invalid_reviewer_names_are_rejected(workbench: Workbench, given: Any) -> None:
     assert named(given) is None
 
 
-def test_a_hostile_name_is_shown_as_it_is_and_cut(workbench: Workbench) -> None:
+def test_a_hostile_name_is_escaped_and_truncated(workbench: Workbench) -> None:
     assert len(named("![x](http://192.0.2.1/)" * 50) or "") <= 80
 
 
@@ -360,7 +360,7 @@ for form in ("", "yaml", "json"):
 
 
 @pytest.mark.slow
-def test_a_line_is_words_unless_json_is_asked_for() -> None:
+def test_log_lines_are_text_unless_json_is_requested() -> None:
     environment = {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", SAID], capture_output=True, text=True, check=True, env=environment

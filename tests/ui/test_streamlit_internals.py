@@ -43,7 +43,7 @@ def test_the_package_allows_no_later_streamlit_than_the_tested_one() -> None:
     )
 
 
-def test_what_this_streamlit_has_beyond_its_api_is_there() -> None:
+def test_the_private_streamlit_names_in_use_exist() -> None:
     from streamlit.runtime.pages_manager import PagesManager
 
     assert hasattr(PagesManager, "uses_pages_directory"), (
@@ -52,7 +52,7 @@ def test_what_this_streamlit_has_beyond_its_api_is_there() -> None:
 
 
 @pytest.mark.parametrize("kind", [".py", ".js", ".css"])
-def test_no_other_file_uses_what_streamlit_does_not_promise(kind: str) -> None:
+def test_only_one_file_uses_private_streamlit_names(kind: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}: {match.group()}"
         for path in SOURCES
@@ -62,7 +62,7 @@ def test_no_other_file_uses_what_streamlit_does_not_promise(kind: str) -> None:
     assert not found, f"to be taken from {MODULE.name}: {found}"
 
 
-def test_every_element_named_in_a_style_sheet_is_known() -> None:
+def test_every_streamlit_element_in_style_sheets_is_declared() -> None:
     named = {
         name
         for path in SOURCES
@@ -88,7 +88,7 @@ def _chooses_while_a_newer_request_waits() -> None:
     st.selectbox("Choice", ["first", "second"], key="choice", on_change=take)
 
 
-def test_a_callback_that_was_begun_runs_to_its_end_though_a_newer_request_waits() -> None:
+def test_a_started_callback_finishes_despite_a_newer_request() -> None:
     let_callbacks_finish()
     let_callbacks_finish()
     page = AppTest.from_function(_chooses_while_a_newer_request_waits).run()
@@ -115,7 +115,7 @@ def _presses_while_a_newer_request_waits() -> None:
         st.session_state["reached the end"] = True
 
 
-def test_a_page_that_is_being_drawn_still_gives_way_to_a_newer_request() -> None:
+def test_a_page_being_drawn_yields_to_a_newer_request() -> None:
     let_callbacks_finish()
     page = AppTest.from_function(_presses_while_a_newer_request_waits).run()
     page.button[0].click().run()
@@ -124,7 +124,7 @@ def test_a_page_that_is_being_drawn_still_gives_way_to_a_newer_request() -> None
     assert page.session_state["drawn"] == 3
 
 
-def test_no_text_reaches_a_browser_that_it_can_t_draw() -> None:
+def test_text_that_browsers_cant_draw_is_broken_up() -> None:
     def page() -> None:
         import streamlit as st
 

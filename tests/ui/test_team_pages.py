@@ -70,7 +70,7 @@ def cells(app: AppTest, table: str) -> list[list[Any]]:
     return [row["cells"] for row in data["rows"]]
 
 
-def test_opening_a_case_takes_it_and_opening_another_gives_it_back(
+def test_opening_a_case_leases_it_and_opening_another_releases_it(
     audited_workbench: Workbench,
 ) -> None:
     app = opened("review", case=CASE)
@@ -99,7 +99,7 @@ def rename(name: str, reviewer: str, **session: object) -> None:
     assert not app.exception
 
 
-def test_who_changes_their_name_keeps_the_open_case_and_what_they_typed_there(
+def test_renaming_the_reviewer_keeps_the_open_case_and_its_draft(
     audited_workbench: Workbench,
 ) -> None:
     opened("review", case=CASE)
@@ -120,14 +120,14 @@ def test_who_changes_their_name_keeps_the_open_case_and_what_they_typed_there(
     assert drafts.get(ADA, case_subject(CASE)).values == {"note": case_subject(CASE)}
 
 
-def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: Workbench) -> None:
+def test_a_case_leased_by_another_shows_their_name_and_time(audited_workbench: Workbench) -> None:
     lease = audited_workbench.team.claim(BEN, CASE)
     said = shown_rows(opened("review", case=CASE))
     assert "Ben has taken case" in said
     assert lease.until[11:16] in said
 
 
-def test_the_name_is_asked_before_the_first_case_and_then_no_more(
+def test_the_name_is_asked_only_before_the_first_case(
     audited_workbench: Workbench,
 ) -> None:
     open_page("review", case=CASE)
@@ -139,7 +139,7 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(
     assert not [each for each in app.text_input if each.key == "name-first-field"]
 
 
-def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
+def test_a_disagreement_is_listed_and_adjudicated(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -227,7 +227,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
     assert app.text_area(key=f"final-reason-{CASE}").value == "Ben is right."
 
 
-def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_there(
+def test_choosing_a_side_fills_the_form_and_records_its_final_content(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -303,7 +303,7 @@ def differing(workbench: Workbench, *case_ids: str) -> None:
         decide(workbench, case_id, "reject", BEN.name)
 
 
-def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_reason(
+def test_a_settled_verdict_can_be_changed_only_with_a_reason(
     audited_workbench: Workbench,
 ) -> None:
     differing(audited_workbench, CASE)
@@ -339,7 +339,7 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert entry.decision.extra["seconds"] >= 0
 
 
-def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_reload_replaces(
+def test_the_leads_own_text_is_kept_beside_both_sides_and_across_reloads(
     audited_workbench: Workbench,
 ) -> None:
     differing(audited_workbench, CASE)
@@ -391,7 +391,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s, unchanged)"
 
 
-def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(
+def test_text_typed_by_the_lead_isnt_attributed_to_a_reviewer(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -416,7 +416,7 @@ def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(
     assert f"Reason: {same['reason']}\nNote: {same['note']}" in texts(app)
 
 
-def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench) -> None:
+def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workbench) -> None:
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-escalate")
@@ -456,7 +456,7 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     ]  # she decided it
 
 
-def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:
+def test_adjudication_keys_are_distinct_and_named_like_their_buttons() -> None:
     shown = page_key_map("team", CASE)
     assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Look and go on"]
     assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
@@ -470,7 +470,7 @@ def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() ->
     assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 
 
-def test_the_address_opens_a_view_of_the_team_and_marks_a_field(
+def test_the_url_opens_a_team_view_and_highlights_a_field(
     audited_workbench: Workbench,
 ) -> None:
     app = opened("team", view="policy", field="machine")
@@ -486,14 +486,14 @@ def test_the_address_opens_a_view_of_the_team_and_marks_a_field(
     )
 
 
-def test_agreement_names_reviewers_as_the_table_below_it_does(audited_workbench: Workbench) -> None:
+def test_agreement_and_its_table_use_the_same_names(audited_workbench: Workbench) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     for name in (ADA.name, BEN.name):
         decide(audited_workbench, CASE, "approve", name)
     assert "Ada Lind and Ben gave the same verdict" in texts(opened("team", "Cleo"))
 
 
-def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
+def test_no_page_shows_a_hidden_audit_result(audited_workbench: Workbench) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(machine="after"))
     for app in (
         opened("review", case=CASE),
@@ -508,7 +508,7 @@ def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Work
     assert "has not been audited" not in said
 
 
-def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
+def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
     audited_workbench: Workbench,
 ) -> None:
     accept(audited_workbench)
@@ -547,7 +547,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
     assert "Decide the case first" in texts(opened("new", job=run, case=CASE))
 
 
-def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(
+def test_the_log_hides_acceptances_from_blind_reviewers(
     audited_workbench: Workbench,
 ) -> None:
     hidden = DecisionFilter(blind_to=ADA.name, machine_shown="after")
@@ -562,7 +562,7 @@ def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(
     ]
 
 
-def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(
+def test_undo_cancels_the_shown_verdict_and_keeps_typed_text(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -608,7 +608,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(
     assert ":material/info: You have nothing more to undo here" in texts(app)
 
 
-def test_the_name_of_a_reviewer_leads_to_the_cases_given_to_them(
+def test_a_reviewers_name_links_to_their_assigned_cases(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited_workbench.team.assign(ADA, [CASE], ["Ben, Dr"])
@@ -685,7 +685,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert app.button(key="give-out").disabled
 
 
-def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(
+def test_an_assignment_is_previewed_confirmed_and_undone_exactly(
     audited_workbench: Workbench,
 ) -> None:
     team = audited_workbench.team
@@ -718,7 +718,7 @@ def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(
     assert "Ben −1" in texts(app)
 
 
-def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(
+def test_the_two_reviewers_who_agree_least_are_compared(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=3))
@@ -744,7 +744,7 @@ def typed(app: AppTest, field: str, text: str) -> None:
         (3, "Needs fewer adjudications"),
     ],
 )
-def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
+def test_an_unchanged_rule_says_so_and_the_policy_names_the_needed_role(
     audited_workbench: Workbench, reviewers: int, says: str
 ) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=reviewers))
@@ -755,22 +755,22 @@ def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
-def test_scores_are_read_as_they_are_shown(line: str) -> None:
+def test_rubric_scores_round_trip(line: str) -> None:
     assert [score_line(score) for score in read_scores(f"\n{line}\n")] == [line]
 
 
 @pytest.mark.parametrize("line", ["rude", "too long | over 300 words", "a: b | c | d"])
-def test_label_types_are_read_as_they_are_shown(line: str) -> None:
+def test_label_types_round_trip(line: str) -> None:
     assert [type_line(each) for each in read_types(f"\n{line}\n")] == [line]
 
 
 @pytest.mark.parametrize("lines", ["", " \n", "| guidance only", "n" * 61])
-def test_lines_without_a_label_type_are_refused_with_a_hint(lines: str) -> None:
+def test_lines_without_a_label_type_are_rejected_with_a_hint(lines: str) -> None:
     with pytest.raises(ValueError, match="One type per line"):
         read_types(lines)
 
 
-def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
+def test_an_adjudication_lists_only_the_differences() -> None:
     claim = TargetLabel(target="claim", start=0, end=3, text="Two", label="supported")
     place = {"target": "span", "start": 0, "end": 3, "text": "Two"}
     high = TargetLabel.model_validate({**place, "label": "unsupported", "severity": "high"})
@@ -793,7 +793,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
     assert final_words("approve", other) == "Approve revision 2"
 
 
-def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(
+def test_cases_to_adjudicate_are_numbered_without_ones_own(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -831,7 +831,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")
 
 
-def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(
+def test_the_waiting_message_depends_on_who_may_adjudicate(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -892,7 +892,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert parse_qs(link.query_string) == {"assignee": ["Ada%2C PhD"]}
 
 
-def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(
+def test_a_case_can_be_assigned_to_a_known_reviewer(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
@@ -909,7 +909,7 @@ def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(
     assert audited_workbench.team.work(ADA, CASE).tags == ("drug", "urgent")
 
 
-def test_more_begins_with_what_is_harmless_and_ends_with_redaction(
+def test_the_more_menu_starts_with_harmless_actions_and_ends_with_redaction(
     audited_workbench: Workbench,
 ) -> None:
     app = opened("review", case=CASE)
@@ -933,7 +933,7 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(
     assert audited_workbench.store.team.leases() == ()
 
 
-def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(
+def test_a_disputed_case_links_to_its_adjudication(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -950,7 +950,7 @@ def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(
     assert links_to_team(app) == {f"case={CASE}"}
 
 
-def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_refuses(
+def test_a_case_without_open_decisions_says_so_instead_of_showing_a_form(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
@@ -966,7 +966,7 @@ def links_to_team(app: AppTest) -> set[str]:
     return {link.query_string for link in links if link.label == "Adjudicate it"}
 
 
-def test_a_rubric_s_names_are_words_and_no_markdown(audited_workbench: Workbench) -> None:
+def test_rubric_names_arent_rendered_as_markdown(audited_workbench: Workbench) -> None:
     name = "![i](http://evil.example/a.png)"
     audited_workbench.team.put_in_force(
         BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),))

@@ -36,7 +36,7 @@ def said(found: Shown) -> str:
     )
 
 
-def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time() -> None:
+def test_every_step_is_listed_with_its_result_and_time() -> None:
     found = drawn(events_of())
     assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
     first = found["groups"][0]
@@ -50,7 +50,7 @@ def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time(
     )
 
 
-def test_scores_say_how_they_moved_and_the_chosen_iteration_is_marked() -> None:
+def test_scores_show_their_change_and_the_chosen_iteration_is_marked() -> None:
     first, second = drawn(events_of())["groups"]
     assert [figure["name"] for figure in first["scores"]] == ["Quality", "Confidence", "Overall"]
     assert all(figure["delta"] is None for figure in first["scores"])
@@ -59,14 +59,14 @@ def test_scores_say_how_they_moved_and_the_chosen_iteration_is_marked() -> None:
     assert "serious" in first["issues"]
 
 
-def test_the_end_says_why_it_ended_and_what_was_chosen() -> None:
+def test_the_last_entry_shows_the_ending_and_the_chosen_answer() -> None:
     end = drawn(events_of())["end"]
     assert end["text"] == "Finished"
     assert "Iteration 2 is suggested: quality" in " ".join(end["details"])
     assert "A person should review the answer." in end["details"]
 
 
-def test_a_run_under_way_shows_the_step_it_is_in() -> None:
+def test_a_running_audit_shows_its_current_step() -> None:
     events = events_of()
     cut = next(
         i
@@ -79,13 +79,13 @@ def test_a_run_under_way_shows_the_step_it_is_in() -> None:
     assert found["live"] == found["under_way"] == "Iteration 1, critique"
 
 
-def test_time_goes_on_while_a_run_is_under_way_and_stands_once_it_is_over() -> None:
+def test_the_clock_runs_until_the_audit_has_finished() -> None:
     events = events_of()
     assert timeline(events[:3], "running", NOW)["elapsed_ms"] > 10**9
     assert timeline(events, "finished", NOW)["elapsed_ms"] < 10**6
 
 
-def test_an_interrupted_run_says_where_it_was_cut_short_and_why() -> None:
+def test_an_interrupted_run_shows_where_and_why_it_stopped() -> None:
     events = events_of()[:4]
     found = drawn(events, "interrupted", "The process ended.")
     assert found["groups"][0]["steps"][-1]["state"] == "cut"
@@ -96,7 +96,7 @@ def test_an_interrupted_run_says_where_it_was_cut_short_and_why() -> None:
     }
 
 
-def test_a_resumed_run_draws_the_interrupted_iteration_again() -> None:
+def test_a_resumed_run_repeats_the_interrupted_iteration() -> None:
     whole = events_of()
     again = [event.model_copy(update={"seq": event.seq + 4}) for event in whole]
     found = drawn([*whole[:4], *again])
@@ -106,14 +106,14 @@ def test_a_resumed_run_draws_the_interrupted_iteration_again() -> None:
     assert len(found["groups"][0]["steps"]) == 5
 
 
-def test_a_case_without_an_answer_begins_with_its_draft() -> None:
+def test_a_case_without_an_answer_starts_with_its_draft() -> None:
     case = Case.model_validate({**CASE.to_json_dict(), "answer": None})
     found = drawn(events_of(case))
     assert [group["title"] for group in found["groups"]][:2] == ["Draft", "Iteration 1"]
     assert found["groups"][1]["note"] == "the answer drafted by MASIS"
 
 
-def test_an_iteration_that_was_not_to_be_evaluated_has_no_unscored_figure() -> None:
+def test_an_iteration_without_evaluation_has_no_unscored_figure() -> None:
     found = drawn(events_of(settings=Settings(evaluate="final")))
     assert [figure["name"] for figure in found["groups"][0]["scores"]] == ["Quality", "Confidence"]
     assert [figure["name"] for figure in found["groups"][-1]["scores"]] == [
@@ -123,12 +123,12 @@ def test_an_iteration_that_was_not_to_be_evaluated_has_no_unscored_figure() -> N
     ]
 
 
-def test_a_warning_stands_with_its_iteration() -> None:
+def test_a_warning_is_shown_in_its_iteration() -> None:
     found = drawn(events_of(settings=Settings(max_iterations=1)))
     assert "limit of iterations" in found["groups"][0]["warnings"][0]
 
 
-def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_failed() -> None:
+def test_a_failed_step_isnt_ticked_and_the_last_entry_says_why() -> None:
     events: list[Event] = []
     silent = ScriptedCritic([Unscored(reason="the key was not accepted", code="CRITIC-ERR-005")])
     run_to_completion(
@@ -144,12 +144,12 @@ def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_faile
     assert "the key was not accepted" in found["end"]["details"][1]
 
 
-def test_nothing_has_happened_yet() -> None:
+def test_a_timeline_without_events_is_empty() -> None:
     assert drawn([], "running")["live"] == "Starting"
     assert waiting("Two first.")["waiting"] == "Two first."
 
 
-def test_a_case_without_an_answer_ends_by_saying_so() -> None:
+def test_a_case_without_an_answer_says_so_at_the_end() -> None:
     events: list[Event] = []
     run_audit(
         {"query": "How tall?", "evidence": ["18 m"], "error": "It broke"}, on_event=events.append

@@ -18,7 +18,7 @@ def decided(workbench: Workbench) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_says_what_is_missing_before_there_are_decisions(
+def test_every_view_explains_what_is_missing_before_the_first_decision(
     audited_workbench: Workbench, view: str
 ) -> None:
     page = texts(open_page("trust", view=view))
@@ -26,7 +26,7 @@ def test_every_view_says_what_is_missing_before_there_are_decisions(
     assert "No, there is no evidence for it yet." in page
 
 
-def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench) -> None:
+def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workbench) -> None:
     decided(audited_workbench)
     app = open_page("trust", list="must_look")
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
@@ -47,7 +47,7 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
     assert "Found faulty by people: the cases** (2)" in texts(app)
 
 
-def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_decisions_whatever_is_chosen(
+def test_missing_labels_are_requested_and_orders_are_compared_by_decisions(
     audited_workbench: Workbench,
 ) -> None:
     decided(audited_workbench)
@@ -61,7 +61,7 @@ def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_de
     )
 
 
-def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(
+def test_without_spot_checks_the_page_explains_how_to_start(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("trust", view="missed")
@@ -69,7 +69,7 @@ def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(
     assert not page.slider
 
 
-def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Workbench) -> None:
+def test_a_sample_needs_enough_answers(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
     pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
     assert "149 blind draws without a fault show it" in texts(page)
@@ -92,7 +92,7 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
 
 
-def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(
+def test_a_flag_links_to_its_cases_and_a_filter_can_be_cleared(
     audited_workbench: Workbench,
 ) -> None:
     decided(audited_workbench)
@@ -104,7 +104,7 @@ def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(
     assert listed == "**fabricated citation: the cases** (2)"
 
 
-def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(
+def test_a_claim_verdict_links_to_its_cases(
     audited_workbench: Workbench,
 ) -> None:
     found = audited_workbench.runs.get(
@@ -126,7 +126,7 @@ def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(
     assert listed == "**Contradicted: the cases** (1)"
 
 
-def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsense_to_anything(
+def test_a_pair_of_reviewers_links_to_their_disagreements(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
@@ -141,7 +141,7 @@ def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsens
         assert "Settled differently" not in texts(open_page("trust", view="own", who=who))
 
 
-def test_what_was_decided_with_the_verdict_in_view_changes_no_short_answer_and_can_be_left(
+def test_decisions_with_a_visible_verdict_are_shown_separately(
     audited_workbench: Workbench,
 ) -> None:
     decide(audited_workbench, AUDITED[0], iteration=1, machine_shown=["scores"])
@@ -154,7 +154,7 @@ def test_what_was_decided_with_the_verdict_in_view_changes_no_short_answer_and_c
     assert "Left out: 1 answer" in texts(left)
 
 
-def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answer_has_no_order(
+def test_a_score_needs_enough_decisions_of_both_kinds(
     audited_workbench: Workbench,
 ) -> None:
     decide(audited_workbench, AUDITED[0], "reject", "Bo", reason="Unsupported")
@@ -164,7 +164,7 @@ def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answ
     assert "Too few to tell which order finds faults sooner." in texts(app)
 
 
-def test_one_thing_has_one_name_and_a_link_opens_the_page_where_it_stands(
+def test_links_use_the_name_of_the_section_they_open(
     audited_workbench: Workbench,
 ) -> None:
     decided(audited_workbench)

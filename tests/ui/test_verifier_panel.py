@@ -40,7 +40,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
 
 
-def test_a_model_is_shown_with_licence_place_and_what_leaves_the_machine(tmp_path: Path) -> None:
+def test_a_model_is_shown_with_its_license_location_and_data_flow(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
     look = describe_verifier(f"local:{folder}", Settings())
     said = "\n".join(look.facts)
@@ -51,7 +51,7 @@ def test_a_model_is_shown_with_licence_place_and_what_leaves_the_machine(tmp_pat
     assert "sent to http://127.0.0.1:11434" in " ".join(sent.facts)
 
 
-def test_a_model_that_is_not_here_is_offered_for_download_and_a_wrong_one_named() -> None:
+def test_a_missing_model_is_offered_for_download_and_an_unknown_one_is_named() -> None:
     assert describe_verifier("local:org/name", Settings()).absent == "org/name"
     assert "no such folder" in describe_verifier("local:./nowhere", Settings()).error
     assert "key" in describe_verifier("openai:gpt-4o", Settings()).error
@@ -67,11 +67,11 @@ def test_a_model_that_is_not_here_is_offered_for_download_and_a_wrong_one_named(
         ("offline,openai:m", True, "offline,openai:m"),
     ],
 )
-def test_the_offline_checks_come_first_where_wanted(model: str, first: bool, expected: str) -> None:
+def test_offline_checks_can_run_first(model: str, first: bool, expected: str) -> None:
     assert verifier_string(model, offline_first=first) == expected
 
 
-def test_the_line_for_the_file_is_read_back_as_it_was() -> None:
+def test_the_shown_settings_line_round_trips() -> None:
     import tomllib
 
     assert tomllib.loads(config_line("offline,local:C:\\m"))["verifier"] == "offline,local:C:\\m"
@@ -91,7 +91,7 @@ def test_a_download_shows_its_progress_and_its_end(
     assert describe_verifier("local:org/name", Settings()).facts
 
 
-def test_a_download_that_fails_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_shows_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModelDownload, "endpoint", "http://127.0.0.1:9")
     download = ModelDownload("org/name")
     download.start()
@@ -100,7 +100,7 @@ def test_a_download_that_fails_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.apptest
-def test_a_model_is_chosen_and_used_from_then_on(
+def test_a_chosen_model_is_used_for_later_audits(
     audited_workbench: Workbench, tmp_path: Path
 ) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
@@ -150,7 +150,7 @@ class Abstaining(OfflineVerifier):
 
 
 @pytest.mark.apptest
-def test_the_overview_says_what_was_left_open_one_click_from_a_verifier(
+def test_the_overview_links_unconfirmed_claims_to_choosing_a_verifier(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roles, "OfflineVerifier", Abstaining)
@@ -164,7 +164,7 @@ def test_the_overview_says_what_was_left_open_one_click_from_a_verifier(
     assert "not confirmed by" not in texts(open_page("review", case=case.id))
 
 
-def test_settings_chosen_on_the_page_hold_for_new_audits(
+def test_settings_chosen_on_the_page_apply_to_new_audits(
     audited_workbench: Workbench, tmp_path: Path
 ) -> None:
     chosen = Settings(verifier=f"local:{save_model(tmp_path / 'nli')}")

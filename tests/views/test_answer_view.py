@@ -74,7 +74,7 @@ def run(case: Case) -> Run:
     return run_audit(case)
 
 
-def test_the_issue_of_the_headline_comes_first_then_the_others_by_gravity_and_place(
+def test_issues_are_sorted_with_the_headline_first_then_by_severity_and_position(
     case: Case, run: Run
 ) -> None:
     issues = answer_view(case, run, 0)["issues"]
@@ -89,9 +89,7 @@ def shown(case: Case, run: Run) -> AnswerViewData:
     return answer_view(case, run, 0)
 
 
-def test_the_pieces_put_together_are_the_answer_and_the_evidence(
-    case: Case, shown: AnswerViewData
-) -> None:
+def test_pieces_add_up_to_the_answer_and_the_evidence(case: Case, shown: AnswerViewData) -> None:
     assert "".join(piece["text"] for piece in shown["pieces"]) == WRONG
     texts = {
         card["id"]: "".join(piece["text"] for piece in card["pieces"]) for card in shown["evidence"]
@@ -99,11 +97,11 @@ def test_the_pieces_put_together_are_the_answer_and_the_evidence(
     assert texts == {chunk.id: chunk.text for chunk in case.evidence}
 
 
-def test_what_travels_to_the_browser_is_json(shown: AnswerViewData) -> None:
+def test_the_view_is_valid_json(shown: AnswerViewData) -> None:
     assert json.loads(json.dumps(shown)) == shown
 
 
-def test_a_fabricated_reference_is_marked_where_it_stands(shown: AnswerViewData) -> None:
+def test_a_fabricated_reference_is_marked_in_place(shown: AnswerViewData) -> None:
     (piece,) = [piece for piece in shown["pieces"] if piece.get("reference") == "fabricated"]
     assert piece["text"] == "[c9]"
     (number,) = piece["ends"]
@@ -140,7 +138,7 @@ def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -
         ("unsupported", (), ""),
     ],
 )
-def test_an_uncited_sentence_says_what_the_check_found_of_it_and_can_be_labelled(
+def test_an_uncited_sentence_shows_its_check_and_can_be_labelled(
     case: Case, run: Run, verdict: str, sources: tuple[str, ...], reason: str
 ) -> None:
     first = run.iterations[0]
@@ -163,9 +161,7 @@ def test_an_uncited_sentence_says_what_the_check_found_of_it_and_can_be_labelled
     assert (issue["reason"], issue["target"]) == (reason, f"sentence:{grey}-{len(WRONG)}")
 
 
-def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(
-    case: Case, run: Run
-) -> None:
+def test_each_fault_is_numbered_once_whichever_role_found_it(case: Case, run: Run) -> None:
     wrong = next(issue for issue in run.iterations[0].issues if issue.rule == "contradicted_claim")
     assert wrong.start is not None
     critic = {"source": "critic", "rule": "critic_contradiction", "end": len(WRONG)}
@@ -197,9 +193,7 @@ def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(
     assert about == WRONG[wrong.start :]
 
 
-def test_a_fault_is_as_severe_as_the_gravest_that_was_raised_about_its_words(
-    case: Case, run: Run
-) -> None:
+def test_a_fault_has_the_highest_severity_among_its_issues(case: Case, run: Run) -> None:
     first = run.iterations[0]
     wrong = next(issue for issue in first.issues if issue.rule == "contradicted_claim")
     graver = wrong.model_copy(
@@ -213,7 +207,7 @@ def test_a_fault_is_as_severe_as_the_gravest_that_was_raised_about_its_words(
 @pytest.mark.parametrize(
     ("verdict", "says"), [("partial", "partly supported"), ("unsupported", "unsupported")]
 )
-def test_what_the_critic_doubts_has_the_word_of_the_claim_s_mark(
+def test_a_critic_issue_uses_the_label_of_the_claims_mark(
     case: Case, run: Run, verdict: str, says: str
 ) -> None:
     first = run.iterations[0]
@@ -233,9 +227,7 @@ def with_first(run: Run, **changes: Any) -> Run:
     return run.model_copy(update={"iterations": (run.iterations[0].model_copy(update=changes),)})
 
 
-def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has_it(
-    case: Case, run: Run
-) -> None:
+def test_a_missing_point_is_listed_once_with_its_evidence_sentence(case: Case, run: Run) -> None:
     point = (
         run.iterations[0]
         .issues[0]
@@ -296,7 +288,7 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
     assert found == [("c1", "A full survey of the bridge is made by the ministry of works.")]
 
 
-def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites_its_evidence(
+def test_a_missing_point_is_inserted_after_the_related_cited_sentence(
     run: Run,
 ) -> None:
     first, second = (
@@ -330,7 +322,7 @@ def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites
         ("critic_factual", None),
     ],
 )
-def test_a_fault_about_a_citation_says_what_was_found_of_it(
+def test_a_citation_fault_explains_the_resolution(
     case: Case, run: Run, rule: str, finding: str | None
 ) -> None:
     issue = run.iterations[0].issues[0].model_copy(update={"rule": rule})
@@ -338,9 +330,7 @@ def test_a_fault_about_a_citation_says_what_was_found_of_it(
     assert shown.get("reference") == finding
 
 
-def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(
-    case: Case, run: Run
-) -> None:
+def test_a_conflict_found_by_the_critic_has_a_card_with_its_sources(case: Case, run: Run) -> None:
     named = {"conflicting_evidence": ("c1 (1931) and c10 (1932) disagree.",)}
     found = with_first(run, issues=(), critique=run.iterations[0].critique.model_copy(update=named))
     (issue,) = answer_view(case, found, 0)["issues"]
@@ -351,7 +341,7 @@ def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(
     assert issue["evidence"] == ["c1"]  # c10 is none of this case
 
 
-def test_every_issue_says_why_in_words_and_each_thing_once(shown: AnswerViewData) -> None:
+def test_every_issue_explains_itself_without_repetition(shown: AnswerViewData) -> None:
     assert shown["issues"]
     why = {issue["label"]["text"]: issue["reason"] for issue in shown["issues"]}
     assert all(issue["description"] for issue in shown["issues"])
@@ -359,7 +349,7 @@ def test_every_issue_says_why_in_words_and_each_thing_once(shown: AnswerViewData
     assert all(why.values())
 
 
-def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: AnswerViewData) -> None:
+def test_the_legend_lists_exactly_the_kinds_of_marks_in_use(shown: AnswerViewData) -> None:
     marks = {entry["mark"]: entry["count"] for entry in shown["legend"]}
     assert marks["ref-fabricated"] == 1
     assert marks["sentence-uncited"] == 1
@@ -367,7 +357,7 @@ def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: Answ
     assert all(marks.values())
 
 
-def test_the_legend_counts_the_figures_that_the_evidence_lacks() -> None:
+def test_the_legend_counts_figures_missing_from_the_evidence() -> None:
     case = a_case("It cost 3 million [c1]. Some 44 men and 17 women built it [c1].")
     shown = answer_view(case, run_audit(case), 0)
     (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-figure"]
@@ -375,9 +365,7 @@ def test_the_legend_counts_the_figures_that_the_evidence_lacks() -> None:
     assert entry["count"] == 3
 
 
-def test_words_that_a_tagger_marks_are_framed_counted_and_said_whatever_became_of_their_claim() -> (
-    None
-):
+def test_words_marked_by_a_tagger_are_framed_and_counted() -> None:
     case = a_case("The bridge is 120 metres long [c1].")
     run = run_audit(case)
     first = run.iterations[0]
@@ -417,7 +405,7 @@ def test_references_of_one_marker_are_marked_one_by_one() -> None:
     assert references == [("c1", "valid"), ("c9", "fabricated")]
 
 
-def test_a_later_iteration_says_what_changed(case: Case, run: Run) -> None:
+def test_a_later_iteration_shows_its_changes(case: Case, run: Run) -> None:
     assert len(run.iterations) > 1
     shown = answer_view(case, run, 1)
     assert "".join(piece["text"] for piece in shown["pieces"]) == run.iterations[1].answer
@@ -425,7 +413,7 @@ def test_a_later_iteration_says_what_changed(case: Case, run: Run) -> None:
     assert all(change["why"] for change in shown["changes"])
 
 
-def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> None:
+def test_an_unaudited_case_shows_answer_and_evidence_without_marks(case: Case) -> None:
     shown = unaudited_answer_view(case, "v")
     assert [piece["text"] for piece in shown["pieces"]] == [WRONG]
     assert not shown["issues"]
@@ -437,9 +425,7 @@ def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> 
     ("code", "why"),
     [("refused", "its system refused"), ("failed", "the call of its system failed")],
 )
-def test_an_answer_that_a_system_did_not_give_is_not_said_to_be_drafted(
-    code: Any, why: str
-) -> None:
+def test_a_refused_answer_isnt_called_drafted(code: Any, why: str) -> None:
     assert unaudited_answer_view(a_case("It is long."), "v")["no_answer"] == ""
     without = a_case(None)
     said = unaudited_answer_view(without, "v")["no_answer"]
@@ -450,7 +436,7 @@ def test_an_answer_that_a_system_did_not_give_is_not_said_to_be_drafted(
     assert said.startswith(f"This case has no answer because {why}. An audit drafts one only if")
 
 
-def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
+def test_cited_chunks_are_shown_among_thousands() -> None:
     evidence = {
         f"chunk_{number}": f"Tower {number} is {number} metres high." for number in range(1_000)
     }
@@ -462,7 +448,7 @@ def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
 
 
 @pytest.mark.slow
-def test_an_issue_about_an_endless_sentence_stays_readable() -> None:
+def test_an_issue_about_a_very_long_sentence_is_shortened() -> None:
     case = a_case("The bridge is " + "very " * 20_000 + "long.")
     shown = answer_view(case, run_audit(case), 0)
     assert all(len(issue["description"]) <= LONGEST_SENTENCE + 2 for issue in shown["issues"])
@@ -499,7 +485,7 @@ def test_the_chart_draws_every_scored_value(run: Run) -> None:
     assert {layer["mark"]["type"] for layer in described["layer"]} == {"rule", "line", "point"}
 
 
-def test_tables_of_scores_show_what_the_scores_rest_on(run: Run) -> None:
+def test_score_tables_show_their_inputs(run: Run) -> None:
     shown = score_frame(run).set_index("Score")
     assert ":orange-badge" in shown.loc["Quality", "Iteration 1"]
     assert ":green[▲" in shown.loc["Quality", "Iteration 2, suggested"]
@@ -511,7 +497,7 @@ def test_tables_of_scores_show_what_the_scores_rest_on(run: Run) -> None:
     }
 
 
-def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
+def test_penalties_and_caps_are_shown_as_calculations(run: Run) -> None:
     found = {origin.word.text: origin for origin in score_origins(run, 0)}
     penalty = run.iterations[0].citation_audit.penalty_factor
     (quality,) = found["Quality"].steps
@@ -524,7 +510,7 @@ def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
     assert all(origin.measurements for name, origin in found.items() if name != "Overall")
 
 
-def test_a_cap_is_named_where_it_holds_and_spelled_out() -> None:
+def test_an_applied_cap_is_named_and_explained() -> None:
     run = run_audit(a_case("The Lenne bridge is 120 metres long [c1]. It carries two lanes [c9]."))
     cells = score_cells(run)
     assert cells["faithfulness"][0].bent == ["at most 0.4"]
@@ -533,7 +519,7 @@ def test_a_cap_is_named_where_it_holds_and_spelled_out() -> None:
     assert "but at most 0.40: fabricated reference" in found["Faithfulness"].steps[0]
 
 
-def test_every_reference_and_claim_says_why_in_words(run: Run, shown: AnswerViewData) -> None:
+def test_every_reference_and_claim_explains_its_verdict(run: Run, shown: AnswerViewData) -> None:
     assert len(shown["references"]) == len(run.iterations[0].citation_audit.citations)
     assert len(shown["claims"]) == len(run.iterations[0].claims)
     assert all(each["says"] for each in (*shown["references"], *shown["claims"]))
@@ -544,7 +530,7 @@ def test_every_reference_and_claim_says_why_in_words(run: Run, shown: AnswerView
             assert shown["references"][piece["citation"]]["text"] in piece["text"]
 
 
-def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> None:
+def test_a_claim_shows_its_method_and_notes_about_its_support() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1].")
     run = run_audit(case)
     (check,) = run.iterations[0].claims
@@ -565,7 +551,7 @@ def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> Non
     ]
 
 
-def test_a_claim_is_closed_once_with_its_verdict() -> None:
+def test_a_claims_mark_ends_once_with_its_verdict() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1]. It carries two lanes [c1].")
     shown = answer_view(case, run_audit(case), 0)
     closing = [piece["closes"] for piece in shown["pieces"] if "closes" in piece]
@@ -576,7 +562,7 @@ def test_a_claim_is_closed_once_with_its_verdict() -> None:
     )
 
 
-def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run) -> None:
+def test_a_comparison_shows_the_earlier_iteration_first(case: Case, run: Run) -> None:
     for index, against in ((0, 1), (1, 0)):
         shown = answer_view(case, run, index, against=against)["difference"]
         assert (shown["left"], shown["right"]) == (1, 2)
@@ -592,9 +578,7 @@ def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run)
     assert answer_view(case, run, 0)["difference"] is None
 
 
-def test_what_a_revision_fixed_is_said_in_the_next_iteration_and_what_it_left_open_too(
-    case: Case, run: Run
-) -> None:
+def test_the_next_iteration_lists_fixed_and_open_issues(case: Case, run: Run) -> None:
     first, second = answer_view(case, run, 0), answer_view(case, run, 1)
     assert not first["fixed"]
     assert {each["label"]["text"] for each in second["fixed"]} == {"contradicted"}
@@ -606,7 +590,7 @@ def test_what_a_revision_fixed_is_said_in_the_next_iteration_and_what_it_left_op
 
 
 @pytest.mark.slow
-def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
+def test_only_the_most_severe_of_many_issues_are_sent_to_the_browser() -> None:
     case = a_case(
         " ".join(f"Arch {number} is painted grey and rarely used." for number in range(400))
         + " Old [c9]."
@@ -620,7 +604,7 @@ def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
     assert numbers == sorted(numbers)
 
 
-def test_more_evidence_is_drawn_on_request() -> None:
+def test_more_evidence_is_shown_on_request() -> None:
     case = a_case("Tower 3.", {f"chunk_{number}": f"Tower {number}." for number in range(500)})
     assert len(unaudited_answer_view(case, "v", shown=400)["evidence"]) == 400
     assert (
@@ -629,7 +613,7 @@ def test_more_evidence_is_drawn_on_request() -> None:
     )
 
 
-def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
+def test_the_story_shows_the_chosen_answer_and_the_ending(run: Run) -> None:
     told = {row.title: row.lines for row in story(run, 0)}
     best = run.best_iteration
     assert told["Suggested"][0].startswith(
@@ -639,7 +623,7 @@ def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
     assert told["Judged by"] == [OFFLINE_TEXT]
 
 
-def test_warnings_are_reported_with_their_place(run: Run) -> None:
+def test_warnings_are_shown_with_their_step(run: Run) -> None:
     warning = RunWarning(
         code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed."
     )
@@ -651,7 +635,7 @@ def test_warnings_are_reported_with_their_place(run: Run) -> None:
     assert lines[-1] == "and 8 more"
 
 
-def test_what_went_wrong_in_an_audit_that_ended_with_an_error_stands_apart_from_the_reasons(
+def test_errors_of_an_audit_are_separate_from_review_reasons(
     run: Run,
 ) -> None:
     warning = RunWarning(
@@ -666,7 +650,7 @@ def test_what_went_wrong_in_an_audit_that_ended_with_an_error_stands_apart_from_
     assert failure_message(failed.model_copy(update={"review_reasons": reasons[:1]})) == ""
 
 
-def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:
+def test_must_look_reasons_precede_uncertified_ones(run: Run) -> None:
     codes: tuple[ReviewCode, ...] = ("revised", "unconfirmed_claim", "serious_issue")
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in codes)
     assert (
@@ -674,7 +658,7 @@ def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> 
     )
 
 
-def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -> None:
+def test_only_accepted_answers_show_their_passed_checks() -> None:
     accepted = run_audit(a_case("The Lenne bridge is 120 metres long [c1]."))
     assert not accepted.needs_review
     lines = {row.title: row.lines for row in story(accepted, 0)}["Checks passed"]
@@ -683,7 +667,7 @@ def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -
     assert "Checks passed" not in {row.title for row in story(faulty, 0)}
 
 
-def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run: Run) -> None:
+def test_an_unchecked_answer_isnt_called_supported(run: Run) -> None:
     decided = tuple(
         check.model_copy(update={"verdict": "supported"}) for check in run.iterations[-1].claims
     )
@@ -709,7 +693,7 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
     assert "has no result" in no_issues_text(sound.model_copy(update={"critique": silent}))
 
 
-def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> None:
+def test_an_audit_without_a_revision_says_why(run: Run) -> None:
     one = run.model_copy(update={"iterations": run.iterations[:1]})
     settled = one.model_copy(update={"termination_reason": "no_issues"})
     check = AcceptanceCheck(name="ending", passed=True, detail="ended by no_issues")
@@ -729,7 +713,7 @@ def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> Non
     assert end_text(run).startswith(f"After {len(run.iterations)} iterations, because")
 
 
-def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_says_how(
+def test_a_rejected_issue_shows_the_revisers_reason_and_a_derived_claim_its_derivation(
     case: Case, run: Run
 ) -> None:
     first = run.iterations[0]

@@ -88,7 +88,7 @@ def seen(text: str) -> str:
 
 
 @given(TEXTS)
-def test_no_character_moves_and_no_word_is_hidden(text: str) -> None:
+def test_every_character_is_kept_and_no_word_is_hidden(text: str) -> None:
     pieces = pieces_of(text)
     assert "".join(piece["text"] for piece in pieces) == text
     hidden = "\0".join(piece["text"] for piece in pieces if piece.get("hidden"))
@@ -97,7 +97,7 @@ def test_no_character_moves_and_no_word_is_hidden(text: str) -> None:
 
 
 @given(TEXTS)
-def test_blocks_are_a_tree_in_the_order_of_the_text(text: str) -> None:
+def test_blocks_form_a_tree_in_text_order(text: str) -> None:
     markup = find_markup(text)
     if markup is None:
         return
@@ -157,7 +157,7 @@ def test_every_kind_of_block_is_found() -> None:
 
 
 @given(st.text(alphabet="ab*_`[]()#>-+.|~\\\\\n\t \r\0\u00a0\u4e2d1/", max_size=60))
-def test_any_text_is_read_without_an_error(text: str) -> None:
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
     assert "".join(piece["text"] for piece in pieces_of(text)) == text
     for leaf, _ in (find_markup(text) or Markup((), (), (), ())).leaves:
         assert 0 <= leaf.start < leaf.end <= len(text)
@@ -178,11 +178,11 @@ def test_blocks_nest_as_in_commonmark(text: str, blocks: list[str]) -> None:
     assert tags(text) == blocks
 
 
-def test_code_keeps_its_indentation_beyond_that_of_its_list() -> None:
+def test_code_in_a_list_keeps_its_own_indentation() -> None:
     assert seen("- ```\n  if x:\n    y\n  ```") == "if x:\n  y"
 
 
-def test_headings_leave_out_no_level() -> None:
+def test_heading_levels_arent_skipped() -> None:
     assert tags("### a\n\n###### b\n\n# c\n\n## d\n\n#### e\n\n##### f\n\n###### g") == [
         *("h3", "h4", "h3", "h4", "h5", "h6", "h6")
     ]
@@ -212,7 +212,7 @@ def test_only_markup_is_hidden(text: str, shown: str) -> None:
     "hostile",
     ["<img src=x onerror=a()>", "![x](http://192.0.2.1/a.png)", "&lt;b&gt;", "<!-- a -->"],
 )
-def test_html_images_and_entities_stay_as_typed(hostile: str) -> None:
+def test_html_images_and_entities_are_shown_as_typed(hostile: str) -> None:
     assert seen(f"**a** {hostile}").replace("[", "").replace("]", "") == f"a {hostile}".replace(
         "[", ""
     ).replace("]", "")
@@ -238,7 +238,7 @@ def test_html_images_and_entities_stay_as_typed(hostile: str) -> None:
     ],
 )
 @pytest.mark.timeout(30)
-def test_long_hostile_texts_are_read_to_their_end(long: str) -> None:
+def test_long_hostile_texts_are_parsed_completely(long: str) -> None:
     markup = find_markup(long)
     assert markup is None or all(0 <= start <= end <= len(long) for start, end in markup.hidden)
 
@@ -258,7 +258,7 @@ def case() -> Case:
     )
 
 
-def test_marks_and_chips_stand_at_the_words_they_are_about(case: Case) -> None:
+def test_marks_and_chips_are_at_their_words(case: Case) -> None:
     run = run_audit(case)
     shown = answer_view(case, run, 0)
     assert "".join(piece["text"] for piece in shown["pieces"]) == ANSWER
@@ -280,7 +280,7 @@ def test_marks_and_chips_stand_at_the_words_they_are_about(case: Case) -> None:
     assert "".join(piece["text"] for piece in evidence["pieces"]) == case.evidence[0].text
 
 
-def test_an_answer_that_was_not_audited_is_rendered_too(case: Case) -> None:
+def test_an_unaudited_answer_is_rendered(case: Case) -> None:
     shown = unaudited_answer_view(case, "v")
     assert [block["tag"] for block in shown["blocks"]][:2] == ["h3", "p"]
     assert "".join(piece["text"] for piece in shown["pieces"]) == ANSWER
@@ -296,7 +296,7 @@ def test_a_marker_is_never_cut_or_hidden() -> None:
     assert not any(piece.get("hidden") for piece in cut if "reference" in piece)
 
 
-def test_a_citation_beside_the_answer_ends_once_where_its_words_end() -> None:
+def test_an_attached_citation_ends_once_after_its_words() -> None:
     text = "It is **120 metres** long."
     cut = with_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], found(text))
     assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [
@@ -317,12 +317,12 @@ def sides(before: str, after: str) -> tuple[str, str]:
 
 
 @given(st.text(alphabet="ab .,[]1\n\u6587"), st.text(alphabet="ab .,[]1\n\u6587"))
-def test_both_texts_can_be_put_together_again(before: str, after: str) -> None:
+def test_a_diff_reproduces_both_texts(before: str, after: str) -> None:
     assert sides(before, after) == (before, after)
     assert all(change.text for change in word_changes(before, after))
 
 
-def test_a_changed_figure_is_one_change_with_its_sign() -> None:
+def test_a_changed_figure_and_its_sign_are_one_change() -> None:
     changes = word_changes(
         "Revenue grew by 41.2% in 2023 [chunk_99].", "Revenue grew by 14.2% in 2023 [chunk_2]."
     )
@@ -341,7 +341,7 @@ def test_the_same_text_has_no_changes() -> None:
     assert word_changes("", "") == []
 
 
-def test_neighbouring_changes_with_only_a_comma_between_are_one() -> None:
+def test_changes_separated_by_only_a_comma_are_merged() -> None:
     changes = word_changes("It is grey, narrow and old.", "It is blue, wide and old.")
     assert [change.text.strip() for change in changes if change.kind != "same"] == [
         "grey, narrow",
@@ -360,11 +360,11 @@ def test_neighbouring_changes_with_only_a_comma_between_are_one() -> None:
         ("the cat sat. " * 8_000, "the cat stood. " * 7_000),
     ],
 )
-def test_long_texts_take_no_longer_than_a_page_may(before: str, after: str) -> None:
+def test_long_texts_are_compared_in_bounded_time(before: str, after: str) -> None:
     assert sides(before, after) == (before, after)
 
 
-def test_a_few_edits_in_a_long_text_are_found_where_they_are() -> None:
+def test_a_few_edits_in_a_long_text_are_located() -> None:
     chooser = random.Random(7)
     words = [
         f"{chooser.choice(('the', 'a', 'of', 'in'))} word{chooser.randrange(3_000)}"
@@ -395,9 +395,7 @@ CASE = case_of(
 )
 
 
-def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_marker_stays_a_marker() -> (
-    None
-):
+def test_attached_citations_follow_their_words_worst_first() -> None:
     first = run_audit(CASE).iterations[0]
     marks = reference_marks(first)
     pieces = list(answer_pieces(first, marks, [()] * len(first.issues)))
@@ -413,9 +411,7 @@ def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_m
 # What browsers can't draw
 
 
-def test_long_runs_of_combining_marks_are_broken_in_texts_and_in_json_and_nothing_else_is_changed() -> (
-    None
-):
+def test_only_long_runs_of_combining_marks_are_broken_up() -> None:
     marks = "\u0301\u20dd" * 60
     broken = drawable(f"a{marks}b")
     assert broken.replace("\u25cc", "") == f"a{marks}b"

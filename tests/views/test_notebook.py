@@ -28,20 +28,20 @@ def runs() -> list[masis.Run]:
     return [masis.run_audit(case, masis.Settings(max_iterations=2)) for case in cases]
 
 
-def test_a_table_that_there_is_not_is_refused() -> None:
+def test_an_unknown_table_is_rejected() -> None:
     with pytest.raises(InputError, match="Choose one of: runs, iterations"):
         masis.runs_to_pandas([], of="poems")
 
 
 @pytest.mark.parametrize("of", ["runs", "iterations", "claims", "citations", "issues"])
-def test_tables_have_the_same_columns_with_and_without_rows(runs: list[masis.Run], of: Any) -> None:
+def test_empty_tables_have_the_same_columns(runs: list[masis.Run], of: Any) -> None:
     table = masis.runs_to_pandas(runs, of=of)
     assert len(table)
     assert list(table.columns) == list(masis.runs_to_pandas([], of=of).columns)
     assert not table.isna().all(axis=None)
 
 
-def test_offsets_of_claims_cut_them_out_of_the_answer_of_their_iteration(
+def test_claim_offsets_match_their_iterations_answer(
     runs: list[masis.Run],
 ) -> None:
     answers = masis.runs_to_pandas(runs, of="iterations").set_index(["run_id", "iteration"])[
@@ -54,7 +54,7 @@ def test_offsets_of_claims_cut_them_out_of_the_answer_of_their_iteration(
         )
 
 
-def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(
+def test_a_run_has_a_one_line_repr_and_html_in_notebooks(
     runs: list[masis.Run],
 ) -> None:
     assert repr(runs[0]).startswith("<Run of 'case-0': quality ")
@@ -70,7 +70,7 @@ def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(
     )
 
 
-def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_its_name() -> None:
+def test_the_original_answer_is_first_and_a_revision_is_labelled() -> None:
     answer = "The Lenne bridge is 210 metres long [c1]."
     run = masis.run_audit(case_of(answer, {"c1": "The Lenne bridge is 120 metres long."}))
     first, second = run.iterations
@@ -98,7 +98,7 @@ def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_i
     assert "contradicted_claim" in {reason.code for reason in run.review_reasons}
 
 
-def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
+def test_the_notebook_view_escapes_everything_and_is_limited_in_size() -> None:
     long = HOSTILE * 2000
     found = issue(description=long, reason=long, suggestion=long)
     iteration = an_iteration(1, long).model_copy(update={"issues": (found,) * 500})
@@ -113,7 +113,7 @@ def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
     assert "more issues" in view
 
 
-def test_a_record_finds_its_view_by_itself_and_the_view_is_imported_only_then() -> None:
+def test_a_record_imports_its_view_only_when_displayed() -> None:
     program = (
         "import sys; from masis.schema.run import Run; before = 'masis.views.notebook' in"
         " sys.modules\nfrom masis.schema.screening import Screening; from masis.views.notebook"
@@ -128,7 +128,7 @@ def test_a_record_finds_its_view_by_itself_and_the_view_is_imported_only_then() 
 
 
 @pytest.mark.slow
-def test_a_screening_has_a_line_and_a_view() -> None:
+def test_a_screening_has_a_repr_and_a_view() -> None:
     abstract = masis.Abstract(id=HOSTILE, title="A trial", text="It worked in 40 of 80 patients.")
     screening = masis.screen_abstracts("Does <b>it</b> work?", [abstract])
     assert repr(screening).startswith("<Screening of 'Does <b>it</b> work?'")
@@ -136,7 +136,7 @@ def test_a_screening_has_a_line_and_a_view() -> None:
     assert "<script" not in masis.html(screening)
 
 
-def test_many_runs_and_other_things_are_refused_with_what_to_give(runs: list[masis.Run]) -> None:
+def test_unsupported_objects_are_rejected_with_a_hint(runs: list[masis.Run]) -> None:
     with pytest.raises(
         InputError, match=r"is a list, not a Run. Pass one run: .*masis\.runs_to_pandas"
     ):
@@ -147,7 +147,7 @@ def test_many_runs_and_other_things_are_refused_with_what_to_give(runs: list[mas
         masis.runs_to_pandas(masis.runs_to_pandas(runs))  # type: ignore[arg-type]
 
 
-def test_a_claim_is_one_line_where_it_is_printed(runs: list[masis.Run]) -> None:
+def test_a_claim_has_a_one_line_repr(runs: list[masis.Run]) -> None:
     check = next(check for run in runs for each in run.iterations for check in each.claims)
     assert str(check).startswith(f"<ClaimCheck: {check.verdict}")
     assert len(str(check)) < 300

@@ -94,13 +94,13 @@ UNITS = {"ms": "12 ms", "USD": "$12.00", "%": "12%", "": "12"}
         *((in_unit(unit), (12.0, None), f"{text} | –") for unit, text in UNITS.items()),
     ],
 )
-def test_figures_have_as_many_digits_as_they_deserve_and_their_unit(
+def test_figures_have_sensible_digits_and_units(
     written: Callable[[Any], str], values: tuple[Any, ...], texts: str
 ) -> None:
     assert [written(value) for value in values] == texts.split(" | ")
 
 
-def test_a_text_is_cut_to_the_length_asked_for_with_a_sign() -> None:
+def test_text_is_truncated_with_an_ellipsis() -> None:
     assert shorten("twelve chars", 12) == "twelve chars"
     assert shorten("thirteen char", 12) == "thirteen ch…"
     assert shorten("nine 4567 and more", 11) == "nine 4567…"
@@ -120,11 +120,11 @@ def test_a_text_is_cut_to_the_length_asked_for_with_a_sign() -> None:
         (words.STOPPED, TerminationReason),
     ],
 )
-def test_every_value_of_a_closed_set_has_a_word(table: dict[str, object], values: object) -> None:
+def test_every_literal_value_has_a_label(table: dict[str, object], values: object) -> None:
     assert set(table) == set(get_args(values))
 
 
-def test_not_confirmed_is_no_accusation_in_words_or_colour() -> None:
+def test_not_confirmed_has_neutral_words_and_color() -> None:
     for word in (
         words.VERDICT["unverifiable"],
         words.RULE["unverifiable_claim"],
@@ -133,16 +133,16 @@ def test_not_confirmed_is_no_accusation_in_words_or_colour() -> None:
         assert (word.text, word.tone) == ("not confirmed", "calm")
 
 
-def test_a_rule_of_a_model_reads_by_its_type() -> None:
+def test_a_models_own_rule_is_labelled_by_its_issue_type() -> None:
     assert words.rule_word("critic_logical_gap").text == "logical gap"
 
 
-def test_labels_are_coloured_by_their_tone_and_escaped() -> None:
+def test_labels_are_colored_by_tone_and_escaped() -> None:
     assert badge(words.Word("a]b", "bad")) == r":red-badge[a\]b]"
     assert colour_label(words.label(words.STATE["accepted"])) == r":gray[Auto\-accepted]"
 
 
-def test_text_from_outside_is_shown_and_never_obeyed() -> None:
+def test_outside_text_is_never_interpreted() -> None:
     assert (
         escape_markdown("*a* [b](http://c) www.d e@f")
         == "\\*a\\* \\[b\\]\\(http\\:\u200b\\/\\/c\\) www\u200b\\.d e\\@\u200bf"
@@ -153,7 +153,7 @@ REPLAYED = "replay:/data/replies.jsonl (openai:gpt-4o, 2026-11-24)"
 RECORDED = "recorded replies of openai:gpt-4o, 2026-11-24; no model was called"
 
 
-def test_who_judged_is_worded_once_and_says_where_no_model_was_called() -> None:
+def test_the_models_text_says_if_no_model_was_called() -> None:
     assert words.model_words(REPLAYED) == RECORDED
     assert words.model_words("replay:f.jsonl") == "recorded replies in f.jsonl; no model was called"
     assert words.model_words(f"offline,{REPLAYED}") == f"offline, then {RECORDED}"
@@ -161,7 +161,7 @@ def test_who_judged_is_worded_once_and_says_where_no_model_was_called() -> None:
         assert words.model_words(other) == other
 
 
-def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded() -> None:
+def test_every_surface_says_that_replies_were_recorded() -> None:
     case = case_of("Ten [1].", {"1": "Ten metres."})
     run = run_audit(case)
     run = run.model_copy(
@@ -198,7 +198,7 @@ UNDO = entry(2, kind="undo", undoes="e1", reviewer="Bo")
 FINAL = entry(5, kind="adjudication", verdict="override", corrected_answer="x", reason="r")
 
 
-def test_an_undo_and_a_redaction_name_the_entry_they_are_about() -> None:
+def test_an_undo_and_a_redaction_name_their_entry() -> None:
     redaction = entry(4, kind="redaction", extra={"redacts": "e3"})
     words = {
         key: word.text
@@ -213,7 +213,7 @@ def test_an_undo_and_a_redaction_name_the_entry_they_are_about() -> None:
     }
 
 
-def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
+def test_an_undo_of_a_missing_entry_says_so() -> None:
     assert entry_texts([UNDO])["e2"].text == "Undid a decision"
 
 
@@ -229,14 +229,12 @@ def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
         (entry(6, kind="policy_accept"), "Auto-accepted", "“Rejected” by Ada, entry 1"),
     ],
 )
-def test_an_entry_says_in_a_word_what_it_is_and_beside_it_about_what(
-    given: LogEntry, word: str, about: str
-) -> None:
+def test_an_entry_has_a_kind_and_a_subject(given: LogEntry, word: str, about: str) -> None:
     assert entry_word(given).text == word
     assert entry_about(given.decision, REJECTED) == about
 
 
-def test_an_acceptance_names_its_rule_and_a_decision_its_reason() -> None:
+def test_acceptances_name_their_rule_and_decisions_their_reason() -> None:
     assert entry_reason(REJECTED.decision) == "why"
     assert (
         entry_reason(entry(1, kind="policy_accept", extra={"rule": "4"}).decision)
@@ -246,14 +244,14 @@ def test_an_acceptance_names_its_rule_and_a_decision_its_reason() -> None:
     assert entry_reason(None) == ""
 
 
-def test_what_undid_an_entry_and_what_it_holds_are_said() -> None:
+def test_an_entry_shows_its_undo_and_its_content() -> None:
     assert [undone_text(by) for by in (None, entry(3), UNDO)] == ["", "undone", "undone by Bo"]
     corrected = entry(1, verdict="override", corrected_answer="x", reason="r").decision
     assert entry_contents(corrected) == ["corrected answer"]
     assert entry_contents(None) == []
 
 
-def test_charts_have_axes_from_nothing_to_everything() -> None:
+def test_score_axes_range_from_0_to_1() -> None:
     described: Any = rate_chart().to_dict()
     assert described["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 1]
     spread: Any = spread_chart("ms", "answers").to_dict()
@@ -268,7 +266,7 @@ def test_charts_have_axes_from_nothing_to_everything() -> None:
         ("month", "2026-12-01", "2027-01-01", "December 2026"),
     ],
 )
-def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str, name: str) -> None:
+def test_periods_have_a_start_and_a_name(period: Any, first: str, last: str, name: str) -> None:
     bounds = period_bounds(period, first)
     assert (bounds[0].isoformat(), bounds[1].isoformat()) == (first, last)
     assert period_name(period, first) == name
@@ -285,7 +283,7 @@ def two() -> tuple[Run, Run]:
     return run_audit(case, Settings()), run_audit(case, other)
 
 
-def test_only_the_settings_that_differ_are_shown(two: tuple[Run, Run]) -> None:
+def test_only_differing_settings_are_shown(two: tuple[Run, Run]) -> None:
     assert sorted(differing(*two).values.tolist()) == [
         ["citation mode", "standard", "literal"],
         ["max iterations", "3", "1"],
@@ -296,7 +294,7 @@ def test_only_the_settings_that_differ_are_shown(two: tuple[Run, Run]) -> None:
     assert changed == {"citation mode literal", "max iterations 1", "strictness strict"}
 
 
-def test_every_issue_stands_on_its_side_once_and_swapping_the_sides_swaps_them(
+def test_every_issue_is_on_one_side_and_swapping_swaps_them(
     two: tuple[Run, Run],
 ) -> None:
     left, right = two
@@ -312,7 +310,7 @@ def test_every_issue_stands_on_its_side_once_and_swapping_the_sides_swaps_them(
     assert {issue.key for issue in swapped["right"]} == groups["left"]
 
 
-def test_scores_are_reported_for_every_iteration_and_those_of_the_originals_are_subtracted(
+def test_scores_are_compared_between_original_answers(
     two: tuple[Run, Run],
 ) -> None:
     left, right = two
@@ -329,7 +327,7 @@ def test_scores_are_reported_for_every_iteration_and_those_of_the_originals_are_
     assert back == f":green[▲ {-change:.2f}]"
 
 
-def test_a_run_against_itself_differs_in_nothing(two: tuple[Run, Run]) -> None:
+def test_a_run_doesnt_differ_from_itself(two: tuple[Run, Run]) -> None:
     run, _ = two
     assert differing(run, run).empty
     assert set(score_frame(run, run)["Difference (right minus left)"]) <= {"same", "–"}
@@ -338,7 +336,7 @@ def test_a_run_against_itself_differs_in_nothing(two: tuple[Run, Run]) -> None:
     }
 
 
-def test_models_are_named_once_where_one_fills_all_roles() -> None:
+def test_a_model_in_all_roles_is_named_once() -> None:
     assert models_words({"critic": "offline", "reviser": "offline"}) == "offline"
     assert models_words({"critic": "a:b", "reviser": "offline"}) == "a:b: critic; offline: reviser"
 
@@ -376,7 +374,7 @@ def iterations(*issues: list[Issue]) -> tuple[Run, list[Iteration]]:
     return run.model_copy(update={"iterations": tuple(made), "best": 0}), made
 
 
-def test_a_finding_is_new_then_persists_then_is_fixed_and_may_come_back() -> None:
+def test_an_issue_can_be_new_persist_be_fixed_and_return() -> None:
     one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
     _, made = iterations([one], [one, other], [other], [one], [])
     courses = {each.last.key: each.courses for each in follow(made)}
@@ -384,7 +382,7 @@ def test_a_finding_is_new_then_persists_then_is_fixed_and_may_come_back() -> Non
     assert courses["b"] == ("absent", "new", "persisting", "fixed", "absent")
 
 
-def test_a_reworded_sentence_with_the_same_fault_is_the_same_finding() -> None:
+def test_a_reworded_sentence_with_the_same_fault_is_the_same_issue() -> None:
     before = an_issue(
         "a", "The company has set aside NOK 300 million to acquire a Danish operator."
     )
@@ -396,20 +394,20 @@ def test_a_reworded_sentence_with_the_same_fault_is_the_same_finding() -> None:
     assert [each.courses for each in follow(made)] == [("new", "persisting"), ("absent", "new")]
 
 
-def test_two_findings_of_the_same_words_are_followed_one_by_one() -> None:
+def test_two_issues_about_the_same_words_are_tracked_separately() -> None:
     twice = [an_issue("a"), an_issue("a").model_copy(update={"id": "again"})]
     _, made = iterations(twice, twice[:1])
     assert [each.courses for each in follow(made)] == [("new", "persisting"), ("new", "fixed")]
 
 
-def test_every_issue_of_every_iteration_has_exactly_one_course() -> None:
+def test_every_issue_has_exactly_one_history() -> None:
     run = run_audit(CASE)
     followed = follow(run.iterations)
     for index, iteration in enumerate(run.iterations):
         assert set(course_at(followed, index)) == {issue.id for issue in iteration.issues}
 
 
-def test_the_table_counts_what_became_of_the_issues() -> None:
+def test_the_table_counts_issue_outcomes() -> None:
     one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
     run, _ = iterations([one, other], [other])
     table, left_out = issue_history(run, 1)
@@ -428,7 +426,7 @@ def test_the_table_counts_what_became_of_the_issues() -> None:
 
 
 @pytest.mark.slow
-def test_thousands_of_findings_are_followed_in_no_time() -> None:
+def test_thousands_of_issues_are_tracked_quickly() -> None:
     many = [an_issue(f"k{number}", f"sentence {number} says this") for number in range(3_000)]
     others = [an_issue(f"o{number}", f"sentence {number} says that") for number in range(3_000)]
     run, made = iterations(many, others)
