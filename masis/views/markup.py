@@ -347,7 +347,8 @@ def _with_lines(rule: _BlockRule) -> _BlockRule:
                 at = state.src.index(words, lines[0].start + len(block.markup))
                 lines = [Range(at, at + len(words))]
             elif block.type == "fence":
-                closed = state.src[lines[-1].start : lines[-1].end].startswith(block.markup)
+                final = state.src[lines[-1].start : lines[-1].end].strip()
+                closed = final.startswith(block.markup) and not final.strip(block.markup[0])
                 lines = lines[:1] + [
                     Range(state.bMarks[line] + min(state.tShift[line], indent), state.eMarks[line])
                     for line in range(start + 1, end - (closed and end - start > 1))

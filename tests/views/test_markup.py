@@ -178,6 +178,11 @@ def test_blocks_nest_as_in_commonmark(text: str, blocks: list[str]) -> None:
     assert tags(text) == blocks
 
 
+def test_a_fence_is_closed_only_by_a_line_of_its_own() -> None:
+    assert seen("```\n```| a | b |") == "```| a | b |"
+    assert seen("~~~\na\n~~~~ \nb") == "ab"
+
+
 def test_code_in_a_list_keeps_its_own_indentation() -> None:
     assert seen("- ```\n  if x:\n    y\n  ```") == "if x:\n  y"
 
