@@ -75,7 +75,7 @@ def codes(**changes: Any) -> list[str]:
     return [reason.code for reason in assessed(**changes).reasons]
 
 
-def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
+def test_an_answer_that_passes_every_check_is_accepted() -> None:
     found = assessed()
     assert found.reasons == ()
     assert found.acceptance.passed
@@ -117,23 +117,23 @@ def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
         ("cancelled", {"termination": "cancelled"}),
     ],
 )
-def test_whatever_is_wrong_or_unsure_needs_review(code: str, changes: dict[str, Any]) -> None:
+def test_anything_wrong_or_uncertain_needs_review(code: str, changes: dict[str, Any]) -> None:
     assert code in codes(**changes)
     assert not assessed(**changes).acceptance.passed
 
 
 @pytest.mark.parametrize("verdict_", ["convergence", "no_issues"])
-def test_a_loop_that_ended_well_is_no_reason(verdict_: str) -> None:
+def test_a_normal_ending_isnt_a_review_reason(verdict_: str) -> None:
     assert codes(termination=verdict_) == []
 
 
-def test_sufficient_evidence_of_a_screening_passes_and_too_little_of_it_must_be_looked_at() -> None:
+def test_insufficient_screening_evidence_is_a_must_look_reason() -> None:
     assert codes(answer="It is long [1].", screening={"id": "s1", "outcome": "sufficient"}) == []
     (reason,) = assessed(screening={"id": "s1", "outcome": "cancelled"}).reasons
     assert (reason.code, reason.tier) == ("insufficient_evidence", "must_look")
 
 
-def test_an_answer_drafted_from_a_screening_is_not_certified_offline() -> None:
+def test_an_offline_draft_from_a_screening_isnt_certified() -> None:
     sufficient = {"id": "s1", "outcome": "sufficient"}
     (reason,) = assessed(screening=sufficient).reasons
     assert (reason.code, reason.tier) == ("screening_draft", "not_certified")
@@ -141,9 +141,7 @@ def test_an_answer_drafted_from_a_screening_is_not_certified_offline() -> None:
     assert codes(screening=sufficient, settings=asked) == []
 
 
-def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answer_without_claims() -> (
-    None
-):
+def test_failed_claim_extraction_is_unscored() -> None:
     failed = claims.report(
         (), unscored=Unscored(reason="the server timed out", code="CRITIC-ERR-003")
     )
@@ -152,7 +150,7 @@ def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answ
     assert not any("makes no claim" in reason.message for reason in found.reasons)
 
 
-def test_a_threshold_that_is_reached_is_reached() -> None:
+def test_thresholds_are_inclusive() -> None:
     assert "low_confidence" not in codes(critique=verdict(confidence=0.7))
     assert "low_quality" not in codes(quality=0.75)
 
@@ -162,9 +160,7 @@ def gaps(*anchors: float) -> set[float]:
     return {round(abs(one - other), 6) for one in anchors for other in anchors}
 
 
-def test_no_threshold_lies_on_an_anchor_of_the_scale_it_is_held_against_nor_so_far_from_it_as_two_anchors_are() -> (
-    None
-):
+def test_thresholds_lie_between_the_anchors_of_their_scale() -> None:
     """A judge who keeps to the anchors is then never on the edge: a hair more or less doesn't
     decide.
     """
@@ -182,14 +178,14 @@ def test_no_threshold_lies_on_an_anchor_of_the_scale_it_is_held_against_nor_so_f
     assert SETTINGS.review_disagreement not in gaps(*confidence, *rubric, uncited, 1)
 
 
-def test_a_conflict_beside_a_supported_claim_is_never_accepted() -> None:
+def test_a_supported_claim_with_a_conflict_is_never_accepted() -> None:
     turned = conflict("The", "The", reason="Granted in the claim, forbidden in the evidence")
     assert "contradicted_claim" in codes(
         claims=(check("supported", 0.9, contradictions=(turned,)),)
     )
 
 
-def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:
+def test_a_serious_issue_explained_by_another_reason_isnt_repeated() -> None:
     found = codes(claims=(check("contradicted", 0.1),), issues=(issue("high", source="claims"),))
     assert "contradicted_claim" in found
     assert "serious_issue" not in found
@@ -210,7 +206,7 @@ GROUNDLESS_TYPES = ["contradiction", "unsupported", "hallucination", "factual", 
         ("hallucination", "low"),
     ],
 )
-def test_words_that_the_critic_accuses_and_the_verifier_confirms_go_to_a_person_with_the_words(
+def test_words_flagged_by_the_critic_but_confirmed_by_the_verifier_are_a_disagreement(
     type_: str, severity: Any
 ) -> None:
     accused = issue(severity, type=type_, start=4, end=10, quote="bridge")
@@ -222,12 +218,12 @@ def test_words_that_the_critic_accuses_and_the_verifier_confirms_go_to_a_person_
 @pytest.mark.parametrize(
     "other", ["contradicted", "unsupported", "partial", "unverifiable", "unscored"]
 )
-def test_words_that_the_verifier_does_not_confirm_either_are_no_disagreement(other: str) -> None:
+def test_words_flagged_by_both_arent_a_disagreement(other: str) -> None:
     accused = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
     assert "disagreement" not in codes(claims=(check(other, 0.1),), issues=(accused,))
 
 
-def test_other_issues_of_the_critic_and_words_beside_those_are_no_disagreement() -> None:
+def test_critic_issues_of_other_types_or_places_arent_a_disagreement() -> None:
     for lesser in ("ambiguity", "logical", "missing_info"):
         assert codes(issues=(issue("medium", type=lesser, start=4, end=10),)) == []
     for wording in ("unsupported", "factual", "outdated"):
@@ -238,9 +234,7 @@ def test_other_issues_of_the_critic_and_words_beside_those_are_no_disagreement()
     assert any("“bridge”" in message for message in told)
 
 
-def test_an_accusation_that_quotes_nothing_is_a_disagreement_where_every_claim_is_confirmed() -> (
-    None
-):
+def test_a_critic_issue_without_a_quote_disagrees_with_confirmed_claims() -> None:
     accused = issue("medium", type="contradiction", description="The year is wrong.")
     assert {"disagreement", "hallucination"} <= set(codes(issues=(accused,)))
     assert "disagreement" not in codes(
@@ -249,7 +243,7 @@ def test_an_accusation_that_quotes_nothing_is_a_disagreement_where_every_claim_i
 
 
 @pytest.mark.parametrize(("confidence", "apart"), [(0.95, True), (0.7, True), (0.6, False)])
-def test_a_contradicted_claim_that_the_critic_is_content_with_is_a_disagreement(
+def test_a_contradicted_claim_missed_by_a_confident_critic_is_a_disagreement(
     confidence: float, apart: bool
 ) -> None:
     denied = check("contradicted", 0.1)
@@ -263,14 +257,14 @@ def test_a_contradicted_claim_that_the_critic_is_content_with_is_a_disagreement(
     assert not any("contradicted; the critic" in reason.message for reason in found)
 
 
-def test_rules_that_criticise_by_the_verifiers_verdicts_do_not_disagree_with_it() -> None:
+def test_offline_critic_rules_based_on_verdicts_cant_disagree() -> None:
     offline = critique.apply_critique_rules(
         factories.judgement(confidence=0.9), citations(), (), JUDGED_BY_RULES
     )
     assert "disagreement" not in codes(claims=(check("contradicted", 0.1),), critique=offline)
 
 
-def test_many_contested_words_are_counted_and_the_first_are_quoted() -> None:
+def test_many_disputed_passages_are_counted_and_the_first_ones_quoted() -> None:
     accused = [
         issue("medium", type="factual", start=4, end=10, quote=f"word {n}") for n in range(5)
     ]
@@ -280,14 +274,14 @@ def test_many_contested_words_are_counted_and_the_first_are_quoted() -> None:
     assert "“word 0”, “word 1”, “word 2” and 2 more" in told
 
 
-def test_serious_issues_are_counted_as_the_pages_number_them() -> None:
+def test_serious_issues_are_counted_as_on_the_pages() -> None:
     places = (("claims", 0, 40), ("claims", 42, 80), ("critic", 0, 80))
     found = [issue("high", source=source, start=start, end=end) for source, start, end in places]
     reasons = assessed(claims=(check("unsupported", 0.1),), issues=tuple(found)).reasons
     assert "2 serious issues are open." in [reason.message for reason in reasons]
 
 
-def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> None:
+def test_a_chosen_revision_needs_review() -> None:
     made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
     reasons = acceptance.assess(made, case_of(), "no_issues", SETTINGS).reasons
     assert "1 serious issue" in next(
@@ -297,13 +291,13 @@ def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> Non
     assert "revised" not in {reason.code for reason in unread}
 
 
-def test_a_run_without_an_iteration_goes_to_a_person() -> None:
+def test_a_run_without_an_iteration_needs_review() -> None:
     found = acceptance.assess([], case_of(), "error", SETTINGS)
     assert {reason.code for reason in found.reasons} == {"error", "nothing_checked"}
     assert not found.acceptance.passed
 
 
-def test_every_reason_has_a_tier_and_what_is_only_uncertain_accuses_nobody() -> None:
+def test_every_reason_has_a_tier() -> None:
     uncertain = set(get_args(ReviewCode)) - MUST_LOOK
     assert {
         "unconfirmed_claim",
@@ -323,9 +317,7 @@ def test_every_reason_has_a_tier_and_what_is_only_uncertain_accuses_nobody() -> 
     assert assessed(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
 
 
-def test_a_figure_that_the_evidence_lacks_is_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> (
-    None
-):
+def test_a_figure_missing_from_the_evidence_is_uncertified_and_unwaivable() -> None:
     found = assessed(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
     reason = next(each for each in found.reasons if each.code == "figure_not_in_evidence")
     assert (reason.tier, reason.message) == (
@@ -336,9 +328,7 @@ def test_a_figure_that_the_evidence_lacks_is_a_reason_to_look_that_accuses_nobod
         acceptance.waive(found, guarantee=1)
 
 
-def test_words_that_a_tagger_marks_are_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> (
-    None
-):
+def test_tagged_words_are_uncertified_and_unwaivable() -> None:
     found = assessed(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
     reason = next(each for each in found.reasons if each.code == "words_marked")
     assert (reason.tier, reason.message) == (
@@ -349,7 +339,7 @@ def test_words_that_a_tagger_marks_are_a_reason_to_look_that_accuses_nobody_and_
         acceptance.waive(found, guarantee=1)
 
 
-def test_a_claim_that_nobody_judged_accuses_nobody_and_no_guarantee_waives_it() -> None:
+def test_an_unjudged_claim_is_uncertified_and_unwaivable() -> None:
     found = assessed(claims=(check("unscored", None),))
     assert [(reason.code, reason.tier) for reason in found.reasons] == [
         ("unscored", "not_certified")
@@ -358,7 +348,7 @@ def test_a_claim_that_nobody_judged_accuses_nobody_and_no_guarantee_waives_it() 
         acceptance.waive(found, guarantee=1)
 
 
-def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:
+def test_spot_checks_are_seeded_and_match_the_requested_share() -> None:
     drawn = [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
     assert 0.03 < sum(drawn) / len(drawn) < 0.07
     assert drawn == [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
@@ -443,7 +433,7 @@ verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_siz
     ),
     st.booleans(),
 )
-def test_nothing_faulty_or_unscored_is_ever_accepted_whatever_the_models_reply(
+def test_no_model_reply_makes_a_faulty_or_unscored_answer_accepted(
     replies: list[Any],
     evaluation: Any,
     given_verdicts: list[Any],
@@ -476,7 +466,7 @@ def test_nothing_faulty_or_unscored_is_ever_accepted_whatever_the_models_reply(
     assert run.termination_reason in ("no_issues", "convergence")
 
 
-def test_the_property_has_something_to_accept() -> None:
+def test_the_acceptance_property_isnt_vacuous() -> None:
     assert not audited(roles()).needs_review
 
 
@@ -515,7 +505,7 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
 @pytest.mark.parametrize(
     "answer", [GOOD, ANSWER, "Line one.\n\n- a\tb [1, 2]\r\n", "x" * LONGEST_ANSWER, "Ja 🌉 [^1]."]
 )
-def test_an_answer_that_can_be_stored_and_audited_passes_as_it_is(answer: str) -> None:
+def test_a_storable_answer_passes_unchanged(answer: str) -> None:
     assert (
         PydanticValidator().validate(revision(answer), context(answer=ANSWER)).revised_answer
         == answer
@@ -541,13 +531,13 @@ def test_an_answer_that_can_be_stored_and_audited_passes_as_it_is(answer: str) -
         ("The bridge is 120 metres long [", "not closed"),
     ],
 )
-def test_what_can_not_leave_is_refused_with_the_reason(answer: str, why: str) -> None:
+def test_an_invalid_revision_is_rejected_with_a_reason(answer: str, why: str) -> None:
     with pytest.raises(InvalidRevision, match=why) as raised:
         PydanticValidator().validate(revision(answer), context(answer=ANSWER))
     assert raised.value.code == "CRITIC-ERR-006"
 
 
-def test_what_the_answer_before_had_is_the_audits_to_find() -> None:
+def test_faults_of_the_previous_answer_dont_fail_validation() -> None:
     before = "A \x00 stands here [] and here [chunk_1 and {"
     found = PydanticValidator().validate(revision(before + " more"), context(answer=before))
     assert found.revised_answer == before + " more"
@@ -555,7 +545,7 @@ def test_what_the_answer_before_had_is_the_audits_to_find() -> None:
         PydanticValidator().validate(revision(before + " \x00"), context(answer=before))
 
 
-def test_the_reason_quotes_nothing_of_the_answer() -> None:
+def test_the_rejection_reason_doesnt_quote_the_answer() -> None:
     with pytest.raises(InvalidRevision) as raised:
         PydanticValidator().validate(revision("SECRET \x00"), context())
     assert "SECRET" not in str(raised.value)
@@ -566,13 +556,13 @@ def test_the_reason_quotes_nothing_of_the_answer() -> None:
     [None, "text", {"revised_answer": GOOD}, revision(None), revision(GOOD, updated_confidence=7)],
 )
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-def test_a_reviser_that_hands_over_no_revision_is_refused(given: Any) -> None:
+def test_a_reviser_without_a_revision_is_rejected(given: Any) -> None:
     with pytest.raises(InvalidRevision, match="malformed"):
         PydanticValidator().validate(given, context())
 
 
 @given(st.text(max_size=200))
-def test_any_text_passes_or_is_refused_and_is_never_changed(text: str) -> None:
+def test_any_text_passes_or_is_rejected_but_is_never_changed(text: str) -> None:
     try:
         found = PydanticValidator().validate(revision(text), context(answer=ANSWER))
     except InvalidRevision:
@@ -581,7 +571,7 @@ def test_any_text_passes_or_is_refused_and_is_never_changed(text: str) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-028", "REQ-CRITIC-031", "CRITIC-ERR-006")
-def test_an_answer_that_does_not_pass_ends_the_loop_with_the_best_so_far() -> None:
+def test_an_invalid_revision_ends_the_loop_with_the_best_answer() -> None:
     run = run_with(GOOD, "Broken [chunk_1")
     assert run.termination_reason == "error"
     assert [iteration.answer for iteration in run.iterations] == [ANSWER, GOOD]
@@ -592,7 +582,7 @@ def test_an_answer_that_does_not_pass_ends_the_loop_with_the_best_so_far() -> No
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_every_improved_answer_passes_the_validator_and_nothing_else_does() -> None:
+def test_the_validator_sees_every_revision_and_nothing_else() -> None:
     seen: list[str] = []
 
     class Listening(PydanticValidator):
@@ -605,7 +595,7 @@ def test_every_improved_answer_passes_the_validator_and_nothing_else_does() -> N
     assert run.total_iterations == 3
 
 
-def test_a_validator_that_breaks_costs_the_revision_and_not_the_run() -> None:
+def test_a_failing_validator_drops_the_revision_but_not_the_run() -> None:
     class Broken(PydanticValidator):
         def validate(self, revision: Revision, context: Any) -> Revision:
             raise ZeroDivisionError("its own fault")
@@ -617,7 +607,7 @@ def test_a_validator_that_breaks_costs_the_revision_and_not_the_run() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_a_revision_made_alone_for_another_loop_passes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_standalone_revision_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_with(GOOD)
     filled = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
     monkeypatch.setattr(stepwise, "build_roles", lambda settings: filled)
@@ -635,7 +625,7 @@ class Answered(BaseModel):
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_a_team_has_its_answers_held_against_its_own_model() -> None:
+def test_a_custom_model_can_validate_answers() -> None:
     ours = PydanticValidator(answer=Answered, name="ours")
     good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
     assert run_with(good, validator=ours).iterations[1].answer == good
@@ -650,7 +640,7 @@ def test_a_team_has_its_answers_held_against_its_own_model() -> None:
         assert run.warnings[0].code == "CRITIC-ERR-006"
 
 
-def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done() -> None:
+def test_an_unknown_validator_is_reported_first_with_a_suggestion() -> None:
     with pytest.raises(
         SettingsError, match=r"no 'pydantics'. Did you mean 'pydantic'\? There are: pydantic, baml"
     ):
@@ -659,7 +649,7 @@ def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done(
         check_models(Settings(output_validator="bam"))
 
 
-def test_the_default_needs_no_look_at_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_validator_doesnt_scan_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     output_validation.validator_named.cache_clear()
     monkeypatch.setattr(output_validation, "entry_points", lambda **_: pytest.fail("looked"))
     assert output_validation.validator_named("pydantic").name == "pydantic"

@@ -80,26 +80,26 @@ UNREADABLE = (
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_a_right_calculation_is_right(text: str) -> None:
+def test_a_correct_calculation_is_confirmed(text: str) -> None:
     assert check_calculation(text).right is True
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_calculation_is_wrong(text: str) -> None:
+def test_a_wrong_calculation_is_flagged(text: str) -> None:
     assert check_calculation(text).right is False
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_what_is_no_plain_arithmetic_is_neither(text: str) -> None:
+def test_anything_but_plain_arithmetic_is_undecided(text: str) -> None:
     assert check_calculation(text).right is not True
 
 
 @pytest.mark.parametrize("text", UNREADABLE[:12])
-def test_what_cannot_be_read_accuses_nobody(text: str) -> None:
+def test_an_unreadable_calculation_isnt_flagged(text: str) -> None:
     assert check_calculation(text).right is None
 
 
-def test_the_operands_are_what_a_calculation_starts_from() -> None:
+def test_operands_are_the_inputs_of_a_calculation() -> None:
     assert check_calculation("180 / 240 = 75%").operands == (180, 240)
     assert check_calculation("2 + 3 = 5; 5 * 7 = 35").operands == (2, 3, 7)
     assert check_calculation("35").operands == ()
@@ -119,13 +119,13 @@ def test_the_operands_are_what_a_calculation_starts_from() -> None:
         ("as it says", "", ()),
     ],
 )
-def test_a_calculation_starts_from_figures_of_the_evidence(
+def test_a_calculation_must_use_figures_of_the_evidence(
     text: str, evidence: str, unknown: tuple[float]
 ) -> None:
     assert unknown_operands(check_calculation(text), [evidence]) == unknown
 
 
-def test_a_wrong_digit_within_the_rounding_of_what_is_written_is_no_fault() -> None:
+def test_a_difference_within_rounding_isnt_a_fault() -> None:
     assert check_calculation("1,912 * 1.142 = 2,184").right
     assert check_calculation("2 / 7 = 28.6%").right
     assert check_calculation("2 / 7 = 29%").right
@@ -140,7 +140,7 @@ written = st.text(max_size=LONGEST) | st.lists(
 
 
 @given(written, written)
-def test_no_text_of_a_model_makes_it_fail(text: str, evidence: str) -> None:
+def test_no_model_text_raises_an_error(text: str, evidence: str) -> None:
     found = check_calculation(text)
     assert found.right in (True, False, None)
     assert set(unknown_operands(found, [evidence])) <= set(found.operands)

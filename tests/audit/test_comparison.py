@@ -28,18 +28,18 @@ def form(fold: Fold, text: str) -> str:
 
 
 @pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.name)
-def test_a_fold_makes_its_two_texts_equal_and_leaves_what_looks_much_like_them(fold: Fold) -> None:
+def test_a_fold_equates_its_example_but_not_a_lookalike(fold: Fold) -> None:
     assert form(fold, fold.same[0]) == form(fold, fold.same[1])
     assert form(fold, fold.different[0]) != form(fold, fold.different[1])
 
 
 @pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.name)
-def test_without_a_fold_its_two_texts_differ(fold: Fold, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_fold_an_example_differs(fold: Fold, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "FOLDS", tuple(each for each in FOLDS if each is not fold))
     assert form(fold, fold.same[0]) != form(fold, fold.same[1])
 
 
-def test_a_fold_that_is_added_to_the_table_applies_everywhere(
+def test_a_new_fold_needs_only_its_table_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def colours(text: str) -> object:
@@ -55,7 +55,7 @@ def test_a_fold_that_is_added_to_the_table_applies_everywhere(
     assert quotation_key("its colour") == quotation_key("its color")
 
 
-def test_every_fold_says_what_it_folds_and_why_under_a_name_of_its_own() -> None:
+def test_every_fold_has_a_unique_name_and_a_reason() -> None:
     assert len({fold.name for fold in FOLDS}) == len(FOLDS)
     assert all(fold.what and fold.why for fold in FOLDS)
 
@@ -91,7 +91,7 @@ def test_every_fold_says_what_it_folds_and_why_under_a_name_of_its_own() -> None
         ),
     ],
 )
-def test_typography_is_no_difference(one: str, other: str) -> None:
+def test_typographic_variants_are_equal(one: str, other: str) -> None:
     assert sentence_form(one) == sentence_form(other)
 
 
@@ -157,7 +157,7 @@ PAIRS = (
 
 
 @pytest.mark.parametrize("row", PAIRS)
-def test_what_carries_meaning_stays_different(row: str) -> None:
+def test_meaningful_differences_are_kept(row: str) -> None:
     written = row.split(" and ") if "and/or" not in row else ["and/or", "and or", "or", "and"]
     forms = {text: sentence_form(f"The value is {text} in all reports.") for text in written}
     assert len(set(forms.values())) == len(written), forms
@@ -181,7 +181,7 @@ SIGNS = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₊₋⁺⁻+±−*#^~=<>≤≥�
     st.integers(1, 9_999),
     st.sampled_from(["{0}{1}", "{1}{0}", "{0} {1}", "{0}"]),
 )
-def test_a_sign_that_is_added_to_a_figure_makes_another_sentence(
+def test_a_sign_added_to_a_figure_is_a_difference(
     words: list[str], sign: str, figure: int, written: str
 ) -> None:
     added = written.format(sign, figure)
@@ -199,7 +199,7 @@ def test_a_sign_that_is_added_to_a_figure_makes_another_sentence(
     st.integers(1, 999),
     st.sampled_from(["{0}{1}", "{1}{0}"]),
 )
-def test_one_sign_in_the_place_of_another_makes_another_sentence(
+def test_a_replaced_sign_is_a_difference(
     words: list[str], one: str, other: str, figure: int, place: str
 ) -> None:
     texts = [f"{' '.join(words)} {place.format(sign, figure)} kelvin" for sign in (one, other)]
@@ -207,7 +207,7 @@ def test_one_sign_in_the_place_of_another_makes_another_sentence(
 
 
 @given(WORDS, st.text(string.ascii_letters, min_size=1, max_size=3))
-def test_the_case_of_a_letter_in_a_unit_makes_another_sentence(words: list[str], unit: str) -> None:
+def test_the_case_of_a_unit_is_a_difference(words: list[str], unit: str) -> None:
     text = f"{' '.join(words)} 5 {unit} again"
     swapped = f"{' '.join(words)} 5 {unit.swapcase()} again"
     assert sentence_form(text) != sentence_form(swapped)
@@ -219,7 +219,7 @@ def test_the_case_of_a_letter_in_a_unit_makes_another_sentence(words: list[str],
     st.sampled_from(["-", "−", "–", "+", ".", "<", "~"]),
     st.sampled_from(["", "$", "€"]),
 )
-def test_a_sign_or_a_point_in_front_of_a_figure_makes_another_sentence(
+def test_a_sign_or_point_before_a_figure_is_a_difference(
     words: list[str], figure: int, sign: str, currency: str
 ) -> None:
     text = f"{' '.join(words)} {currency}{figure} again"
@@ -232,7 +232,7 @@ def test_a_sign_or_a_point_in_front_of_a_figure_makes_another_sentence(
     st.lists(st.integers(0, 999), min_size=1, max_size=3),
     st.lists(st.integers(0, 999), min_size=1, max_size=3),
 )
-def test_other_figures_in_brackets_make_another_sentence(
+def test_other_figures_in_brackets_are_a_difference(
     words: list[str], one: list[int], other: list[int]
 ) -> None:
     texts = [sentence_form(f"{' '.join(words)} {figures} again") for figures in (one, other)]
@@ -249,7 +249,7 @@ SENTENCE = st.lists(
 
 
 @given(SENTENCE)
-def test_the_form_of_a_form_is_the_form(text: str) -> None:
+def test_the_comparison_form_is_idempotent(text: str) -> None:
     once = sentence_form(text)
     # What is folded may stand beside what was taken out, so that a further fold applies; after a
     # few it is at rest.
@@ -259,7 +259,7 @@ def test_the_form_of_a_form_is_the_form(text: str) -> None:
 
 
 @given(SENTENCE)
-def test_every_character_of_a_form_has_its_place_in_the_text(text: str) -> None:
+def test_every_character_of_the_form_maps_to_the_text(text: str) -> None:
     for found in (comparison_form(text), *quotation_forms(text)):
         assert len(found.text) == len(found.starts) == len(found.ends)
         assert all(
@@ -270,13 +270,13 @@ def test_every_character_of_a_form_has_its_place_in_the_text(text: str) -> None:
 
 
 @given(SENTENCE)
-def test_the_signs_of_a_fold_are_those_without_which_it_changes_nothing(text: str) -> None:
+def test_a_folds_declared_characters_are_necessary(text: str) -> None:
     for fold in FOLDS:
         if fold.signs and not set(text) & set(fold.signs):
             assert not list(fold.edits(text)), fold.name
 
 
-def test_a_place_in_the_form_is_the_place_of_the_original() -> None:
+def test_offsets_in_the_form_map_to_the_original() -> None:
     text = "He can't ﬁnd the cafe\u0301 of **Łódź**, 1,500 m away."
     found = comparison_form(text)
     for words, original in (
@@ -291,12 +291,12 @@ def test_a_place_in_the_form_is_the_place_of_the_original() -> None:
         assert text[start:end] == original
 
 
-def test_what_is_ignored_counts_as_a_blank() -> None:
+def test_ignored_text_counts_as_a_space() -> None:
     assert comparison_form("The dam[1] is safe.", [(7, 10)]).text == "The dam is safe."
     assert comparison_form("ab", [(1, 1), (5, 9), (-2, 1)]).text == "ab"
 
 
-def test_a_hyphen_at_the_end_of_a_line_is_read_both_ways_in_quotations() -> None:
+def test_a_line_end_hyphen_in_a_quotation_matches_both_ways() -> None:
     texts = {found.text for found in quotation_forms("a well-\nknown may-\nor")}
     assert {"a well-known may-or", "a wellknown mayor", "a well-known mayor"} <= texts
     assert len(quotation_forms("a well-known mayor")) == 1

@@ -44,7 +44,7 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_a_signal_that_another_thread_took_ends_the_main_threads_wait() -> None:
+def test_a_signal_on_another_thread_ends_the_main_threads_wait() -> None:
     future: Future[None] = Future()
     over = threading.Event()
 
@@ -66,7 +66,7 @@ def test_a_signal_that_another_thread_took_ends_the_main_threads_wait() -> None:
     assert time.monotonic() - began < 10
 
 
-def test_what_the_work_raises_is_raised_to_whoever_waits() -> None:
+def test_errors_of_the_work_are_raised_to_the_waiting_caller() -> None:
     future: Future[int] = Future()
     future.set_exception(TimeoutError("the work's own"))
     with pytest.raises(TimeoutError, match="the work's own"):
@@ -80,7 +80,7 @@ def test_what_the_work_raises_is_raised_to_whoever_waits() -> None:
     until(lambda: given == [7], "the result is handed on")
 
 
-def test_audits_that_are_awaited_wait_for_their_turn_and_keep_their_own_context() -> None:
+def test_awaited_audits_are_queued_and_keep_their_context() -> None:
     place: ContextVar[str] = ContextVar("place", default="nowhere")
     gate, under_way = threading.Event(), list[str]()
 
@@ -104,7 +104,7 @@ def test_audits_that_are_awaited_wait_for_their_turn_and_keep_their_own_context(
     assert place.get() == "nowhere"
 
 
-def test_what_a_coroutine_raises_reaches_the_work_that_waits() -> None:
+def test_errors_of_a_coroutine_reach_the_waiting_thread() -> None:
     async def fails() -> None:
         await asyncio.sleep(0)
         raise StepError("the server is gone")
@@ -113,7 +113,7 @@ def test_what_a_coroutine_raises_reaches_the_work_that_waits() -> None:
         wait_for_coroutine(fails())
 
 
-def test_tasks_side_by_side_return_their_errors() -> None:
+def test_parallel_tasks_return_their_errors() -> None:
     def task(number: int) -> int:
         wait_for_coroutine(asyncio.sleep(0.3))
         if number == 2:
@@ -127,7 +127,7 @@ def test_tasks_side_by_side_return_their_errors() -> None:
     assert time.monotonic() - began < 4 * 0.3
 
 
-def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
+def test_concurrent_threads_get_the_same_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     askers, made = 24, list[asyncio.AbstractEventLoop]()
@@ -160,7 +160,7 @@ def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_has_a_loop_of_its_own() -> None:
+def test_a_forked_child_has_its_own_loop() -> None:
     wait_for_future(start_audit(lambda: wait_for_coroutine(asyncio.sleep(0)), calls_models=True))
     child = os.fork()
     if child == 0:

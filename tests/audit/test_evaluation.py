@@ -54,7 +54,7 @@ def evaluated(audit: CitationAudit, judged: Any = GENEROUS, **critique: Any) -> 
         (citations(invalid=1, uncited=10), False, 0.3),
     ],
 )
-def test_the_lowest_bound_by_fabrication_and_uncited_sentences_clamps_a_generous_judge(
+def test_fabrication_and_uncited_sentences_cap_a_generous_evaluator(
     audit: CitationAudit, hallucination: bool, bound: float
 ) -> None:
     found = evaluated(audit, hallucination_detected=hallucination)
@@ -64,7 +64,7 @@ def test_the_lowest_bound_by_fabrication_and_uncited_sentences_clamps_a_generous
 
 
 @pytest.mark.spec("MASIS-EVAL-P6")
-def test_scales_are_read_before_clamps() -> None:
+def test_scales_are_normalized_before_caps() -> None:
     found = evaluated(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
     assert found.faithfulness == 0.5
     assert found.relevance == pytest.approx(0.88)
@@ -74,7 +74,7 @@ def test_scales_are_read_before_clamps() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-WEIGHTS")
-def test_the_overall_score_is_recomputed_whatever_the_judge_says() -> None:
+def test_the_overall_score_is_always_recomputed() -> None:
     assert evaluated(citations(), EvaluationJudgement(1, 0, 0, 0, 0.99)).overall_score == 0.35
     assert evaluated(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
     assert evaluated(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
@@ -85,7 +85,7 @@ def test_the_overall_score_is_recomputed_whatever_the_judge_says() -> None:
     )
 
 
-def test_a_dimension_without_a_number_leaves_the_overall_score_unscored() -> None:
+def test_a_dimension_without_a_number_makes_the_overall_score_unscored() -> None:
     found = evaluated(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
     assert found.relevance is None
     assert found.overall_score is None
@@ -93,12 +93,12 @@ def test_a_dimension_without_a_number_leaves_the_overall_score_unscored() -> Non
     assert found.faithfulness == 0.9
 
 
-def test_a_failed_judge_gives_no_score_at_all() -> None:
+def test_a_failed_evaluator_gives_no_scores() -> None:
     found = evaluated(citations(), Unscored(reason="refused"))
     assert (found.faithfulness, found.overall_score) == (None, None)
 
 
-def test_a_clamp_that_fired_is_on_the_record() -> None:
+def test_an_applied_cap_is_recorded() -> None:
     scores = {score.name: score for score in evaluated(citations(invalid=1)).scores}
     assert scores["faithfulness"].raw == 0.95
     assert [rule.rule for rule in scores["faithfulness"].rules] == ["hallucination_cap"]
@@ -120,7 +120,7 @@ def test_a_clamp_that_fired_is_on_the_record() -> None:
         (1.5, 0.015),
     ],
 )
-def test_both_scales_mean_the_same_and_what_is_out_of_range_is_clamped(
+def test_both_scales_are_equivalent_and_out_of_range_values_are_clamped(
     given_value: float, kept: float
 ) -> None:
     assert normalise_score("confidence", given_value).value == pytest.approx(kept)
@@ -129,13 +129,13 @@ def test_both_scales_mean_the_same_and_what_is_out_of_range_is_clamped(
 @pytest.mark.parametrize(
     "nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}]
 )
-def test_what_is_no_finite_number_is_unscored_and_never_zero(nonsense: object) -> None:
+def test_non_finite_numbers_are_unscored_never_zero(nonsense: object) -> None:
     score = normalise_score("confidence", nonsense)
     assert score.value is None
     assert score.raw is None
 
 
-def test_every_rule_that_changed_a_score_is_recorded() -> None:
+def test_every_score_adjustment_is_recorded() -> None:
     score = cap_score(
         normalise_score("faithfulness", 95),
         0.4,
@@ -149,11 +149,11 @@ def test_every_rule_that_changed_a_score_is_recorded() -> None:
     assert score.raw == 95
 
 
-def test_a_cap_above_the_score_leaves_no_trace() -> None:
+def test_a_cap_above_the_score_isnt_recorded() -> None:
     assert cap_score(normalise_score("faithfulness", 0.2), 0.4, rule="cap", why="").rules == ()
 
 
-def test_an_unscored_score_stays_unscored_whatever_follows() -> None:
+def test_an_unscored_score_stays_unscored() -> None:
     score = normalise_score("confidence", "high")
     assert (
         cap_score(multiply_score(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value
@@ -162,7 +162,7 @@ def test_an_unscored_score_stays_unscored_whatever_follows() -> None:
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True) | st.integers())
-def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
+def test_a_score_is_between_0_and_1_or_absent(number: float) -> None:
     value = normalise_score("x", number).value
     assert value is None or 0.0 <= value <= 1.0
 
@@ -184,7 +184,7 @@ def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
         (citations(invalid=1), 85, 0.425, True),
     ],
 )
-def test_citations_cost_confidence_and_a_fabricated_one_forces_hallucination_and_retry(
+def test_a_fabricated_citation_forces_hallucination_and_retry(
     audit: CitationAudit, confidence: float, kept: float, forced: bool
 ) -> None:
     found = verdict(audit, confidence=confidence)
@@ -192,7 +192,7 @@ def test_citations_cost_confidence_and_a_fabricated_one_forces_hallucination_and
     assert (found.hallucination_detected, found.needs_retry) == (forced, forced)
 
 
-def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
+def test_the_critics_own_flag_is_kept_with_clean_citations() -> None:
     found = verdict(citations(), hallucination_detected=True, needs_retry=True)
     assert found.hallucination_detected
     assert found.needs_retry
@@ -216,7 +216,7 @@ def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
         ),
     ],
 )
-def test_a_hallucination_follows_from_the_issues_whoever_raised_them(
+def test_hallucination_follows_from_issues_of_any_source(
     source: Any, type_: Any, severity: Severity, found: bool
 ) -> None:
     raised = (issue("low", type="ambiguity"), issue(severity, type=type_, source=source))
@@ -230,7 +230,7 @@ def test_a_hallucination_follows_from_the_issues_whoever_raised_them(
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "CRITIC-LOOP-CRITIC-OUTPUT")
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_a_retry_follows_from_serious_issues_and_the_critics_own_word_can_only_add_one(
+def test_serious_issues_force_a_retry_and_the_critic_can_only_add_one(
     severity: Severity,
 ) -> None:
     raised, major = (issue(severity, source="claims"),), severity in ("critical", "high")
@@ -244,13 +244,13 @@ def test_a_retry_follows_from_serious_issues_and_the_critics_own_word_can_only_a
     )
 
 
-def test_chunks_that_disagree_are_no_hallucination() -> None:
+def test_conflicting_chunks_arent_a_hallucination() -> None:
     assert not verdict(
         issues=(issue("medium", type="contradiction", rule="source_conflict"),)
     ).hallucination_detected
 
 
-def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
+def test_after_a_failed_critic_only_citation_findings_remain() -> None:
     found = critique.apply_critique_rules(
         Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY
     )
@@ -278,7 +278,7 @@ def test_major_issues_are_critical_or_high(severity: str, major: bool) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-021")
-def test_citations_lower_the_quality_score_so_that_style_cannot_outweigh_fabricated_ones() -> None:
+def test_fabricated_citations_outweigh_style_in_the_quality_score() -> None:
     audit = citations(invalid=1)
     assert critique.quality_score(
         verdict(audit, overall_quality_score=0.9), audit
@@ -290,7 +290,7 @@ def test_an_unscored_quality_stays_unscored() -> None:
     assert critique.quality_score(verdict(audit, overall_quality_score="good"), audit) is None
 
 
-def test_each_score_says_which_rule_fired_on_it() -> None:
+def test_each_score_names_its_applied_rules() -> None:
     scores = {score.name: score for score in verdict(citations(invalid=1), confidence=85).scores}
     assert [rule.rule for rule in scores["confidence"].rules] == ["percentage", "citation_penalty"]
     assert scores["confidence"].raw == 85
@@ -324,7 +324,7 @@ def reasons(run: Run) -> list[str]:
     return [reason.code for reason in run.review_reasons]
 
 
-def test_each_sample_is_numbered_in_the_order_of_the_results_however_threads_run() -> None:
+def test_samples_are_numbered_in_result_order() -> None:
     """So that the recorded replies to the same question go to the samples that they
     were given to.
     """
@@ -351,7 +351,7 @@ def test_each_sample_is_numbered_in_the_order_of_the_results_however_threads_run
     assert SAMPLE.get() == Sample()
 
 
-def test_the_mean_counts_and_the_spread_is_kept() -> None:
+def test_the_mean_is_used_and_the_spread_recorded() -> None:
     critic = ScriptedCritic((said(0.9), said(0.8), said(0.7)))
     run = audited(critic, 3)
     critique = run.iterations[0].critique
@@ -363,7 +363,7 @@ def test_the_mean_counts_and_the_spread_is_kept() -> None:
     assert "judges_disagree" not in reasons(run)
 
 
-def test_a_spread_above_the_setting_sends_the_run_to_a_person() -> None:
+def test_a_large_spread_needs_review() -> None:
     run = audited(ScriptedCritic((said(0.95), said(0.9), said(0.4))), 3)
     assert "judges_disagree" in reasons(run)
     assert "judges_disagree" not in reasons(
@@ -371,7 +371,7 @@ def test_a_spread_above_the_setting_sends_the_run_to_a_person() -> None:
     )
 
 
-def test_a_split_vote_on_hallucination_is_reported_and_a_tie_counts_as_found() -> None:
+def test_a_split_hallucination_vote_is_reported_and_a_tie_counts_as_yes() -> None:
     critic = ScriptedCritic((said(0.9, hallucination_detected=True), said(0.9)))
     run = audited(critic, 2)
     assert run.iterations[0].critique.hallucination_detected
@@ -379,7 +379,7 @@ def test_a_split_vote_on_hallucination_is_reported_and_a_tie_counts_as_found() -
     assert "judges_disagree" in reasons(run)
 
 
-def test_a_sample_without_flags_votes_by_its_issues() -> None:
+def test_a_sample_without_flags_votes_through_its_issues() -> None:
     denied = Objection(
         "contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it."
     )
@@ -391,7 +391,7 @@ def test_a_sample_without_flags_votes_by_its_issues() -> None:
     }
 
 
-def test_samples_that_failed_are_left_out_and_reported() -> None:
+def test_failed_samples_are_excluded_and_reported() -> None:
     run = audited(
         ScriptedCritic((said(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))),
         3,
@@ -401,14 +401,14 @@ def test_samples_that_failed_are_left_out_and_reported() -> None:
     assert any("2 of 3 samples failed" in note for note in critique.notes)
 
 
-def test_where_all_samples_failed_there_is_no_score() -> None:
+def test_without_valid_samples_there_is_no_score() -> None:
     run = audited(ScriptedCritic((CriticFailed("no reply"),)), 3)
     critique = run.iterations[0].critique
     assert critique.unscored.code == "CRITIC-ERR-001"
     assert critique.overall_quality_score is None
 
 
-def test_objections_of_all_samples_stand_once_and_the_gravest_holds() -> None:
+def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
     mild = Objection(
         "factual", "test", "low", "It is wrong.", "Because.", "Mend it.", quote="120 metres"
     )
@@ -444,7 +444,7 @@ class InTurn(ScriptedEvaluator):
         return next(self.left)
 
 
-def test_the_evaluators_spread_sends_the_run_to_a_person_too() -> None:
+def test_a_large_evaluator_spread_needs_review() -> None:
     run = audited(ScriptedCritic(), 2, Wavering())
     evaluation = run.iterations[0].evaluation
     assert evaluation.faithfulness == pytest.approx(0.7)
@@ -452,7 +452,7 @@ def test_the_evaluators_spread_sends_the_run_to_a_person_too() -> None:
     assert "judges_disagree" in reasons(run)
 
 
-def test_the_reason_reported_for_a_dimension_is_that_of_the_sample_nearest_its_mean() -> None:
+def test_a_dimensions_reason_comes_from_the_sample_nearest_the_mean() -> None:
     def told(value: float) -> EvaluationJudgement:
         measured = (Measurement(name="the judge", value=value, meaning=f"I say {value}."),)
         return EvaluationJudgement(value, 0.9, 0.9, 0.9, measurements={"faithfulness": measured})

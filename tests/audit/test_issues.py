@@ -44,7 +44,7 @@ def test_a_fabricated_reference_is_critical_and_comes_first() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-005")
-def test_every_issue_says_what_why_and_what_to_do() -> None:
+def test_every_issue_has_a_description_a_reason_and_a_suggestion() -> None:
     point = MissingPoint(description="It was painted.", evidence_id="chunk_2")
     for issue in issues.merge_issues(
         audit_citations(ANSWER, EVIDENCE), (check("contradicted", 0.1),), (point,), SETTINGS
@@ -54,7 +54,7 @@ def test_every_issue_says_what_why_and_what_to_do() -> None:
         assert issue.suggestion
 
 
-def test_a_partly_supported_claim_is_not_called_unsupported_and_not_to_be_removed() -> None:
+def test_a_partly_supported_claim_isnt_called_unsupported() -> None:
     (found,) = issues.merge_issues(
         audit_citations("", EVIDENCE), (check("partial", 0.5),), (), SETTINGS
     )
@@ -64,7 +64,7 @@ def test_a_partly_supported_claim_is_not_called_unsupported_and_not_to_be_remove
     assert found.suggestion == "Say only what the evidence says, or cite evidence for the rest."
 
 
-def test_a_claim_that_nobody_judged_is_not_accused_and_not_revised() -> None:
+def test_an_unjudged_claim_is_neither_flagged_nor_revised() -> None:
     unjudged = check("unscored", None, issue=None, unscored=Unscored(reason="the server timed out"))
     (found,) = issues.merge_issues(audit_citations("", EVIDENCE), (unjudged,), (), SETTINGS)
     assert (found.type, found.rule) == ("missing_info", "unscored_claim")
@@ -88,15 +88,13 @@ LENGTH = "The bridge is 90 metres long. It opened in 1931."
 @pytest.mark.parametrize(
     ("given", "kept"), [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2]
 )
-def test_words_that_the_evidence_denies_are_at_least_a_serious_issue_whatever_the_critic_calls_it(
-    given: Severity, kept: Severity
-) -> None:
+def test_a_quoted_contradiction_is_at_least_serious(given: Severity, kept: Severity) -> None:
     (found,) = issues.raise_critic_issues([objected(given)], LENGTH, ()).issues
     assert found.severity == kept
 
 
 @pytest.mark.parametrize("type_", ["hallucination", "unsupported", "factual", "outdated"])
-def test_words_without_ground_that_a_claim_shows_to_be_denied_are_a_serious_issue(
+def test_unsupported_words_of_a_contradicted_claim_are_serious(
     type_: IssueType,
 ) -> None:
     denied = check(
@@ -116,9 +114,7 @@ def test_words_without_ground_that_a_claim_shows_to_be_denied_are_a_serious_issu
     ]
 
 
-def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_and_so_does_any_other_issue() -> (
-    None
-):
+def test_other_critic_issues_keep_their_severity() -> None:
     told = [
         objected("medium", quote=None),
         objected("medium", quote="80 metres"),
@@ -134,7 +130,7 @@ def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_a
 
 
 @pytest.mark.spec("REQ-CRITIC-003")
-def test_each_type_has_a_word_in_both_specs() -> None:
+def test_each_type_maps_to_both_specs() -> None:
     types = set(get_args(IssueType))
     assert set(issues.CRITIC_LOOP_TYPE) == types
     assert set(issues.DRAFT_CRITIQUE_TYPE) == types
@@ -147,7 +143,7 @@ def test_each_type_has_a_word_in_both_specs() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS", "CRITIC-LOOP-STRATEGY")
-def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> None:
+def test_strictness_hides_minor_claims_but_never_fabricated_references() -> None:
     weak = (check("unsupported", 0.7), check("unsupported", 0.5), check("unsupported", 0.1))
 
     def rules(strictness: str) -> list[str]:
@@ -165,7 +161,7 @@ def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> No
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
-def test_each_check_can_be_switched_off() -> None:
+def test_each_check_can_be_disabled() -> None:
     checks = (check("unsupported", 0.1), check("contradicted", 0.1))
     missing = (MissingPoint(description="It was painted."),)
 
@@ -185,7 +181,7 @@ def test_each_check_can_be_switched_off() -> None:
     assert rules(check_completeness=False) == {"unsupported_claim", "contradicted_claim"}
 
 
-def test_a_contradiction_says_what_to_put_instead() -> None:
+def test_a_contradiction_suggests_the_correct_value() -> None:
     contradiction = Contradiction(
         kind="number", claim_start=14, claim_end=17, claim_text="120", evidence_id="chunk_1",
         evidence_start=14, evidence_end=17, evidence_text="130", reason="the evidence has 130",
@@ -205,7 +201,7 @@ def test_a_contradiction_says_what_to_put_instead() -> None:
     )
 
 
-def test_a_misattributed_reference_names_the_better_one() -> None:
+def test_a_misattributed_reference_suggests_the_right_one() -> None:
     reference = ReferenceCheck(
         evidence_id="chunk_1", finding="misattributed", support=0.1, better="chunk_2"
     )
@@ -216,13 +212,13 @@ def test_a_misattributed_reference_names_the_better_one() -> None:
     assert "chunk_2" in found[0].suggestion
 
 
-def test_a_quote_of_the_critic_gets_its_place_in_the_answer() -> None:
+def test_a_critics_quote_is_located_in_the_answer() -> None:
     objection = Objection("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
     found = issues.raise_critic_issues([objection], ANSWER, ())
     assert ANSWER[found.issues[0].start : found.issues[0].end] == "opened in 1931"
 
 
-def test_a_quote_that_is_not_in_the_answer_is_a_note_and_no_span() -> None:
+def test_a_critics_quote_not_in_the_answer_becomes_a_note() -> None:
     found = issues.raise_critic_issues(
         [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")], ANSWER, ()
     )
@@ -230,7 +226,7 @@ def test_a_quote_that_is_not_in_the_answer_is_a_note_and_no_span() -> None:
     assert "it collapsed" in found.notes[0]
 
 
-def test_an_issue_keeps_its_key_where_the_same_words_keep_the_same_fault() -> None:
+def test_an_unchanged_fault_keeps_its_issue_key() -> None:
     here = check("unsupported", 0.1, claim=Claim(text="It  opened in 1931.", start=0, end=19))
     there = check("unsupported", 0.2, claim=Claim(text="It opened in 1931.", start=40, end=58))
     first, second = (
@@ -239,7 +235,7 @@ def test_an_issue_keeps_its_key_where_the_same_words_keep_the_same_fault() -> No
     assert first.key == second.key
 
 
-def test_an_issue_with_another_unit_or_sign_has_another_key() -> None:
+def test_another_unit_or_sign_changes_the_issue_key() -> None:
     claims = (Claim(text=f"It draws {value}.") for value in ("5 MW", "5 mW", "−5 MW", "5 MW²"))
     found = [
         issues.merge_issues(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0]
@@ -252,7 +248,7 @@ def test_an_issue_with_another_unit_or_sign_has_another_key() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
-def test_confidence_is_the_mean_of_mean_support_and_share_verified() -> None:
+def test_confidence_averages_support_and_the_verified_share() -> None:
     found = claims.report(
         (check(support=0.9), check("unsupported", 0.3), check("unsupported", 0.0))
     )
@@ -261,7 +257,7 @@ def test_confidence_is_the_mean_of_mean_support_and_share_verified() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
-def test_an_answer_without_claims_is_neither_confirmed_nor_denied() -> None:
+def test_an_answer_without_claims_has_no_confidence() -> None:
     assert claims.report(()).confidence == 0.5
 
 
@@ -283,14 +279,14 @@ def test_severity_follows_verdict_and_support(
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
-def test_a_claim_without_a_verdict_is_unscored_never_supported() -> None:
+def test_a_claim_without_a_verdict_is_never_supported() -> None:
     first, second = Claim(text="One.", start=0, end=4), Claim(text="Two.", start=5, end=9)
     matched = claims.one_check_each((first, second), (check(claim=second),))
     assert [found.verdict for found in matched] == ["unscored", "supported"]
     assert matched[0].support is None
 
 
-def test_a_verdict_too_many_counts_for_nothing() -> None:
+def test_an_extra_verdict_is_ignored() -> None:
     only = Claim(text="One.", start=0, end=4)
     matched = claims.one_check_each(
         (only,), (check(claim=Claim(text="Invented.")), check("unsupported", 0.1, claim=only))
@@ -301,7 +297,7 @@ def test_a_verdict_too_many_counts_for_nothing() -> None:
 TWO_CITED = "How long is it? The bridge is 120 metres long and opened in 1931 [chunk_1][chunk_2]."
 
 
-def test_a_question_asserts_nothing() -> None:
+def test_a_question_isnt_a_claim() -> None:
     assert [
         is_assertion(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences
     ] == [
@@ -310,7 +306,7 @@ def test_a_question_asserts_nothing() -> None:
     ]
 
 
-def test_a_sentence_as_a_claim_knows_its_markers_and_what_they_cite() -> None:
+def test_a_sentence_claim_has_its_markers_and_citations() -> None:
     audit = audit_citations(TWO_CITED, EVIDENCE)
     claim = claim_within(
         1, audit.sentences[1].text, audit.sentences[1].start, citations_by_sentence(audit)[1]
@@ -320,9 +316,7 @@ def test_a_sentence_as_a_claim_knows_its_markers_and_what_they_cite() -> None:
     assert claim.cited == ("chunk_1", "chunk_2")
 
 
-def test_a_stretch_of_a_sentence_is_cited_as_the_sentence_is_and_holds_no_marker_of_the_rest() -> (
-    None
-):
+def test_a_partial_sentence_inherits_citations_without_other_markers() -> None:
     audit = audit_citations(TWO_CITED, EVIDENCE)
     start = TWO_CITED.index("The bridge")
     claim = claim_within(1, "The bridge is 120 metres long", start, citations_by_sentence(audit)[1])
@@ -330,7 +324,7 @@ def test_a_stretch_of_a_sentence_is_cited_as_the_sentence_is_and_holds_no_marker
     assert claim.cited == ("chunk_1", "chunk_2")
 
 
-def test_two_claims_in_the_same_words_keep_a_verdict_each() -> None:
+def test_two_equal_claims_keep_separate_verdicts() -> None:
     first, second = (
         Claim(text="A and B rose and fell.", statement=said, start=0, end=22)
         for said in ("A rose.", "B fell.")

@@ -85,7 +85,7 @@ def test_a_clean_answer_needs_one_iteration() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-020")
-def test_the_summary_tells_number_quality_issues_and_changes_of_every_iteration() -> None:
+def test_the_summary_lists_quality_issues_and_changes_per_iteration() -> None:
     found = run(critic=rising(0.5, 0.6, 0.7), reviser=answers(2))
     told = found.summary()
     assert [row["iteration_number"] for row in told] == [1, 2, 3]
@@ -97,7 +97,7 @@ def test_the_summary_tells_number_quality_issues_and_changes_of_every_iteration(
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
-def test_between_each_two_iterations_stands_a_revision() -> None:
+def test_iterations_are_separated_by_a_revision() -> None:
     found = run(
         critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1)
     )
@@ -125,7 +125,7 @@ def test_the_limit_ends_the_loop_with_a_warning_and_the_best_answer() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-017", "REQ-CRITIC-NFR-005")
-def test_too_small_an_improvement_is_convergence() -> None:
+def test_a_too_small_improvement_is_convergence() -> None:
     found = run(critic=rising(0.5, 0.54), reviser=answers(2))
     assert (found.termination_reason, found.total_iterations, found.converged) == (
         "convergence",
@@ -135,20 +135,20 @@ def test_too_small_an_improvement_is_convergence() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-019", "REQ-CRITIC-NFR-010", "MASIS-CRITIC-P7")
-def test_a_revision_that_makes_things_worse_stays_in_the_history_and_is_not_chosen() -> None:
+def test_a_worse_revision_is_kept_but_not_chosen() -> None:
     found = run(critic=rising(0.6, 0.3), reviser=answers(2))
     assert found.best == 0
     assert found.final_answer == CASE.answer
     assert found.total_iterations == 2
 
 
-def test_a_revision_that_changes_nothing_ends_the_loop() -> None:
+def test_an_unchanged_revision_ends_the_loop() -> None:
     found = run(critic=rising(0.5), reviser=ScriptedReviser([CASE.answer or ""]))
     assert (found.termination_reason, found.total_iterations) == ("convergence", 1)
 
 
 @pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-005")
-def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was() -> None:
+def test_a_failed_critic_leaves_the_iteration_unscored() -> None:
     found = run(critic=ScriptedCritic([Unscored(reason="cut off", code="CRITIC-ERR-005")]))
     assert found.termination_reason == "error"
     assert found.final_answer == CASE.answer
@@ -160,7 +160,7 @@ def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was(
 
 @pytest.mark.spec("REQ-CRITIC-031", "REQ-CRITIC-NFR-010", "CRITIC-ERR-002")
 @pytest.mark.parametrize("revised", [0, 1])
-def test_a_failed_reviser_ends_the_loop_with_the_best_so_far(revised: int) -> None:
+def test_a_failed_reviser_ends_the_loop_with_the_best_answer(revised: int) -> None:
     reviser = ScriptedReviser([*answers(revised).answers, ReviserFailed("refused")])
     found = run(critic=rising(0.5, 0.9), reviser=reviser)
     assert (found.termination_reason, found.best, found.total_iterations) == (
@@ -173,7 +173,7 @@ def test_a_failed_reviser_ends_the_loop_with_the_best_so_far(revised: int) -> No
     assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-002"]
 
 
-def test_a_failed_drafter_leaves_a_run_without_iterations_for_a_person() -> None:
+def test_a_failed_drafter_yields_a_run_without_iterations() -> None:
     undrafted = CASE.model_copy(update={"answer": None})
     found = run(undrafted, drafter=ScriptedDrafter(error=StepError("refused")))
     assert (found.total_iterations, found.best, found.termination_reason) == (0, None, "error")
@@ -195,7 +195,7 @@ UNANSWERED = masis.Case(
 )
 
 
-def test_where_the_system_gave_no_answer_no_role_is_asked_and_the_run_says_why() -> None:
+def test_a_missing_answer_calls_no_role_and_the_run_says_why() -> None:
     critic, kept = ScriptedCritic([FAIR]), list[object]()
     found = run(UNANSWERED, critic=critic, keep=kept.append)
     assert (found.termination_reason, found.draft, found.best, found.converged) == (
@@ -216,14 +216,14 @@ def test_where_the_system_gave_no_answer_no_role_is_asked_and_the_run_says_why()
     assert kept == [only]
 
 
-def test_in_place_of_an_answer_that_never_came_one_is_drafted_where_that_is_asked_for() -> None:
+def test_a_missing_answer_can_be_drafted_on_request() -> None:
     found = run(UNANSWERED, Settings(draft_unanswered=True))
     assert found.draft
     assert found.iterations[0].answer == found.draft.answer
     assert found.review_reasons[0].code == "answer_failed"
 
 
-def test_a_host_may_write_the_answer_that_never_came() -> None:
+def test_a_host_can_supply_the_missing_answer() -> None:
     before = masis.run_audit(UNANSWERED)
     after = stepwise.audit_once(UNANSWERED, Settings(), before=before, answer=CASE.answer)
     assert [each.answer for each in after.iterations] == ["", CASE.answer]
@@ -232,7 +232,7 @@ def test_a_host_may_write_the_answer_that_never_came() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-ROUTING")
-def test_the_evaluator_runs_for_every_iteration_or_once_at_the_end() -> None:
+def test_the_evaluator_runs_per_iteration_or_once_at_the_end() -> None:
     every, final = ScriptedEvaluator(), ScriptedEvaluator()
     run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), evaluator=every)
     found = run(
@@ -250,12 +250,12 @@ def test_the_evaluator_runs_for_every_iteration_or_once_at_the_end() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-ROUTING")
-def test_the_evaluator_affects_no_routing() -> None:
+def test_the_evaluator_doesnt_affect_routing() -> None:
     harsh = ScriptedEvaluator(Unscored(reason="refused"))
     assert run(evaluator=harsh).termination_reason == run().termination_reason == "no_issues"
 
 
-def test_cancelling_keeps_what_is_finished() -> None:
+def test_cancelling_keeps_finished_iterations() -> None:
     asked = iter([False] * 6 + [True] * 50)
     found = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), cancelled=lambda: next(asked))
     assert found.termination_reason == "cancelled"
@@ -264,7 +264,7 @@ def test_cancelling_keeps_what_is_finished() -> None:
 
 
 @pytest.mark.parametrize(("at", "confidence"), [("critique", None), ("evaluation", 0.2)])
-def test_cancelling_within_the_first_iteration_keeps_the_steps_that_are_finished(
+def test_cancelling_the_first_iteration_keeps_finished_steps(
     at: str, confidence: float | None
 ) -> None:
     begun: list[str] = []
@@ -286,12 +286,12 @@ def test_cancelling_within_the_first_iteration_keeps_the_steps_that_are_finished
     assert "cancelled" in {reason.code for reason in found.review_reasons}
 
 
-def test_cancelling_before_the_first_step_leaves_the_original() -> None:
+def test_cancelling_before_the_first_step_keeps_the_original() -> None:
     found = run(cancelled=lambda: True)
     assert (found.total_iterations, found.best, found.final_answer) == (0, None, CASE.answer)
 
 
-def test_events_are_numbered_and_tell_the_whole_way_without_any_text() -> None:
+def test_events_are_numbered_complete_and_free_of_text() -> None:
     events: list[Event] = []
     run(
         critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append
@@ -315,7 +315,7 @@ def test_events_are_numbered_and_tell_the_whole_way_without_any_text() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-TELEMETRY")
-def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
+def test_evaluator_telemetry_names_each_score() -> None:
     events: list[Event] = []
     evaluator = ScriptedEvaluator(EvaluationJudgement(0.81, 0.62, 0.43, 0.24))
     found = run(evaluator=evaluator, on_event=events.append)
@@ -335,7 +335,7 @@ def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-004")
-def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
+def test_the_loop_deadline_returns_the_results_so_far() -> None:
     work = loop.audit(
         CASE,
         roles(critic=rising(0.2, 0.5, 0.8), reviser=answers(3)),
@@ -350,7 +350,7 @@ def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-001", "REQ-CRITIC-002", "REQ-CRITIC-027")
-def test_the_critic_sees_what_citations_and_claims_found() -> None:
+def test_the_critic_receives_citation_and_claim_results() -> None:
     critic = ScriptedCritic()
     run(
         CASE.model_copy(update={"answer": "The bridge is 120 metres long [chunk_99]."}),
@@ -360,7 +360,7 @@ def test_the_critic_sees_what_citations_and_claims_found() -> None:
     assert [issue.rule for issue in critic.seen[0].issues][:1] == ["fabricated_reference"]
 
 
-def test_the_record_says_who_judged_and_with_which_settings() -> None:
+def test_the_run_records_models_and_settings() -> None:
     found = run()
     assert found.models == {"critic": "scripted"}
     assert found.settings["max_iterations"] == 3
@@ -434,7 +434,7 @@ def waited(
     return run_to_completion(work, events.append if events is not None else None)
 
 
-def test_what_a_call_tells_comes_while_its_step_is_under_way() -> None:
+def test_call_events_arrive_during_their_step() -> None:
     events: list[Event] = []
     waited(waiting(TellingCritic()), events)
     kinds = [(event.kind, event.step) for event in events if event.step == "critique"]
@@ -449,7 +449,7 @@ def test_what_a_call_tells_comes_while_its_step_is_under_way() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
-def test_each_call_is_filed_with_its_iteration_and_the_run_knows_the_sum_of_each_role() -> None:
+def test_calls_are_recorded_per_iteration_and_summed_per_role() -> None:
     judgements = (said(0.5, objections=(MAJOR,)), said(0.9))
     run = waited(waiting(TellingCritic(judgements), TellingReviser()))
     assert [[c.role for c in iteration.calls] for iteration in run.iterations] == [
@@ -464,7 +464,7 @@ def test_each_call_is_filed_with_its_iteration_and_the_run_knows_the_sum_of_each
     assert spent["reviser"].cost_usd is None
 
 
-def test_calls_of_the_draft_belong_to_the_draft() -> None:
+def test_draft_calls_are_recorded_with_the_draft() -> None:
     class TellingDrafter(ScriptedDrafter):
         control: RunControl
 
@@ -493,7 +493,7 @@ class HangingCritic(ScriptedCritic):
         return super().critique(context)
 
 
-def test_who_stops_a_run_need_not_wait_for_the_reply() -> None:
+def test_cancelling_doesnt_wait_for_a_pending_reply() -> None:
     stop = threading.Event()
     critic = HangingCritic()
     chosen = waiting(critic)
@@ -511,7 +511,7 @@ def test_who_stops_a_run_need_not_wait_for_the_reply() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002")
-def test_a_critics_or_revisers_call_has_15_seconds_over_all_its_tries() -> None:
+def test_critic_and_reviser_calls_have_15_seconds_including_retries() -> None:
     control, clock = control_at(Settings())
     assert control.budget.left_s() == 15
     clock[0] += 5
@@ -519,7 +519,7 @@ def test_a_critics_or_revisers_call_has_15_seconds_over_all_its_tries() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
-def test_no_call_outlives_the_35_seconds_of_its_iteration_or_the_90_of_its_loop() -> None:
+def test_calls_respect_the_35_second_iteration_and_90_second_loop_limits() -> None:
     control, clock = control_at(Settings())
     clock[0] += 30
     assert control.budget.left_s() == 5
@@ -541,7 +541,7 @@ def control_at(settings: Settings) -> tuple[RunControl, list[float]]:
     return control, clock
 
 
-def test_no_deadline_runs_while_a_call_waits_for_its_turn_at_a_busy_provider() -> None:
+def test_waiting_for_a_busy_provider_doesnt_count_toward_deadlines() -> None:
     control, clock = control_at(Settings())
     with control.budget.pause_while_queued():
         clock[0] += 50
@@ -552,7 +552,7 @@ def test_no_deadline_runs_while_a_call_waits_for_its_turn_at_a_busy_provider() -
     assert control.budget.left_s() == 5
 
 
-def test_the_step_under_way_is_known_to_its_calls() -> None:
+def test_calls_know_their_current_step() -> None:
     seen: list[RunPosition] = []
 
     class LookingCritic(TellingCritic):
@@ -585,9 +585,7 @@ class DyingEvaluator(ScriptedEvaluator):
         raise Killed
 
 
-def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resuming_retries_a_failed_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
     bench.cases.add(ADA, [SIGHS])
     critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
@@ -734,9 +732,7 @@ SCRIPTS: dict[str, tuple[dict[str, float], dict[str, str], str, int]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("evaluate", ["every", "final", "never"])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(
-    script: str, evaluate: str
-) -> None:
+def test_resuming_after_any_event_gives_the_same_result(script: str, evaluate: str) -> None:
     qualities, rewrites, reason, length = SCRIPTS[script]
     settings = Settings.model_validate({"evaluate": evaluate})
     case = FIRST_CASE.model_copy(update={"answer": None})
@@ -758,16 +754,14 @@ def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(
             assert not twice, f"cut short after event {cut}"
 
 
-def test_an_answer_that_a_host_hands_in_unchanged_is_audited_again() -> None:
+def test_an_unchanged_answer_from_a_host_is_audited_again() -> None:
     settings = Settings()
     first = stepwise.audit_once(FIRST_CASE, settings)
     again = stepwise.audit_once(FIRST_CASE, settings, before=first, answer=FIRST)
     assert [each.answer for each in again.iterations] == [FIRST, FIRST]
 
 
-def test_an_audit_that_ended_with_a_revision_that_changed_nothing_is_not_revised_again_when_it_is_resumed() -> (
-    None
-):
+def test_resuming_doesnt_repeat_an_unchanged_revision() -> None:
     judges, kept = Judges({FIRST: 0.5}, {FIRST: FIRST}), Kept()
     audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 0)
     last = kept.iterations[1]
@@ -806,7 +800,7 @@ def not_all_checked(run: Run) -> bool:
     return reason is not None
 
 
-def test_what_lies_within_the_limits_is_checked_whole() -> None:
+def test_input_within_the_limits_is_checked_completely() -> None:
     run = limited(factories.case(), Settings())
     assert not not_all_checked(run)
     assert not run.needs_review
@@ -821,7 +815,7 @@ def test_what_lies_within_the_limits_is_checked_whole() -> None:
         ({"max_evidence_characters": 1_000}, "1,000 of 2,240 characters of evidence were checked."),
     ],
 )
-def test_beyond_a_limit_the_audit_says_what_it_left_out_and_needs_review(
+def test_input_beyond_a_limit_is_reported_and_needs_review(
     changes: dict[str, int], said: str
 ) -> None:
     evidence = [
@@ -838,13 +832,13 @@ def test_beyond_a_limit_the_audit_says_what_it_left_out_and_needs_review(
     assert run.iterations[0].citation_audit.invalid_citations == ()
 
 
-def test_an_answer_is_cut_at_the_end_of_a_sentence() -> None:
+def test_a_long_answer_is_cut_at_a_sentence_end() -> None:
     settings = Settings(max_answer_characters=1_000)
     assert answer_within(SENTENCE * 300, settings).endswith("[chunk_1].")
     assert len(answer_within("word " * 300, settings)) == 1_000
 
 
-def test_cited_evidence_is_read_first_and_a_chunk_that_is_left_out_is_no_fabrication() -> None:
+def test_cited_evidence_has_priority_and_unread_chunks_arent_fabricated() -> None:
     evidence = tuple(Evidence(id=str(number), text="x" * 400) for number in range(1, 10))
     audit = audit_citations("It is so [8]. And so [9].", evidence)
     assert [chunk.id for chunk in evidence_within(evidence, audit, Settings(max_evidence=3))] == [
@@ -866,7 +860,7 @@ def test_cited_evidence_is_read_first_and_a_chunk_that_is_left_out_is_no_fabrica
     assert len(first.claims) == 1
 
 
-def test_what_the_unread_evidence_may_hold_is_accused_by_nobody() -> None:
+def test_claims_arent_flagged_if_unread_evidence_might_support_them() -> None:
     evidence = tuple(
         Evidence(id=str(n), text=f"Tower {n} stands in the north and is 1{n} metres high.")
         for n in (1, 2)
@@ -882,7 +876,7 @@ def test_what_the_unread_evidence_may_hold_is_accused_by_nobody() -> None:
     assert [check.abstained for check in first.claims if check.abstained] in ([], ["limits"])
 
 
-def test_the_rest_of_a_long_answer_follows_its_revision_unchanged() -> None:
+def test_the_unchecked_rest_is_appended_to_the_revision_unchanged() -> None:
     whole = SENTENCE * 30
     settings = Settings(max_answer_characters=1_000, min_iterations=2)
     head = answer_within(whole, settings)

@@ -41,7 +41,7 @@ SETTINGS = Settings()
         ("high", 0.60 - 0.55, None),  # below 0.05 by the arithmetic alone
     ],
 )
-def test_the_loop_stops_where_no_major_issue_is_left_or_quality_rises_by_less_than_the_threshold(
+def test_the_loop_stops_without_major_issues_or_on_convergence(
     severity: Severity, delta: float | None, reason: str | None
 ) -> None:
     left = (issue(severity),)
@@ -53,7 +53,7 @@ def test_the_loop_stops_where_no_major_issue_is_left_or_quality_rises_by_less_th
     )
 
 
-def test_up_to_the_least_number_of_iterations_nothing_ends_the_loop_but_a_failed_critique() -> None:
+def test_before_the_minimum_iterations_only_a_failed_critique_ends_the_loop() -> None:
     clean, least = [iteration()], Settings(min_iterations=2)
     assert routing.stop_reason(clean, SETTINGS) == "no_issues"
     assert routing.stop_reason(clean, least) is None
@@ -73,15 +73,13 @@ def test_the_loop_stops_at_the_limit() -> None:
 
 @pytest.mark.parametrize("limit", [0, 6])
 @pytest.mark.spec("REQ-CRITIC-016")
-def test_the_limit_is_1_to_5(limit: int) -> None:
+def test_the_iteration_limit_is_1_to_5(limit: int) -> None:
     with pytest.raises(ValueError, match="max_iterations"):
         Settings(max_iterations=limit)
 
 
 @pytest.mark.parametrize(("code", "reason"), [("CRITIC-ERR-005", "error"), (None, "no_issues")])
-def test_a_failed_critique_never_counts_as_nothing_found_and_having_nothing_to_judge_is_no_error(
-    code: str | None, reason: str
-) -> None:
+def test_a_failed_critique_isnt_the_same_as_no_issues(code: str | None, reason: str) -> None:
     unscored = critique.apply_critique_rules(
         Unscored(reason="refused, or no evidence has text", code=code), citations(), (), JUDGED_BY
     )
@@ -100,14 +98,14 @@ def test_a_failed_critique_never_counts_as_nothing_found_and_having_nothing_to_j
         ([0.9, 0.9 + 1e-12], 0),
     ],
 )
-def test_the_best_answer_has_the_highest_quality_the_earlier_on_a_tie(
+def test_the_best_answer_has_the_highest_quality_and_wins_ties_by_age(
     qualities: list[float | None], best: int
 ) -> None:
     made = [iteration(n, quality) for n, quality in enumerate(qualities, 1)]
     assert routing.best_index(made) == best
 
 
-def test_a_tie_in_quality_goes_to_fewer_serious_issues_then_to_fewer_issues() -> None:
+def test_quality_ties_are_broken_by_serious_issues_then_issues() -> None:
     serious = iteration(1, 0.9, issues=(issue("high"), issue("high")))
     mild = iteration(2, 0.9, issues=(issue("low"), issue("low"), issue("low")))
     fewer = iteration(3, 0.9, issues=(issue("low"),))
@@ -147,7 +145,7 @@ def audited(
     ],
 )
 @pytest.mark.spec("REQ-CRITIC-012", "REQ-CRITIC-019")
-def test_a_revision_that_loses_what_is_supported_is_not_chosen_whatever_its_quality(
+def test_a_revision_that_loses_a_supported_claim_isnt_chosen(
     revised: str, verdict: str, why: str
 ) -> None:
     original = audited(1, 0.6, BOTH, issues=(issue("high"),))
@@ -155,7 +153,7 @@ def test_a_revision_that_loses_what_is_supported_is_not_chosen_whatever_its_qual
 
 
 @pytest.mark.spec("REQ-CRITIC-019")
-def test_a_revision_with_more_serious_issues_is_not_chosen_whatever_its_quality() -> None:
+def test_a_revision_with_more_serious_issues_isnt_chosen() -> None:
     original = audited(1, 0.6, BOTH, issues=(issue("high"),))
     assert (
         routing.best_index(
@@ -172,7 +170,7 @@ def test_a_revision_with_more_serious_issues_is_not_chosen_whatever_its_quality(
 
 
 @pytest.mark.spec("REQ-CRITIC-019")
-def test_the_best_of_several_revisions_is_the_best_of_those_that_may_be_chosen() -> None:
+def test_the_best_eligible_revision_is_chosen() -> None:
     original = audited(1, 0.5, BOTH, issues=(issue("high"),))
     poorer, better = audited(2, 0.99, LENGTH), audited(3, 0.7, f"{YEAR} {LENGTH}")
     assert routing.best_index([original, poorer, better]) == 2
@@ -180,9 +178,7 @@ def test_the_best_of_several_revisions_is_the_best_of_those_that_may_be_chosen()
     assert routing.best_index([original, audited(2, 0.7, BOTH), serious]) == 1
 
 
-def test_an_answer_that_could_not_be_confirmed_does_not_give_way_to_one_that_cites_nothing() -> (
-    None
-):
+def test_an_unconfirmed_answer_isnt_replaced_by_an_uncited_one() -> None:
     original = audited(1, 0.6, BOTH, "unverifiable")
     assert (
         routing.best_index([original, audited(2, 0.7, "Bridges connect people.", "unverifiable")])
@@ -191,9 +187,7 @@ def test_an_answer_that_could_not_be_confirmed_does_not_give_way_to_one_that_cit
     assert routing.best_index([original, audited(2, 0.7, LENGTH, "unverifiable")]) == 1
 
 
-def test_an_answer_of_which_everything_is_accused_gives_way_to_the_admission_that_nothing_is_known() -> (
-    None
-):
+def test_a_fully_flagged_answer_may_be_replaced_by_an_admission() -> None:
     original = audited(1, 0.1, BOTH, "unsupported", (issue("high"),))
     assert (
         routing.best_index(
@@ -203,7 +197,7 @@ def test_an_answer_of_which_everything_is_accused_gives_way_to_the_admission_tha
     )
 
 
-def test_what_an_issue_called_in_question_may_go_and_a_wrong_reference_may_be_replaced() -> None:
+def test_a_revision_may_drop_questioned_words_and_replace_wrong_references() -> None:
     there = issue("high", start=BOTH.index(YEAR), end=len(BOTH))
     assert (
         routing.best_index([audited(1, 0.5, BOTH, issues=(there,)), audited(2, 0.9, LENGTH)]) == 1
@@ -223,7 +217,7 @@ def test_what_an_issue_called_in_question_may_go_and_a_wrong_reference_may_be_re
     ("initial", "final", "percent"),
     [(0.5, 0.75, 50.0), (0.8, 0.8, 0.0), (0.0, 0.9, None), (None, 0.9, None)],
 )
-def test_improvement_in_percent(
+def test_improvement_is_given_in_percent(
     initial: float | None, final: float | None, percent: float | None
 ) -> None:
     assert routing.improvement_percentage(initial, final) == percent
@@ -240,7 +234,7 @@ def lost(answer: str, *earlier: Iteration) -> list[str]:
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
-def test_a_supported_claim_that_a_revision_leaves_out_is_noticed() -> None:
+def test_a_dropped_supported_claim_is_noticed() -> None:
     assert lost(LENGTH) == [YEAR]
     assert lost("The bridge is long.") == [LENGTH, YEAR]
 
@@ -257,7 +251,7 @@ def test_a_supported_claim_that_a_revision_leaves_out_is_noticed() -> None:
         ),
     ],
 )
-def test_what_is_said_in_another_place_or_way_is_kept(answer: str) -> None:
+def test_a_moved_or_reworded_claim_counts_as_kept(answer: str) -> None:
     assert lost(answer) == []
 
 
@@ -268,31 +262,31 @@ def test_a_claim_whose_number_changed_is_lost() -> None:
 @pytest.mark.parametrize(
     "verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"]
 )
-def test_what_was_not_supported_may_go(verdict: str) -> None:
+def test_unsupported_claims_may_be_dropped(verdict: str) -> None:
     assert lost("Nothing is known.", claimed(OLD, verdict)) == []
 
 
-def test_what_an_issue_called_in_question_may_go() -> None:
+def test_questioned_claims_may_be_dropped() -> None:
     there = issue(start=OLD.index(YEAR), end=len(OLD))
     assert lost(LENGTH, claimed(OLD, issues=(there,))) == []
 
 
-def test_a_wrong_reference_is_no_reason_to_drop_the_claim() -> None:
+def test_a_wrong_reference_doesnt_excuse_dropping_the_claim() -> None:
     there = issue(start=OLD.index(YEAR), end=len(OLD), rule="misattributed_reference")
     assert lost(LENGTH, claimed(OLD, issues=(there,))) == [YEAR]
 
 
-def test_what_was_lost_two_revisions_ago_is_still_lost_and_named_once() -> None:
+def test_a_claim_lost_earlier_is_still_reported_once() -> None:
     assert lost(LENGTH, claimed(OLD), claimed(OLD), claimed(LENGTH)) == [YEAR]
 
 
-def test_claims_in_scripts_without_blanks_are_separated() -> None:
+def test_claims_in_scripts_without_spaces_are_separated() -> None:
     first, second = "大桥全长一百二十米。", "市长于去年主持通车。"
     assert lost(first, claimed(first + second)) == [second]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
-def test_the_re_audit_raises_it_as_an_issue_that_names_the_evidence() -> None:
+def test_a_lost_claim_is_an_issue_that_names_its_evidence() -> None:
     gone = dropped_claims((claimed(OLD),), LENGTH)
     gone = tuple(each.model_copy(update={"sources": ("chunk_2",)}) for each in gone)
     (found,) = issues.merge_issues(citations(), (), (), Settings(), gone)
@@ -302,7 +296,7 @@ def test_the_re_audit_raises_it_as_an_issue_that_names_the_evidence() -> None:
     assert issues.merge_issues(citations(), (), (), Settings(strictness="lenient"), gone) == ()
 
 
-def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
+def test_paraphrases_count_as_kept_and_removals_are_noticed() -> None:
     traps = json.loads(
         (Path(__file__).parents[1] / "offline" / "traps.json").read_text(encoding="utf-8")
     )
@@ -374,7 +368,7 @@ def run(
         f"{RIGHT} Its mayor collects antique spoons. They are of silver from Portugal.",
     ],
 )
-def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_costs(
+def test_removing_a_fabricated_marker_keeps_the_issue_and_penalty(
     revised: str,
 ) -> None:
     first, second = run(FAULTY, revised).iterations[:2]
@@ -390,9 +384,7 @@ def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_
     assert second.evaluation.faithfulness == 0.4
 
 
-def test_a_fabricated_reference_is_one_sign_of_a_fault_whether_its_marker_stands_or_was_taken_off() -> (
-    None
-):
+def test_a_fabricated_reference_counts_the_same_after_its_marker_is_removed() -> None:
     first, second = run(FAULTY, BARE).iterations[:2]
     [reference] = second.citation_audit.carried_references
     assert second.critique.hallucination_detected, "because of that reference, and of nothing else"
@@ -414,7 +406,7 @@ def test_a_fabricated_reference_is_one_sign_of_a_fault_whether_its_marker_stands
     ] == ["invalid_reference"]
 
 
-def test_it_is_carried_from_one_iteration_to_the_next_and_counted_once() -> None:
+def test_a_carried_issue_is_counted_once_per_iteration() -> None:
     critic = ScriptedCritic([said(0.5), said(0.7), said(0.9)])
     found = run(FAULTY, BARE, BARE.replace("antique", "old"), critic=critic)
     third = found.iterations[2]
@@ -435,7 +427,7 @@ def test_it_is_carried_from_one_iteration_to_the_next_and_counted_once() -> None
         (BARE, True),
     ],
 )
-def test_an_issue_is_fixed_where_the_sentence_is_gone_or_confirmed(
+def test_an_issue_is_fixed_if_its_sentence_is_gone_or_confirmed(
     revised: str, confirming: bool
 ) -> None:
     second = run(FAULTY, revised, confirming=confirming).iterations[1]
@@ -444,16 +436,14 @@ def test_an_issue_is_fixed_where_the_sentence_is_gone_or_confirmed(
     assert not second.critique.hallucination_detected
 
 
-def test_a_marker_that_goes_with_a_list_of_sources_accused_no_sentence() -> None:
+def test_a_marker_removed_with_a_source_list_leaves_no_issue() -> None:
     second = run(
         f"{RIGHT}\n\nSources: [chunk_1], [chunk_99]", f"{RIGHT}\n\nSources: [chunk_1]"
     ).iterations[1]
     assert second.issues == ()
 
 
-def test_what_a_critic_objected_to_stays_open_until_it_is_gone_even_if_the_next_critique_is_silent() -> (
-    None
-):
+def test_a_critic_issue_stays_open_until_its_words_change() -> None:
     wrong = Objection(
         "factual", "test", "high", "Nobody says so.", "No source.", "Drop it.", quote=INVENTED
     )
@@ -490,7 +480,7 @@ WRONG = "The old bridge over the fjord is 510 metres long [chunk_1]."
         ("The toll is 3 euros.", "unverifiable", False),
     ],
 )
-def test_a_contradicted_claim_is_gone_where_the_figure_or_the_negation_changed(
+def test_a_contradiction_is_fixed_if_its_figure_or_negation_changed(
     revised: str, verdict: str, open_still: bool
 ) -> None:
     accused = issue(

@@ -34,9 +34,7 @@ def pieces(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "sentences"), list(written(WRITTEN)))
-def test_sentences_end_where_readers_of_the_language_end_them(
-    text: str, sentences: list[str]
-) -> None:
+def test_sentences_end_as_in_the_cases_of_each_language(text: str, sentences: list[str]) -> None:
     assert pieces(text) == sentences
 
 
@@ -66,14 +64,14 @@ def test_citations_stay_with_their_sentences_in_every_language(
 
 
 @pytest.mark.parametrize("stop", FULL_STOPS)
-def test_every_stop_of_another_script_ends_a_sentence(stop: str) -> None:
+def test_full_stops_of_every_script_end_a_sentence(stop: str) -> None:
     assert pieces(f"ab{stop}cd{stop} ef") == [f"ab{stop}", f"cd{stop}", "ef"] or stop == "．"
 
 
 @pytest.mark.parametrize(
     "separator", ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "<br>", "<BR />"]
 )
-def test_every_separator_of_lines_ends_a_short_line(separator: str) -> None:
+def test_every_line_separator_ends_a_short_line(separator: str) -> None:
     units = pieces(f"The tower is tall [1]{separator}The door is green")
     assert [unit.replace(separator, "") for unit in units] == [
         "The tower is tall [1]",
@@ -81,7 +79,7 @@ def test_every_separator_of_lines_ends_a_short_line(separator: str) -> None:
     ]
 
 
-def test_tags_that_end_a_line_leave_rows_and_long_sentences_alone() -> None:
+def test_line_break_tags_dont_split_rows_and_long_sentences() -> None:
     assert pieces("| tall<br>green | old |") == ["| tall<br>green | old |"]
     assert pieces("The tower is tall<br>and green.") == ["The tower is tall<br>and green."]
     assert pieces("<p>The tower is tall.</p><p>It is green.</p>") == [
@@ -92,7 +90,7 @@ def test_tags_that_end_a_line_leave_rows_and_long_sentences_alone() -> None:
     assert pieces(long + "It is green.") == [long, "It is green."]
 
 
-def test_an_abbreviation_counts_only_in_a_text_of_its_language() -> None:
+def test_abbreviations_apply_only_in_their_language() -> None:
     assert pieces("La via è in via del sig. Rossi.") == ["La via è in via del sig. Rossi."]
     assert pieces("It was, as the old man said, a sig. Rossi agreed with him.") == [
         "It was, as the old man said, a sig.",
@@ -100,14 +98,14 @@ def test_an_abbreviation_counts_only_in_a_text_of_its_language() -> None:
     ]
 
 
-def test_a_short_block_is_of_the_language_of_the_text_around_it() -> None:
+def test_a_short_block_inherits_the_surrounding_language() -> None:
     text = "Die Brücke ist nicht lang, und das ist gut.\n\n- Kosten: 3. Quartal"
     bits = guess_languages(text)
     assert bits.best == guess_languages("Das ist nicht die Brücke.").best
     assert TextLanguages(text, 46, around=TextLanguages(text)).are_surely(bits.best)
 
 
-def test_a_language_is_added_by_its_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_language_needs_only_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     content = {
         **languages._CONTENT,
         "languages": {**languages._TABLES, "new": {"words": "qor", "never_end": "zoq"}},
@@ -122,7 +120,7 @@ def test_a_language_is_added_by_its_table_alone(monkeypatch: pytest.MonkeyPatch)
     assert not module.TextLanguages("It is of the zoq. Ann").have(module.NEVER_END, "zoq")
 
 
-def test_the_tables_hold_plain_words_and_each_once() -> None:
+def test_language_tables_have_unique_plain_words() -> None:
     patterns = {"speech", "quotation_goes_on", "letters", "ordinals", "names"}
     for name, table in languages._TABLES.items():
         for key, value in table.items():
@@ -148,7 +146,7 @@ TEXTS = st.lists(
 
 @given(TEXTS)
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_every_character_but_blanks_lies_in_exactly_one_unit_in_order(
+def test_every_visible_character_is_in_exactly_one_unit(
     parts: list[tuple[str, str]],
 ) -> None:
     text = "".join(word + blank for word, blank in parts)

@@ -47,7 +47,7 @@ def pieces(text: str) -> list[str]:
     ],
     ids=lambda sentences: sentences[0],
 )
-def test_a_stop_ends_a_sentence_only_where_one_ends(sentences: list[str]) -> None:
+def test_a_full_stop_ends_a_sentence_only_at_its_end(sentences: list[str]) -> None:
     assert pieces(" ".join(sentences)) == sentences
 
 
@@ -70,7 +70,9 @@ def test_a_stop_ends_a_sentence_only_where_one_ends(sentences: list[str]) -> Non
         ["The sky fell.", "[EMIM] boils."],
     ],
 )
-def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: list[str]) -> None:
+def test_a_citation_after_the_full_stop_belongs_to_the_sentence_before(
+    sentences: list[str],
+) -> None:
     assert pieces(" ".join(sentences)) == sentences
 
 
@@ -89,7 +91,7 @@ def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: li
         (" \n\t ", []),
     ],
 )
-def test_markers_stay_with_their_sentences_and_stops_of_other_scripts_end_them(
+def test_markers_stay_with_their_sentences_in_other_scripts(
     text: str, sentences: list[str]
 ) -> None:
     assert pieces(text) == sentences
@@ -117,7 +119,7 @@ Boston. It ends.
 """
 
 
-def test_headings_list_items_rows_and_code_are_sentences_of_their_own() -> None:
+def test_headings_list_items_rows_and_code_are_separate_sentences() -> None:
     assert pieces(MARKDOWN) == [
         "# What happened. And why",
         "The firm grew",
@@ -137,7 +139,7 @@ def test_headings_list_items_rows_and_code_are_sentences_of_their_own() -> None:
     ]
 
 
-def test_each_sentence_knows_its_block() -> None:
+def test_each_sentence_has_its_block_kind() -> None:
     kinds = [
         (unit.kind, unit.opens) for unit in split_sentences("# Head\n- One. Two.\n\n| a |\n\nText.")
     ]
@@ -160,7 +162,7 @@ ODD_TEXT = st.text(
 
 @given(ODD_TEXT)
 @settings(max_examples=300, deadline=None)
-def test_every_character_that_is_not_blank_belongs_to_exactly_one_sentence(text: str) -> None:
+def test_every_visible_character_is_in_exactly_one_sentence(text: str) -> None:
     spans = split_sentences(text)
     last = 0
     for start, end, _, _ in spans:
@@ -171,7 +173,7 @@ def test_every_character_that_is_not_blank_belongs_to_exactly_one_sentence(text:
     assert not text[last:].strip()
 
 
-def test_real_texts_lose_no_character(public_data: Path) -> None:
+def test_splitting_real_texts_loses_no_character(public_data: Path) -> None:
     with (public_data / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
         answers = [json.loads(line)["answer"] for line in lines]
     for answer in answers:
@@ -210,7 +212,7 @@ MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
         ),
     ],
 )
-def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str) -> None:
+def test_a_sloppy_quote_is_located(quote: str, found: str) -> None:
     place = locate_quote(quote, TEXT)
     assert TEXT[place.start : place.end] == found
 
@@ -230,7 +232,7 @@ def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str)
         "grew ... 2020",
     ],
 )
-def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
+def test_a_quote_not_in_the_text_isnt_found(quote: str) -> None:
     assert locate_quote(quote, TEXT) is None
 
 
@@ -253,7 +255,7 @@ def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
         ("it cost 1500 euros", "Then it cost 1,500 euros."),
     ],
 )
-def test_a_quote_is_found_however_its_text_is_typeset(quote: str, text: str) -> None:
+def test_a_quote_is_found_despite_typesetting(quote: str, text: str) -> None:
     place = locate_quote(quote, text)
     assert place is not None
     assert text[place.start : place.end] == text.removeprefix("Then ").rstrip(".'")
@@ -288,31 +290,31 @@ def test_a_quote_is_found_however_its_text_is_typeset(quote: str, text: str) -> 
         ("the US fleet", "To the us fleet."),
     ],
 )
-def test_a_quote_with_another_value_sign_or_unit_is_not_found(quote: str, text: str) -> None:
+def test_a_quote_with_another_value_sign_or_unit_isnt_found(quote: str, text: str) -> None:
     assert locate_quote(quote, text) is None
 
 
-def test_a_quote_may_leave_out_the_markers_that_are_named_and_no_others() -> None:
+def test_a_quote_may_omit_only_the_given_markers() -> None:
     quote = "in 2020. It’s said"
     assert locate_quote(quote, TEXT) is None
     place = locate_quote(quote, TEXT, [MARKER])
     assert TEXT[place.start : place.end] == "in 2020 [chunk_1]. It’s said"
 
 
-def test_a_short_quote_is_the_word_and_not_a_part_of_another() -> None:
+def test_a_short_quote_matches_whole_words_only() -> None:
     assert locate_quote("he", "the other one said that he left").start == 24
 
 
-def test_words_on_both_sides_of_a_marker_stay_two_words() -> None:
+def test_words_around_a_removed_marker_stay_separate() -> None:
     assert locate_quote("ab", "a[1]b", [(1, 4)]) is None
 
 
-def test_each_part_of_a_quote_with_dots_has_its_own_place() -> None:
+def test_parts_of_an_ellipsis_quote_are_located_separately() -> None:
     parts = located_parts("It’s said ... opened in Łódź", TEXT)
     assert [TEXT[start:end] for start, end in parts] == ["It’s said", "opened in Łódź"]
 
 
-def test_parts_far_from_each_other_are_no_quote() -> None:
+def test_ellipsis_parts_must_be_close_together() -> None:
     assert (
         locate_quote(
             "the first part ... the second part", f"the first part{' x' * 1000} the second part"
@@ -329,7 +331,7 @@ NO_FIGURES = st.characters(exclude_categories=["Cs", "Nd", "No"])
     st.text(NO_FIGURES, min_size=4, max_size=40),
     st.text(NO_FIGURES, max_size=60),
 )
-def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behind: str) -> None:
+def test_any_verbatim_copy_is_found(before: str, quote: str, behind: str) -> None:
     place = locate_quote(quote, before + quote + behind)
     if not quote.strip():
         assert place is None
@@ -342,7 +344,7 @@ def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behi
     st.text(max_size=80),
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80))),
 )
-def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[int, int]]) -> None:
+def test_positions_are_within_the_text(quote: str, text: str, spans: list[tuple[int, int]]) -> None:
     ignoring = [(start, end) for start, end in spans if start < end <= len(text)]
     for start, end in located_parts(quote, text, ignoring):
         assert 0 <= start < end <= len(text)
@@ -359,13 +361,11 @@ def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[i
         ("ab" * 50_000, "ab" * 49_999),
     ],
 )
-def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(
-    quote: str, text: str
-) -> None:
+def test_a_quote_of_100_000_characters_is_searched_quickly(quote: str, text: str) -> None:
     locate_quote(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
 
 
-def test_a_blank_beside_a_quote_mark_is_no_difference() -> None:
+def test_a_space_beside_a_quotation_mark_is_ignored() -> None:
     text = "They ask « why? » and go."
     place = locate_quote('They ask "why?" and go', text)
     assert (place.start, place.end) == (0, len(text) - 1)

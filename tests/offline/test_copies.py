@@ -45,7 +45,7 @@ def assessed(
         ("Nur zwei Pumpen liefen. Sie liefen nicht lange!", "Sie liefen nicht lange."),
     ],
 )  # fmt: skip
-def test_what_is_written_otherwise_and_says_the_same_is_a_copy(evidence: str, claim: str) -> None:
+def test_typographic_variants_are_copies(evidence: str, claim: str) -> None:
     assert assessed(evidence, claim) == ("supported", ())
 
 
@@ -77,7 +77,7 @@ def test_what_is_written_otherwise_and_says_the_same_is_a_copy(evidence: str, cl
         ("The dam is safe for ten years.", "Therefore, the dam is safe for ten years."),
     ],
 )  # fmt: skip
-def test_one_word_that_turns_a_sentence_makes_it_no_copy(evidence: str, claim: str) -> None:
+def test_one_meaning_changing_word_prevents_a_copy(evidence: str, claim: str) -> None:
     assert assessed(evidence, claim)[0] != "supported"
 
 
@@ -129,7 +129,7 @@ def test_one_word_that_turns_a_sentence_makes_it_no_copy(evidence: str, claim: s
         ("✅", "❌"),
     ],
 )
-def test_a_copy_with_another_sign_unit_or_value_is_not_confirmed(one: str, other: str) -> None:
+def test_a_copy_with_another_sign_unit_or_value_isnt_confirmed(one: str, other: str) -> None:
     for written in (
         "The value in the report of the plant is {} as of May.",
         "In the report of the plant it is {}.",
@@ -140,7 +140,7 @@ def test_a_copy_with_another_sign_unit_or_value_is_not_confirmed(one: str, other
         assert assessed(texts[1], texts[0])[0] != "supported"
 
 
-def test_markers_of_the_evidence_may_be_left_out_and_values_in_brackets_may_not() -> None:
+def test_a_copy_may_omit_evidence_markers_but_not_bracketed_values() -> None:
     assert assessed("[3] The dam is safe for ten years.[4][5]", SAFE)[0] == "supported"
     assert (
         assessed("The dam is safe, [4] for ten years [5–7].", "The dam is safe, for ten years.")[0]
@@ -158,7 +158,7 @@ def test_markers_of_the_evidence_may_be_left_out_and_values_in_brackets_may_not(
 
 
 @pytest.mark.parametrize("join", [" and it is", ", and it is", "; it is"])
-def test_two_sentences_are_a_copy_joined_by_and_or_a_semicolon(join: str) -> None:
+def test_two_sentences_joined_by_and_or_a_semicolon_are_a_copy(join: str) -> None:
     assert (
         assessed(
             "It is old and red. It is long as well.", f"It is old and red{join} long as well."
@@ -179,9 +179,7 @@ def test_two_sentences_are_a_copy_joined_by_and_or_a_semicolon(join: str) -> Non
         ("He's left the firm alone.", "He is left the firm alone."),
     ],
 )
-def test_case_commas_and_quotation_marks_that_turn_a_sentence_make_it_no_copy(
-    evidence: str, claim: str
-) -> None:
+def test_meaning_changing_punctuation_prevents_a_copy(evidence: str, claim: str) -> None:
     assert assessed(evidence, claim)[0] != "supported"
 
 
@@ -198,14 +196,12 @@ def test_case_commas_and_quotation_marks_that_turn_a_sentence_make_it_no_copy(
         ("The value is stored in a[0].", "The value is stored in a[1]."),
     ],
 )
-def test_another_number_in_brackets_that_cites_nothing_keeps_a_copy_from_being_confirmed(
-    evidence: str, claim: str
-) -> None:
+def test_another_bracketed_number_prevents_a_copy(evidence: str, claim: str) -> None:
     assert verify_claims([claim], [evidence])[0].verdict != "supported"
     assert verify_claims([evidence], [evidence])[0].verdict == "supported"
 
 
-def test_a_citation_that_names_no_evidence_keeps_no_copy_from_being_confirmed() -> None:
+def test_a_fabricated_citation_doesnt_prevent_a_copy() -> None:
     assert verify_claims(["The dam is safe for ten years [9]."], [SAFE])[0].verdict == "supported"
     (check,) = verify_claims(
         ["The dam is safe for ten years [1]."], ["The dam is safe for ten years [4]."]
@@ -213,7 +209,7 @@ def test_a_citation_that_names_no_evidence_keeps_no_copy_from_being_confirmed() 
     assert check.verdict == "supported"
 
 
-def test_a_copy_that_differs_in_brackets_says_so() -> None:
+def test_a_copy_with_different_brackets_says_so() -> None:
     index = EvidenceIndex([("1", "Net cash in the year was (300) in all.")])
     assert index.assess("Net cash in the year was 300 in all.").change == ("300", "(300)")
 
@@ -239,7 +235,7 @@ def test_a_copy_that_differs_in_brackets_says_so() -> None:
         ("Is the dam safe for ten years?", "Is the dam safe for ten years."),
     ],
 )  # fmt: skip
-def test_what_is_left_out_may_limit_what_is_left(evidence: str, claim: str) -> None:
+def test_omitting_a_restriction_prevents_a_copy(evidence: str, claim: str) -> None:
     assert assessed(evidence, claim)[0] != "supported"
 
 
@@ -263,9 +259,7 @@ def test_what_is_left_out_may_limit_what_is_left(evidence: str, claim: str) -> N
         ("The dam is safe for ten years. The rule does not apply to floods.", "qualified"),
     ],
 )  # fmt: skip
-def test_a_copy_of_what_the_evidence_may_not_assert_is_not_confirmed(
-    evidence: str, veto: str
-) -> None:
+def test_a_copy_of_an_unasserted_passage_isnt_confirmed(evidence: str, veto: str) -> None:
     assert assessed(evidence, SAFE) == ("unverifiable", (veto,))
 
 
@@ -277,11 +271,11 @@ def test_a_copy_of_what_the_evidence_may_not_assert_is_not_confirmed(
         ("The council adopted the plan in May.", "The council rejected the plan in May."),
     ],
 )
-def test_a_copy_that_another_passage_turns_is_disputed(one: str, other: str) -> None:
+def test_a_copy_negated_by_another_passage_is_disputed(one: str, other: str) -> None:
     assert assessed([one, other], one) == ("unverifiable", ("disputed",))
 
 
-def test_the_same_said_of_something_else_disputes_nothing() -> None:
+def test_a_statement_about_something_else_disputes_nothing() -> None:
     assert (
         assessed(["Anna Sell sang in Oslo.", "Karin Moe sang in Oslo."], "Anna Sell sang in Oslo.")[
             0
@@ -300,7 +294,7 @@ def test_the_same_said_of_something_else_disputes_nothing() -> None:
         ("", "", "supported"),
     ],
 )
-def test_a_copy_without_a_subject_of_its_own_takes_that_of_the_evidence(
+def test_a_copy_without_a_subject_uses_the_evidences_subject(
     question: str, before: str, verdict: str
 ) -> None:
     evidence = (
@@ -309,18 +303,18 @@ def test_a_copy_without_a_subject_of_its_own_takes_that_of_the_evidence(
     assert assessed(evidence, "It is 80 metres long.", question, before)[0] == verdict
 
 
-def test_a_near_copy_says_which_words_differ() -> None:
+def test_a_near_copy_names_the_differing_words() -> None:
     index = EvidenceIndex([("1", "Lake Vern is the second largest lake in the region.")])
     assert index.assess("Lake Vern is the largest lake in the region.").change == ("", "second")
 
 
-def test_a_stretch_in_the_middle_is_one_change_and_two_stretches_are_none() -> None:
+def test_one_changed_stretch_is_a_near_copy_and_two_arent() -> None:
     change = one_change("the fee is five euros".split(), "the fee is six euros".split())
     assert (change.here, change.there) == (("five",), ("six",))
     assert one_change("a fee of five euros".split(), "the fee of six euros".split()) is None
 
 
-def test_a_word_alone_is_no_copy() -> None:
+def test_a_single_word_isnt_a_copy() -> None:
     assert CopyIndex(["It was red."]).find("It was red.") is None
 
 
@@ -366,13 +360,13 @@ def altered(verdict: str) -> int:
 
 
 @pytest.mark.slow
-def test_altered_claims_are_not_confirmed() -> None:
+def test_altered_claims_arent_confirmed() -> None:
     assert sum(count for (kind, _), count in verdicts().items() if kind != "true") > 500
     assert altered("supported") == 0
 
 
 @pytest.mark.slow
-def test_what_is_accused_is_altered() -> None:
+def test_flagged_claims_were_altered() -> None:
     right = altered("contradicted") + altered("unsupported")
     wrong = verdicts()["true", "contradicted"] + verdicts()["true", "unsupported"]
     assert right >= 100
@@ -381,7 +375,7 @@ def test_what_is_accused_is_altered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LEAST_FOUND)
-def test_figures_that_the_evidence_lacks_are_accused_or_marked(kind: str) -> None:
+def test_figures_missing_from_the_evidence_are_flagged_or_marked(kind: str) -> None:
     every = sum(count for (one, _), count in verdicts().items() if one == kind)
     assert (
         verdicts()[kind, "contradicted"] + verdicts()[kind, "marked"] >= LEAST_FOUND[kind] * every
@@ -420,7 +414,7 @@ def verdict(evidence: str, claim: str) -> str:
         ("All pumps may be used indoors.", "No pumps may be used indoors."),
     ],
 )  # fmt: skip
-def test_what_is_turned_around_is_not_confirmed(evidence: str, claim: str) -> None:
+def test_swapped_claims_arent_confirmed(evidence: str, claim: str) -> None:
     assert verdict(evidence, claim) != "supported"
 
 
@@ -450,5 +444,5 @@ def test_what_is_turned_around_is_not_confirmed(evidence: str, claim: str) -> No
         ("Of 640 boats 32 were lost.", "One boat in twenty was lost, 5% of all."),
     ],
 )
-def test_what_follows_or_is_only_worded_otherwise_is_not_accused(evidence: str, claim: str) -> None:
+def test_entailed_and_paraphrased_claims_arent_flagged(evidence: str, claim: str) -> None:
     assert verdict(evidence, claim) not in ("contradicted", "unsupported")

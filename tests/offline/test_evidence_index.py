@@ -31,7 +31,7 @@ def index() -> EvidenceIndex:
     "claim",
     ["The firm grew by 12% in 2021.", "It had 67 million users.", "The dose is 0.002 mg a day."],
 )
-def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -> None:
+def test_claims_stated_in_the_evidence_are_supported(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
     assert assessment.verdict == "supported"
     assert assessment.support > 0.6
@@ -47,7 +47,7 @@ def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -
         ("The firm grew by 12% in 2012.", "date", "2012", "2021"),
     ],
 )
-def test_an_altered_fact_is_contradicted_and_the_right_one_named(
+def test_an_altered_fact_is_contradicted_with_the_right_value(
     index: EvidenceIndex, claim: str, kind: str, wrong: str, right: str
 ) -> None:
     assessment = index.assess(claim)
@@ -71,7 +71,7 @@ def test_an_altered_fact_is_contradicted_and_the_right_one_named(
         "Zebras migrate across dusty plains in great herds.",
     ],
 )
-def test_what_is_no_copy_and_has_no_figure_of_its_own_is_left_open(
+def test_a_claim_that_isnt_a_copy_and_has_no_figure_is_left_open(
     index: EvidenceIndex, claim: str
 ) -> None:
     assessment = index.assess(claim)
@@ -79,7 +79,7 @@ def test_what_is_no_copy_and_has_no_figure_of_its_own_is_left_open(
     assert assessment.signals == assessment.absent == ()
 
 
-def test_words_that_mean_the_same_come_nearer_than_words_that_do_not(index: EvidenceIndex) -> None:
+def test_synonyms_are_closer_than_unrelated_words(index: EvidenceIndex) -> None:
     near, far = (
         index.assess(claim).support
         for claim in ("The company expanded quickly.", "The choir sang loudly.")
@@ -87,7 +87,7 @@ def test_words_that_mean_the_same_come_nearer_than_words_that_do_not(index: Evid
     assert near > far + 0.05
 
 
-def test_a_claim_is_confirmed_only_where_each_of_its_sentences_is_a_copy(
+def test_a_claim_is_confirmed_only_if_all_its_sentences_are_copies(
     index: EvidenceIndex,
 ) -> None:
     both = "The firm grew by 12% in 2021. Paris is the capital of France."
@@ -96,7 +96,7 @@ def test_a_claim_is_confirmed_only_where_each_of_its_sentences_is_a_copy(
     assert index.assess(f"{both} It is a small city.").verdict == "unverifiable"
 
 
-def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
+def test_words_not_covered_by_evidence_are_named(index: EvidenceIndex) -> None:
     claim = "The firm grew fast in 2021 thanks to zeppelin races."
     spans = [claim[start:end] for start, end in index.assess(claim).uncovered]
     assert any("zeppelin" in span for span in spans)
@@ -115,18 +115,18 @@ def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
         "...",
     ],
 )
-def test_what_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) -> None:
+def test_text_that_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
     assert (assessment.support, assessment.verdict) == (None, "unverifiable")
 
 
-def test_a_title_that_ends_in_a_question_mark_is_no_question() -> None:
+def test_a_title_ending_in_a_question_mark_isnt_a_question() -> None:
     index = EvidenceIndex([("1", "Their second record is called Who Are You?")])
     assert index.assess("Their second record is called Who Are You?").verdict == "supported"
 
 
 @pytest.mark.parametrize("evidence", [[], [("1", "")], [("1", " \n ")]])
-def test_nothing_to_check_against_is_unverifiable_and_has_no_support(
+def test_without_evidence_a_claim_is_unverifiable_without_support(
     evidence: list[tuple[str, str]],
 ) -> None:
     assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == ClaimAssessment(
@@ -134,7 +134,7 @@ def test_nothing_to_check_against_is_unverifiable_and_has_no_support(
     )
 
 
-def test_a_claim_can_be_held_against_some_of_the_evidence_alone(index: EvidenceIndex) -> None:
+def test_a_claim_can_be_checked_against_selected_evidence(index: EvidenceIndex) -> None:
     claim = "Paris is the capital of France."
     assert index.assess(claim, only=["2"]).verdict == "supported"
     assert index.assess(claim, only=["chunk_1"]).verdict != "supported"
@@ -142,19 +142,19 @@ def test_a_claim_can_be_held_against_some_of_the_evidence_alone(index: EvidenceI
     assert {bearing.evidence_id for bearing in index.assess(claim).supporting} == {"2"}
 
 
-def test_bearing_passages_point_into_the_evidence(index: EvidenceIndex) -> None:
+def test_deciding_passages_are_offsets_into_the_evidence(index: EvidenceIndex) -> None:
     best = index.assess("It had 67 million users.").supporting[0]
     assert FIRM[best.start : best.end] == "It had 67 million users."
 
 
-def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
+def test_verdicts_are_deterministic(index: EvidenceIndex) -> None:
     claim = "The firm grew by 21% in 2021."
     again = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
     assert index.assess(claim) is index.assess(claim)
     assert again.assess(claim) == index.assess(claim)
 
 
-def test_evidence_far_into_a_long_text_still_counts() -> None:
+def test_evidence_late_in_a_long_text_is_used() -> None:
     text = "Nothing of note was said on that day. " * 3000 + "The bridge was opened on 4 June 1911."
     assessment = EvidenceIndex([("long", text)]).assess("The bridge was opened on 4 June 1911.")
     assert assessment.verdict == "supported"
@@ -164,7 +164,7 @@ def test_evidence_far_into_a_long_text_still_counts() -> None:
 
 
 @pytest.mark.soak(smoke=2_000, full=10_000)
-def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds(rounds: int) -> None:
+def test_10_000_chunks_are_indexed_and_searched_in_seconds(rounds: int) -> None:
     chunks = [
         (str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.")
         for k in range(rounds)
@@ -176,7 +176,7 @@ def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds(rounds: int) -> No
 @pytest.mark.parametrize(
     "unit", ["The bridge is 120 metres long. It was opened in 1931. ", "1.5 million ", "A B C. "]
 )
-def test_a_claim_too_long_to_be_compared_with_long_evidence_is_left_open_as_a_whole(
+def test_a_claim_too_long_to_compare_is_left_open(
     unit: str,
 ) -> None:
     text = (unit * 50_000)[:50_000]

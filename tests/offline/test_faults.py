@@ -43,9 +43,7 @@ def refused(answer: str, texts: Sequence[str], kind: FaultKind, question: str = 
 
 @pytest.mark.parametrize("kind", [kind for kind in FAULT_KINDS if kind != "negation"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_fault_changes_the_words_it_says_it_changed_and_nothing_else(
-    kind: FaultKind, seed: int
-) -> None:
+def test_a_planted_fault_changes_only_the_reported_words(kind: FaultKind, seed: int) -> None:
     found = planted(SOUND, ORCHARD, kind, seed)
     fault = found.fault
     assert SOUND[fault.original_start : fault.original_end] == fault.before != fault.after
@@ -57,7 +55,7 @@ def test_a_fault_changes_the_words_it_says_it_changed_and_nothing_else(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_planted_figure_is_one_that_the_evidence_neither_has_nor_gives(seed: int) -> None:
+def test_a_planted_figure_isnt_in_or_derivable_from_the_evidence(seed: int) -> None:
     texts = (
         "In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people.",
         "It makes 6 crossings.",
@@ -80,18 +78,18 @@ def test_a_planted_figure_is_one_that_the_evidence_neither_has_nor_gives(seed: i
     }, "a sum, difference or product"
 
 
-def test_a_figure_of_the_question_or_in_a_reference_is_left_alone() -> None:
+def test_figures_of_questions_and_references_arent_changed() -> None:
     texts = ("The tram of 1931 ran along the harbour until the bridge was closed for repair.",)
     answer = "The tram of 1931 ran along the harbour until the bridge was closed for repair [1]."
     assert "figure" in refused(answer, texts, "figure", question="Where did the tram of 1931 run?")
 
 
-def test_a_figure_that_the_cited_chunk_lacks_is_left_alone() -> None:
+def test_a_figure_missing_from_the_cited_chunk_isnt_changed() -> None:
     texts = ("The mill employs many people from the valley.", "The mill has 58 looms.")
     assert refused("The mill has 58 looms [1].", texts, "figure")
 
 
-def test_a_negation_is_removed_where_the_evidence_negates_and_added_where_it_does_not() -> None:
+def test_negations_are_added_or_removed_against_the_evidence() -> None:
     negated = (
         "The west door was not repaired after the second storm.",
         "Tickets are sold in the shop.",
@@ -130,9 +128,7 @@ def test_a_negation_is_removed_where_the_evidence_negates_and_added_where_it_doe
     ],
     ids=["a quantity", "a condition", "sources that disagree", "no near copy"],
 )
-def test_a_negation_that_would_leave_a_doubt_is_not_made(
-    answer: str, texts: tuple[str, ...]
-) -> None:
+def test_an_ambiguous_negation_isnt_planted(answer: str, texts: tuple[str, ...]) -> None:
     assert refused(answer, texts, "negation")
 
 
@@ -153,11 +149,11 @@ def test_a_negation_that_would_leave_a_doubt_is_not_made(
         ("A ponte da cidade velha foi construída com pedras de uma pedreira vizinha.", "não foi"),
     ],
 )
-def test_negations_are_made_in_the_languages_that_are_named(text: str, after: str) -> None:
+def test_negations_are_planted_in_the_listed_languages(text: str, after: str) -> None:
     assert planted(f"{text[:-1]} [1].", (text,), "negation").fault.after == after
 
 
-def test_where_a_language_has_no_rule_the_refusal_names_those_that_have() -> None:
+def test_an_unsupported_language_is_rejected_with_the_supported_ones() -> None:
     text = "Мост через старую реку был построен каменщиками города после второй бури."
     assert "English, German" in refused(f"{text[:-1]} [1].", (text,), "negation")
     assert "English" in refused(f"{text[:-1]} [1].", (text,), "name")
@@ -165,14 +161,14 @@ def test_where_a_language_has_no_rule_the_refusal_names_those_that_have() -> Non
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_moved_citation_names_a_chunk_that_does_not_say_it_or_none(seed: int) -> None:
+def test_a_moved_citation_names_a_chunk_without_the_statement(seed: int) -> None:
     found = planted(SOUND, ORCHARD, "citation", seed)
     (citation,) = audit_citations(found.answer, chunks(*ORCHARD)).citations
     assert citation.evidence_id in ("2", None)
     assert citation.status == ("invalid" if citation.evidence_id is None else "valid")
 
 
-def test_a_citation_is_not_moved_to_a_chunk_that_says_it_too_nor_beside_another_that_does() -> None:
+def test_a_citation_isnt_moved_to_a_supporting_chunk() -> None:
     twice = (ORCHARD[0], f"As a guide has it: {ORCHARD[0]}")
     for seed in range(6):
         found = planted(SOUND, twice, "citation", seed)
@@ -180,19 +176,19 @@ def test_a_citation_is_not_moved_to_a_chunk_that_says_it_too_nor_beside_another_
     assert refused(SOUND.replace("[1]", "[1] [2]"), twice, "citation")
 
 
-def test_a_name_becomes_one_that_stands_behind_the_same_word() -> None:
+def test_a_name_is_replaced_by_one_in_the_same_context() -> None:
     texts = (ORCHARD[0], "Beer was brewed at Halmby. Mondays are quiet.")
     found = planted(SOUND, texts, "name")
     assert (found.fault.before, found.fault.after) == ("Veldrup", "Halmby")
 
 
-def test_a_name_of_which_the_evidence_says_it_too_is_not_taken() -> None:
+def test_a_name_that_also_fits_the_evidence_isnt_used() -> None:
     too = ORCHARD[0].replace("Veldrup", "Halmby")
     assert refused(SOUND, (ORCHARD[0], too), "name")
 
 
 @pytest.mark.parametrize("kind", FAULT_KINDS)
-def test_text_from_outside_neither_breaks_it_nor_takes_long(kind: FaultKind) -> None:
+def test_hostile_text_causes_no_error_or_delay(kind: FaultKind) -> None:
     draw = random.Random(kind)
     for _ in range(40):
         text = "".join(

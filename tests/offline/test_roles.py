@@ -38,7 +38,7 @@ def checked(*claims: str) -> list[ClaimCheck]:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
-def test_one_check_for_each_claim_in_order() -> None:
+def test_checks_are_in_the_order_of_the_claims() -> None:
     claims = [
         "The bridge is 410 metres long.",
         "The moon is made of cheese.",
@@ -47,14 +47,14 @@ def test_one_check_for_each_claim_in_order() -> None:
     assert [check.claim.text for check in checked(*claims)] == claims
 
 
-def test_quotes_stand_in_the_evidence_where_they_say() -> None:
+def test_quote_offsets_match_the_evidence() -> None:
     texts = {chunk.id: chunk.text for chunk in EVIDENCE}
     quotes = checked("The Halden suspension bridge is 410 metres long.")[0].quotes
     assert quotes[0].evidence_id == "chunk_1"
     assert all(texts[quote.evidence_id][quote.start : quote.end] == quote.text for quote in quotes)
 
 
-def test_a_chunk_that_does_not_say_it_is_misattributed_where_another_does() -> None:
+def test_a_citation_is_misattributed_if_another_chunk_supports_the_claim() -> None:
     found = checked("The Halden suspension bridge is 410 metres long [chunk_3].")[0]
     assert found.verdict == "supported"
     assert [(r.evidence_id, r.finding, r.better) for r in found.references] == [
@@ -62,7 +62,7 @@ def test_a_chunk_that_does_not_say_it_is_misattributed_where_another_does() -> N
     ]
 
 
-def test_a_chunk_that_others_make_superfluous_is_redundant() -> None:
+def test_an_unneeded_citation_is_redundant() -> None:
     found = checked("The Halden suspension bridge is 410 metres long [chunk_1, chunk_3].")[0]
     assert {r.evidence_id: r.finding for r in found.references} == {
         "chunk_1": "supports",
@@ -77,7 +77,7 @@ def test_a_citation_of_a_chunk_without_text_is_unchecked() -> None:
     assert found.references[0].finding == "unchecked"
 
 
-def test_hedges_headings_and_questions_are_no_claims() -> None:
+def test_hedges_headings_and_questions_arent_claims() -> None:
     run = audited(
         "# The bridge\n\nHow long is it? The bridge is 410 metres long [chunk_1]. Further details"
         " are not provided."
@@ -88,7 +88,7 @@ def test_hedges_headings_and_questions_are_no_claims() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-COMPLETENESS")
-def test_what_the_question_asks_and_the_answer_leaves_out_is_missing() -> None:
+def test_an_unanswered_part_of_the_question_is_missing() -> None:
     run = audited(
         "The Halden suspension bridge is 410 metres long and was opened in 1931 [chunk_1]."
     )
@@ -97,14 +97,14 @@ def test_what_the_question_asks_and_the_answer_leaves_out_is_missing() -> None:
     assert "designed" in points[0].description
 
 
-def test_a_claim_too_long_to_be_compared_says_so() -> None:
+def test_a_claim_too_long_to_compare_says_so() -> None:
     text = "The bridge is 120 metres long. " * 1_000
     [check] = masis.verify_claims([text], [Evidence(id="1", text=text)])
     assert (check.verdict, check.support) == ("unverifiable", None)
     assert "too long to be compared" in check.issue
 
 
-def test_an_offline_check_of_many_claims_ends_between_two_of_them(
+def test_an_offline_check_of_many_claims_can_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assessed: list[str] = []
@@ -141,14 +141,14 @@ def rules(answer: str, evidence: tuple[Evidence, ...] = EVIDENCE) -> set[str]:
     return {issue.rule for issue in audited(answer, evidence, iterations=1).iterations[0].issues}
 
 
-def test_a_clean_answer_draws_no_major_issue() -> None:
+def test_a_clean_answer_has_no_major_issue() -> None:
     critique = audited(CLEAN).iterations[0].critique
     assert not critique.has_major_issues
     assert not critique.hallucination_detected
     assert critique.confidence >= 0.75  # one of two claims is confirmed, the other left open
 
 
-def test_unsafe_advice_that_the_evidence_is_not_found_to_give_is_serious() -> None:
+def test_unsafe_advice_without_support_is_serious() -> None:
     answer = f"{CLEAN} Drivers can ignore the weight warnings without asking an engineer."
     found = [
         i for i in audited(answer, iterations=1).iterations[0].issues if i.rule == "unsafe_advice"
@@ -157,11 +157,11 @@ def test_unsafe_advice_that_the_evidence_is_not_found_to_give_is_serious() -> No
     assert answer[found[0].start : found[0].end] == found[0].quote
 
 
-def test_a_warning_against_harm_is_no_unsafe_advice() -> None:
+def test_a_warning_against_harm_isnt_unsafe_advice() -> None:
     assert "unsafe_advice" not in rules(f"{CLEAN} Never disable the safety alarm.")
 
 
-def test_sources_that_disagree_are_named() -> None:
+def test_conflicting_sources_are_named() -> None:
     evidence = (
         Evidence(id="a", text="The mill fire of 1911 killed 43 workers."),
         Evidence(id="b", text="The mill fire of 1911 killed 57 workers."),
@@ -172,7 +172,7 @@ def test_sources_that_disagree_are_named() -> None:
     assert run.iterations[0].critique.conflicting_evidence
 
 
-def test_nothing_to_check_against_is_unscored_and_goes_to_a_person() -> None:
+def test_without_evidence_an_answer_is_unscored_and_needs_review() -> None:
     run = audited(
         "The bridge is 410 metres long [1].", (Evidence(id="1", source="https://example.org"),)
     )
@@ -183,13 +183,13 @@ def test_nothing_to_check_against_is_unscored_and_goes_to_a_person() -> None:
     assert run.final_answer == "The bridge is 410 metres long [1]."
 
 
-def test_every_number_comes_with_its_measurements() -> None:
+def test_every_score_has_its_measurements() -> None:
     for score in audited(CLEAN).iterations[0].critique.scores[:2]:
         assert score.measurements
         assert all(measurement.meaning for measurement in score.measurements)
 
 
-def test_the_record_says_that_no_language_model_was_involved() -> None:
+def test_the_run_says_that_no_model_was_called() -> None:
     run = audited(CLEAN)
     assert set(run.models.values()) == {"offline"}
     assert "no language model" in run.iterations[0].critique.critique_reasoning
@@ -208,37 +208,37 @@ def evaluated(answer: str) -> Evaluation:
     return evaluation
 
 
-def test_a_whole_and_faithful_answer_scores_high_on_every_dimension() -> None:
+def test_a_complete_faithful_answer_scores_high_on_every_dimension() -> None:
     found = evaluated(WHOLE)
     for score in (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality):
         assert score > 0.7
 
 
 @pytest.mark.spec("MASIS-EVAL-P2")
-def test_an_answer_about_something_else_is_not_relevant() -> None:
+def test_an_off_topic_answer_isnt_relevant() -> None:
     found = evaluated("Bananas are rich in potassium and grow in warm countries.")
     assert found.relevance < 0.3
 
 
-def test_half_an_answer_is_less_complete_than_the_whole() -> None:
+def test_half_an_answer_is_less_complete() -> None:
     half = evaluated("The bridge was opened in 1931 [chunk_1].").completeness
     whole = evaluated(WHOLE).completeness
     assert half < whole
 
 
-def test_saying_the_same_twice_costs_reasoning_quality() -> None:
+def test_repetition_lowers_reasoning_quality() -> None:
     once, twice = evaluated(WHOLE), evaluated(f"{WHOLE} {WHOLE}")
     assert (twice.reasoning_quality or 0) < (once.reasoning_quality or 0)
 
 
 @pytest.mark.spec("MASIS-EVAL-P1")
-def test_each_score_is_kept_with_its_measurements() -> None:
+def test_each_score_is_stored_with_its_measurements() -> None:
     scores = {score.name: score for score in evaluated(WHOLE).scores}
     for name in ("faithfulness", "relevance", "completeness", "reasoning_quality"):
         assert scores[name].measurements[-1].value == pytest.approx(scores[name].raw)
 
 
-def test_a_draft_says_only_what_stands_in_the_evidence_and_cites_it() -> None:
+def test_a_draft_contains_only_cited_evidence() -> None:
     run = audited(None)
     assert run.draft is not None
     first = run.iterations[0]
@@ -247,20 +247,20 @@ def test_a_draft_says_only_what_stands_in_the_evidence_and_cites_it() -> None:
     assert all(check.verdict == "supported" for check in first.claims)
 
 
-def test_a_draft_speaks_of_what_is_asked() -> None:
+def test_a_draft_is_about_the_question() -> None:
     answer = OfflineDrafter().draft(QUESTION, EVIDENCE).answer
     assert "410 metres" in answer
     assert "Marta Lindqvist" in answer
 
 
-def test_where_the_evidence_has_nothing_the_draft_says_so() -> None:
+def test_without_relevant_evidence_the_draft_says_so() -> None:
     evidence = (Evidence(id="1", text="Bananas are rich in potassium."),)
     assert (
         OfflineDrafter().draft("Who won the chess final in Riga?", evidence).answer == NOTHING_FOUND
     )
 
 
-def test_a_draft_does_not_repeat_itself() -> None:
+def test_a_draft_has_no_repetition() -> None:
     twice = (*EVIDENCE, Evidence(id="copy", text=EVIDENCE[0].text))
     assert OfflineDrafter().draft(QUESTION, twice).answer.count("410 metres") == 1
 
@@ -314,7 +314,7 @@ def figure(
 
 
 @pytest.mark.spec("REQ-CRITIC-010", "REQ-CRITIC-011")
-def test_a_figure_that_the_evidence_contradicts_gives_way_to_the_one_it_has() -> None:
+def test_a_contradicted_figure_is_replaced_by_the_evidences() -> None:
     wrong = LENGTH.replace("410", "510")
     [first, *_] = audited(wrong).iterations
     found = first.revision
@@ -337,7 +337,7 @@ def test_a_figure_that_the_evidence_contradicts_gives_way_to_the_one_it_has() ->
         (("",), "number", "510"),
     ],
 )
-def test_a_figure_is_replaced_only_where_the_evidence_has_one_candidate(
+def test_a_figure_is_replaced_only_with_a_single_candidate(
     values: tuple[str, ...], kind: str, after: str
 ) -> None:
     answer = LENGTH.replace("410", "510")
@@ -350,7 +350,7 @@ def test_a_figure_is_replaced_only_where_the_evidence_has_one_candidate(
 @pytest.mark.parametrize(
     ("value", "written"), [("31 March 1889", "on 31 March 1889"), ("1889", "in 1889")]
 )
-def test_a_corrected_date_gets_the_preposition_it_asks_for(value: str, written: str) -> None:
+def test_a_corrected_date_gets_the_right_preposition(value: str, written: str) -> None:
     answer = "The breakwater at Orsund was finished in 1887 [chunk_1]."
     evidence = (
         Evidence(
@@ -362,7 +362,7 @@ def test_a_corrected_date_gets_the_preposition_it_asks_for(value: str, written: 
     assert found.revised_answer == f"The breakwater at Orsund was finished {written} [chunk_1]."
 
 
-def test_a_figure_gives_way_to_the_one_behind_its_label() -> None:
+def test_a_figure_is_replaced_by_the_one_after_its_label() -> None:
     run = audited(
         "The toll is 5 euros [chunk_1].",
         [Evidence(id="chunk_1", text="Toll: 3 euros")],
@@ -385,9 +385,7 @@ def test_a_figure_gives_way_to_the_one_behind_its_label() -> None:
         ),
     ],
 )
-def test_a_figure_of_a_sentence_that_is_no_copy_is_not_changed_whoever_calls_it_wrong(
-    evidence: str, claim: str
-) -> None:
+def test_figures_are_changed_only_in_copied_sentences(evidence: str, claim: str) -> None:
     answer = f"{claim} [chunk_1]."
     wrong = figure(
         answer, "510" if "510" in claim else "third", "410" if "510" in claim else "second"
@@ -397,7 +395,7 @@ def test_a_figure_of_a_sentence_that_is_no_copy_is_not_changed_whoever_calls_it_
     assert (found.revised_answer, found.changes) == (answer, ())
 
 
-def test_a_verdict_on_a_part_of_a_sentence_changes_that_part_alone() -> None:
+def test_a_partial_verdict_changes_only_its_part() -> None:
     answer = f"- {LENGTH.replace('1931', '1937')}"
     audit = audit_citations(answer, EVIDENCE)
     start = answer.index("was")
@@ -429,13 +427,13 @@ def test_a_verdict_on_a_part_of_a_sentence_changes_that_part_alone() -> None:
         ("", " [chunk_1]"),
     ],
 )
-def test_a_copy_of_one_chunk_cites_that_chunk(marker: str, after: str) -> None:
+def test_a_copied_sentence_cites_its_chunk(marker: str, after: str) -> None:
     found = by_verdicts(f"{BRIDGE}{marker}.", "supported")
     assert found.revised_answer == f"{BRIDGE}{after}."
     assert [change.kind for change in found.changes] == ["reattributed" if marker else "cited"]
 
 
-def test_a_misattributed_reference_of_a_copy_is_moved() -> None:
+def test_a_misattributed_reference_of_a_copy_is_corrected() -> None:
     wrong = ReferenceCheck(
         evidence_id="chunk_3", finding="misattributed", support=0.0, better="chunk_1"
     )
@@ -458,7 +456,7 @@ def test_a_misattributed_reference_of_a_copy_is_moved() -> None:
 )
 @pytest.mark.parametrize("verdict", ["unverifiable", "unsupported", "partial", "unscored"])
 @pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
-def test_an_invented_reference_of_what_is_no_copy_gives_way_to_a_request_and_its_issue_stays(
+def test_a_fabricated_reference_becomes_a_citation_request_and_stays_an_issue(
     marker: str, after: str, verdict: str
 ) -> None:
     answer = INVENTED.replace(" [chunk_77]", marker)
@@ -469,7 +467,7 @@ def test_an_invented_reference_of_what_is_no_copy_gives_way_to_a_request_and_its
     assert [change.kind for change in found.changes] == ["uncited_marker_removed"]
 
 
-def test_the_words_of_a_link_stay_when_its_address_is_invented() -> None:
+def test_removing_a_fabricated_link_keeps_its_words() -> None:
     evidence = (
         Evidence(id="k", source="https://a.example/report", text="The bridge is 410 metres long."),
     )
@@ -485,7 +483,7 @@ def test_the_words_of_a_link_stay_when_its_address_is_invented() -> None:
 @pytest.mark.parametrize(
     "verdict", ["supported", "unverifiable", "unscored", "unsupported", "partial", "contradicted"]
 )
-def test_no_sentence_is_added_or_removed_and_what_was_right_stays_to_the_letter(
+def test_correct_sentences_are_kept_verbatim(
     verdict: str,
 ) -> None:
     answer = f"- {LENGTH}\n- {MAYOR}\n- {TOLL}"
@@ -496,14 +494,14 @@ def test_no_sentence_is_added_or_removed_and_what_was_right_stays_to_the_letter(
     assert len(found.preserved_content) == 3
 
 
-def test_where_nothing_is_certain_there_is_no_second_iteration_and_the_run_says_so() -> None:
+def test_without_certain_corrections_there_is_no_second_iteration() -> None:
     run = audited(f"{LENGTH} The mayor said that “the bridge is a wonder of the world” [chunk_3].")
     assert run.total_iterations == 1
     assert run.termination_reason == "convergence"
     assert NOTHING_SAFE in [warning.message for warning in run.warnings]
 
 
-def test_citations_are_written_as_the_answer_writes_them() -> None:
+def test_citations_keep_the_style_of_the_answer() -> None:
     answer = "The toll is 3 euros for a car{}. " + BRIDGE + "{}."
     for valid, invalid, after in (
         (" [2]", " [9]", " [1]"),
@@ -515,9 +513,7 @@ def test_citations_are_written_as_the_answer_writes_them() -> None:
         assert found.revised_answer == answer.format(valid, after)
 
 
-def test_a_chunk_that_instructs_its_reader_is_never_cited_and_an_instruction_in_the_answer_goes() -> (
-    None
-):
+def test_instructing_chunks_are_never_cited_and_instructions_are_removed() -> None:
     flagged = issue(
         "high", type="safety", rule="instruction_in_evidence", evidence_ids=("chunk_1",)
     )
@@ -539,7 +535,7 @@ def test_a_chunk_that_instructs_its_reader_is_never_cited_and_an_instruction_in_
         assert by_verdicts(answer, *verdicts, issues=(there,)).revised_answer == after
 
 
-def test_revising_twice_changes_nothing_more() -> None:
+def test_revising_is_idempotent() -> None:
     first = by_verdicts(f"{LENGTH} {INVENTED}", "supported", "unverifiable")
     again = by_verdicts(first.revised_answer, "supported", "unverifiable")
     assert again.revised_answer == first.revised_answer

@@ -29,7 +29,7 @@ def statuses(audit: CitationAudit) -> list[str]:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3")
-def test_each_reference_of_a_marker_is_judged_on_its_own() -> None:
+def test_each_reference_of_a_marker_is_judged_separately() -> None:
     answer = "Sales rose [1, 99]."
     audit = audit_citations(answer, NUMBERS)
     valid, invalid = audit.citations
@@ -67,12 +67,12 @@ def test_each_reference_of_a_marker_is_judged_on_its_own() -> None:
         ("", 1.0),
     ],
 )
-def test_the_penalties_are_the_spec_s(answer: str, factor: float) -> None:
+def test_the_penalties_match_the_spec(answer: str, factor: float) -> None:
     assert audit_citations(answer, NUMBERS).penalty_factor == pytest.approx(factor)
 
 
 @pytest.mark.spec("MASIS-CRITIC-P6")
-def test_the_penalties_can_be_set() -> None:
+def test_the_penalties_are_configurable() -> None:
     audit = audit_citations(
         "Sales rose [9]. Costs fell in every region.",
         NUMBERS,
@@ -82,27 +82,27 @@ def test_the_penalties_can_be_set() -> None:
     assert audit.penalty_factor == pytest.approx(0.1)
 
 
-def test_a_sentence_that_carries_only_a_fabricated_reference_is_cited_and_says_so() -> None:
+def test_a_sentence_with_only_a_fabricated_reference_counts_as_cited() -> None:
     audit = audit_citations("Sales rose [9].", NUMBERS)
     assert audit.sentences[0].status == "cited"
     assert audit.sentences[0].citation_ids == ()
     assert "names no evidence" in audit.sentences[0].why
 
 
-def test_references_of_a_source_list_are_checked_but_the_list_is_no_claim() -> None:
+def test_references_in_a_source_list_are_checked_but_the_list_isnt_a_claim() -> None:
     audit = audit_citations("Sales rose [1].\n\nSources: [1], [9]", NUMBERS)
     assert audit.invalid_citations == ("9",)
     assert [(s.status, s.why) for s in audit.sentences][1] == ("exempt", "a list of sources")
 
 
-def test_the_entries_under_a_references_heading_are_no_claims() -> None:
+def test_entries_under_a_references_heading_arent_claims() -> None:
     sources = "## References\n[1] Annual report, 2023\n[2] Press release, 2024"
     answer = f"Sales rose [1].\n\n{sources}\n\n## Outlook\nIt is bright."
     audit = audit_citations(answer, NUMBERS)
     assert statuses(audit) == ["cited", "exempt", "exempt", "exempt", "exempt", "uncited"]
 
 
-def test_list_items_under_a_cited_lead_in_are_covered_by_it() -> None:
+def test_a_cited_lead_in_covers_its_list_items() -> None:
     covered = audit_citations(
         "The causes are, by share [1]:\n- smoking\n- bad air in cities", NUMBERS
     )
@@ -113,7 +113,7 @@ def test_list_items_under_a_cited_lead_in_are_covered_by_it() -> None:
     assert statuses(open_) == ["exempt", "uncited", "uncited"]
 
 
-def test_no_evidence_makes_every_reference_invalid() -> None:
+def test_without_evidence_every_reference_is_invalid() -> None:
     assert audit_citations("Sales rose [1].", ()).invalid_citations == ("1",)
 
 
@@ -124,7 +124,7 @@ LITERAL = (
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
-def test_literal_mode_is_the_source_s_code_to_the_letter() -> None:
+def test_literal_mode_equals_the_code_of_the_spec() -> None:
     audit = audit_citations(LITERAL, CHUNKS, mode="literal")
     citations = re.findall(r"\[(.*?)\]", LITERAL)
     valid_ids = {chunk.id for chunk in CHUNKS}
@@ -136,7 +136,7 @@ def test_literal_mode_is_the_source_s_code_to_the_letter() -> None:
 
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 @pytest.mark.spec("MASIS-CRITIC-LITERAL")
-def test_a_sentence_that_asks_for_a_citation_has_none(mode: Literal["standard", "literal"]) -> None:
+def test_a_citation_needed_tag_isnt_a_citation(mode: Literal["standard", "literal"]) -> None:
     answer = (
         "Revenue fell [citation needed]. Margins shrank. [Citation needed] Costs rose [chunk_1]."
     )
@@ -171,7 +171,7 @@ ODD_TEXT = st.text(
 @pytest.mark.slow
 @given(ODD_TEXT)
 @settings(max_examples=300, deadline=None)
-def test_literal_mode_agrees_with_the_source_s_code_on_any_text(answer: str) -> None:
+def test_literal_mode_equals_the_code_of_the_spec_on_any_text(answer: str) -> None:
     audit = audit_citations(answer, CHUNKS, mode="literal")
     assert [citation.reference for citation in audit.citations] == re.findall(r"\[(.*?)\]", answer)
     assert list(audit.uncited_claims) == source_s_uncited(answer)
@@ -180,7 +180,7 @@ def test_literal_mode_agrees_with_the_source_s_code_on_any_text(answer: str) -> 
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 @given(answer=ODD_TEXT)
 @settings(max_examples=300, deadline=None)
-def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
+def test_offsets_are_correct_on_any_text(mode: str, answer: str) -> None:
     audit = audit_citations(answer, CHUNKS, mode=mode)
     for part in (*audit.citations, *audit.sentences):
         assert answer[part.start : part.end] == part.text
@@ -232,7 +232,7 @@ FABRICATED += [
     evidence=st.sampled_from([CHUNKS, NUMBERS]),
 )
 @settings(max_examples=400, deadline=None)
-def test_a_fabricated_marker_is_found_wherever_it_stands(
+def test_a_fabricated_marker_is_found_anywhere(
     before: str, after: str, marker: str, evidence: tuple[Evidence, ...]
 ) -> None:
     invalid = audit_citations(f"{before} {marker} {after}", evidence).invalid_citations
@@ -271,7 +271,7 @@ def judged(answer: str) -> list[Sentence]:
         ("The sources do not mention the price.", "says what is not known"),
     ],
 )
-def test_what_asserts_nothing_is_exempt_and_says_why(sentence: str, why: str) -> None:
+def test_sentences_that_assert_nothing_are_exempt_with_a_reason(sentence: str, why: str) -> None:
     first = judged(f"{sentence}\n\nIt rose [1].")[0]
     assert (first.status, first.why) == ("exempt", why)
 
@@ -298,11 +298,11 @@ def test_what_asserts_nothing_is_exempt_and_says_why(sentence: str, why: str) ->
         "These are the largest whales in the southern ocean and eat krill.",
     ],
 )
-def test_what_asserts_something_is_not(sentence: str) -> None:
+def test_sentences_that_assert_something_arent_exempt(sentence: str) -> None:
     assert judged(f"{sentence}\n\nIt rose [1].")[0].status == "uncited"
 
 
-def test_the_head_and_the_rule_of_a_table_are_exempt_and_its_rows_are_not() -> None:
+def test_table_headers_are_exempt_but_rows_arent() -> None:
     table = "| year | sales |\n|---|---|\n| 2023 | 5 million |\n| 2024 | 6 million [1] |"
     assert [(s.status, s.why) for s in judged(table)] == [
         ("exempt", "the head of a table"),
@@ -312,7 +312,7 @@ def test_the_head_and_the_rule_of_a_table_are_exempt_and_its_rows_are_not() -> N
     ]
 
 
-def test_the_definitions_of_footnotes_are_a_source_list() -> None:
+def test_footnote_definitions_are_a_source_list() -> None:
     audit = audit_citations("Sales rose [^1].\n\n[^1]: Annual report, 2023", ONE)
     assert [c.evidence_id for c in audit.citations] == ["1"]
     assert [s.status for s in audit.sentences] == ["cited", "exempt"]
@@ -326,7 +326,7 @@ def test_the_definitions_of_footnotes_are_a_source_list() -> None:
         ("The report [1] does not mention the price.", "cited"),
     ],
 )
-def test_a_lone_word_is_an_answer_that_needs_its_citation_and_a_hedge_may_have_one(
+def test_a_one_word_answer_needs_a_citation_and_a_hedge_may_have_one(
     answer: str, status: str
 ) -> None:
     assert judged(answer)[0].status == status
@@ -356,7 +356,7 @@ def evidence(cell: str) -> list[Evidence]:
 
 @pytest.mark.spec("MASIS-CRITIC-P3")
 @each(rows("markers"), lambda row: row[0])
-def test_a_documented_marker_names_what_the_page_says(row: list[str]) -> None:
+def test_documented_markers_resolve_as_documented(row: list[str]) -> None:
     answer, ids, names = row
     found = [
         (
@@ -371,7 +371,7 @@ def test_a_documented_marker_names_what_the_page_says(row: list[str]) -> None:
 
 @pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
 @each(rows("departures"), lambda row: row[0])
-def test_a_documented_departure_is_one(row: list[str]) -> None:
+def test_documented_departures_from_the_spec_are_real(row: list[str]) -> None:
     answer, ids, literal, here, _ = row
     for mode, said in (("literal", literal), ("standard", here)):
         audit = audit_citations(written(answer), evidence(ids), mode=mode)
@@ -380,7 +380,7 @@ def test_a_documented_departure_is_one(row: list[str]) -> None:
         ), mode
 
 
-def test_the_page_has_its_examples() -> None:
+def test_the_documentation_has_its_examples() -> None:
     assert len(list(rows("markers"))) > 50
     assert len(list(rows("departures"))) > 10
     assert not re.search(r"/(?:work|tmp|home)/", PAGE.read_text(encoding="utf-8"))
@@ -398,24 +398,24 @@ def lines(name: str) -> list[str]:
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
 @each(lines("hedges.txt"))
-def test_a_sentence_that_says_what_is_not_known_is_a_hedge(sentence: str) -> None:
+def test_a_sentence_about_what_isnt_known_is_a_hedge(sentence: str) -> None:
     assert hedges(sentence)
 
 
 @each(lines("assertions.txt"))
-def test_a_sentence_that_asserts_something_is_none_however_negative(sentence: str) -> None:
+def test_a_negative_assertion_isnt_a_hedge(sentence: str) -> None:
     assert not hedges(sentence)
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
-def test_a_hedge_inside_a_sentence_that_asserts_does_not_excuse_it() -> None:
+def test_a_hedge_inside_an_assertion_doesnt_exempt_it() -> None:
     sentence = "The margin is not provided, but revenue rose 12% in the third quarter."
     assert audit_citations(f"Sales rose [1]. {sentence}", [Evidence(id="1")]).uncited_claims == (
         sentence,
     )
 
 
-def test_every_pattern_of_every_language_compiles_and_is_quick() -> None:
+def test_every_pattern_of_every_language_compiles_and_is_fast() -> None:
     long = "the evidence does not, " * 60
     for name in tables():
         language(name).has_hedge(long)
@@ -424,7 +424,7 @@ def test_every_pattern_of_every_language_compiles_and_is_quick() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("notbuт,; :.aé不。、없 그-"), max_size=300))
-def test_any_text_is_judged_without_an_error(text: str) -> None:
+def test_any_text_is_classified_without_an_error(text: str) -> None:
     assert hedges(text) in (True, False)
 
 
@@ -453,7 +453,7 @@ def audited(*citations: GivenCitation, **options: Any) -> CitationAudit:
     return audit_citations(BESIDE, BRIDGE, given=citations, **options)
 
 
-def test_sentences_that_a_citation_covers_count_as_cited() -> None:
+def test_sentences_covered_by_an_attached_citation_count_as_cited() -> None:
     found = audited(cited_at("The bridge is 120 metres long. It was opened in 1931.", "a"))
     assert [sentence.status for sentence in found.sentences] == ["cited", "cited", "uncited"]
     assert [(c.text, c.evidence_id, c.resolved_by) for c in found.citations] == [
@@ -463,13 +463,13 @@ def test_sentences_that_a_citation_covers_count_as_cited() -> None:
     assert all(BESIDE[c.start : c.end] == c.text for c in found.citations)
 
 
-def test_a_place_alone_cites_the_sentence_before_it() -> None:
+def test_a_position_without_a_span_cites_the_preceding_sentence() -> None:
     place = len("The bridge is 120 metres long.")
     found = audited(GivenCitation(start=place, end=place, evidence_id="a"))
     assert [sentence.status for sentence in found.sentences] == ["cited", "uncited", "uncited"]
 
 
-def test_a_source_names_its_chunk_and_an_unknown_id_is_a_fabricated_reference() -> None:
+def test_an_attached_citation_with_an_unknown_id_is_fabricated() -> None:
     found = audited(
         cited_at("It was opened", "https://example.org/b"), cited_at("Nobody knows why.", "zzz")
     )
@@ -478,7 +478,7 @@ def test_a_source_names_its_chunk_and_an_unknown_id_is_a_fabricated_reference() 
     assert found.hallucination_detected
 
 
-def test_the_literal_rules_know_no_citations_beside_the_answer() -> None:
+def test_literal_mode_ignores_attached_citations() -> None:
     assert audited(cited_at("It was opened", "b"), mode="literal").citations == ()
 
 
@@ -493,7 +493,7 @@ def test_the_literal_rules_know_no_citations_beside_the_answer() -> None:
         ("The bridge is 150 metres long.", "fabricated"),
     ],
 )
-def test_a_quote_is_looked_for_in_its_evidence(quote: str, finding: str) -> None:
+def test_a_quote_is_searched_in_its_evidence(quote: str, finding: str) -> None:
     (check,) = audited(cited_at("The bridge is 120 metres long.", "a", quote)).quotes
     assert check.finding == finding
     if finding == "verbatim":
@@ -505,7 +505,7 @@ def test_a_quote_is_looked_for_in_its_evidence(quote: str, finding: str) -> None
         )
 
 
-def test_an_audit_raises_an_issue_for_each_quote_that_does_not_stand_there() -> None:
+def test_an_audit_raises_an_issue_for_each_quote_not_in_its_evidence() -> None:
     quotes = {
         "It was opened in 1931.": "other_document",
         "The bridge is 150 metres long.": "fabricated",
@@ -525,7 +525,7 @@ def test_an_audit_raises_an_issue_for_each_quote_that_does_not_stand_there() -> 
     assert first.claims[0].claim.text == "The bridge is 120 metres long."
 
 
-def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
+def test_a_revision_keeps_citations_of_unchanged_sentences() -> None:
     citations = (cited_at("It was opened in 1931.", "b"), cited_at("Nobody knows why.", "a"))
     revised = "It is long. It was opened in 1931."
     (kept,) = carry_over_citations(citations, BESIDE, revised)
@@ -542,21 +542,21 @@ def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
         ("1931", "It was not opened in 1931.", None),
     ],
 )
-def test_a_citation_goes_with_the_sentences_it_covers(
+def test_an_attached_citation_is_dropped_with_its_sentences(
     covers: str, revised: str, kept: str | None
 ) -> None:
     found = carry_over_citations((cited_at(covers, "b"),), BESIDE, revised)
     assert [revised[each.start : each.end] for each in found] == ([kept] if kept else [])
 
 
-def test_a_citation_of_one_place_goes_with_the_sentence_before_it() -> None:
+def test_a_position_only_citation_is_dropped_with_the_preceding_sentence() -> None:
     end = BESIDE.index("It was opened in 1931.") + len("It was opened in 1931.")
     place = GivenCitation(start=end, end=end, evidence_id="b")
     (kept,) = carry_over_citations((place,), BESIDE, "It was opened in 1931. It is long.")
     assert (kept.start, kept.end) == (22, 22)
 
 
-def test_a_revision_of_an_answer_with_citations_beside_it_leaves_blanks_where_they_are() -> None:
+def test_a_revision_with_attached_citations_keeps_whitespace() -> None:
     case = Case(
         id="1",
         query="How long is the bridge?",
@@ -573,7 +573,7 @@ def test_a_revision_of_an_answer_with_citations_beside_it_leaves_blanks_where_th
         assert "The bridge is 120 metres long" in iteration.answer
 
 
-def test_a_key_of_the_same_name_and_another_shape_is_kept() -> None:
+def test_an_unrelated_key_of_the_same_name_is_kept() -> None:
     data = {
         "id": "1",
         "query": "Why?",
@@ -607,7 +607,7 @@ ADDRESSED = [
         ("Visit https://help.example for advice on swimming.", [], 0),
     ],
 )
-def test_an_address_is_compared_without_tracking_and_named_as_a_source_must_be_one(
+def test_urls_are_compared_without_tracking_parameters(
     answer: str, valid: list[str], invalid: int
 ) -> None:
     found = audit_citations(answer, ADDRESSED)
@@ -615,7 +615,7 @@ def test_an_address_is_compared_without_tracking_and_named_as_a_source_must_be_o
     assert len(found.invalid_citations) == invalid
 
 
-def test_a_dagger_in_square_brackets_ends_the_reference() -> None:
+def test_a_dagger_in_brackets_ends_the_reference() -> None:
     found = audit_citations("It is deep [1:0†manual.pdf]. It is cold [9:1†manual.pdf].", ADDRESSED)
     assert [each.reference for each in found.citations] == ["1", "9"]
     assert found.invalid_citations == ("9",)
@@ -630,7 +630,7 @@ def test_a_dagger_in_square_brackets_ends_the_reference() -> None:
         "Fill in [form_7.pdf] [1].",
     ],
 )
-def test_an_address_or_a_file_that_the_evidence_itself_names_is_no_fabrication(answer: str) -> None:
+def test_a_url_or_file_named_in_the_evidence_isnt_fabricated(answer: str) -> None:
     text = "Apply at https://forms.example/apply before May, with form_7.pdf."
     chunk = Evidence(id="1", text=text, source="https://city.example/rules.pdf")
     found = audit_citations(answer, [chunk])

@@ -44,12 +44,12 @@ def test_a_labelled_fact_without_a_citation_is_uncited(answer: str, facts: list[
         "**The tower: its height**\n\nThe tower is tall [1].",
     ],
 )
-def test_a_title_with_a_colon_needs_no_citation(answer: str) -> None:
+def test_a_title_with_a_colon_is_exempt(answer: str) -> None:
     assert uncited(answer) == []
 
 
 @pytest.mark.parametrize(
     "question", ["ドアは赤い？", "هل البرج طويل؟", "Πού είναι ο πύργος;", "ከተማው ትልቅ ነው፧", "Really⁇"]
 )
-def test_a_question_of_any_script_needs_no_citation(question: str) -> None:
+def test_questions_in_any_script_are_exempt(question: str) -> None:
     assert uncited(f"{question}\n\nThe tower is tall [1].") == []

@@ -91,7 +91,7 @@ def plain(citation: Citation) -> tuple[str, str | None, str]:
 
 
 @pytest.mark.parametrize("marker", FABRICATED)
-def test_one_fabricated_marker_in_500_real_answers_is_found_and_nothing_else_flagged(
+def test_a_planted_marker_in_500_real_answers_is_the_only_one_flagged(
     public_data: Path, marker: str
 ) -> None:
     pool = answers(public_data, "expertqa_cases.jsonl") + answers(
@@ -123,7 +123,7 @@ def test_one_fabricated_marker_in_500_real_answers_is_found_and_nothing_else_fla
 
 
 @pytest.mark.parametrize("chunk", ["{}", "chunk_{}"])
-def test_texts_without_citations_hold_none(public_data: Path, chunk: str) -> None:
+def test_texts_without_citations_yield_no_references(public_data: Path, chunk: str) -> None:
     evidence = [Evidence(id=chunk.format(number)) for number in range(1, 6)]
     texts = [row["summary"] for row in rows(public_data / "summedits.jsonl")]
     texts += [row["claim"] for row in rows(public_data / "wice_claims.jsonl")]
@@ -144,7 +144,7 @@ def unseen(question: str) -> bool:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
-def test_what_experts_find_worth_a_citation_is_seldom_exempt(public_data: Path) -> None:
+def test_sentences_that_experts_would_cite_are_rarely_exempt(public_data: Path) -> None:
     exempt = {"Yes": 0, "No": 0}
     judged = {"Yes": 0, "No": 0}
     for row in rows(public_data / "expertqa_cases.jsonl"):

@@ -143,7 +143,7 @@ EVIDENCE = st.lists(
 @example("It is long [12-3].", [Evidence(id="10-1"), Evidence(id="11-2")])
 @example("²[²]", [Evidence(id="²")])
 @settings(max_examples=1500)
-def test_any_text_is_audited_beside_any_ids(answer: str, evidence: list[Evidence]) -> None:
+def test_any_text_can_be_audited_with_any_ids(answer: str, evidence: list[Evidence]) -> None:
     audit = audit_citations(answer, evidence)
     for sentence in audit.sentences:
         assert answer[sentence.start : sentence.end] == sentence.text
@@ -156,7 +156,7 @@ def test_any_text_is_audited_beside_any_ids(answer: str, evidence: list[Evidence
 
 @given(TEXTS)
 @settings(max_examples=800)
-def test_any_text_is_split_into_sentences_that_hold_all_of_it(text: str) -> None:
+def test_sentences_cover_any_text_completely(text: str) -> None:
     units = split_sentences(text)
     assert all(one.end <= next_.start for one, next_ in pairwise(units))
     between = [text[one.end : next_.start] for one, next_ in pairwise(units)]
@@ -166,7 +166,7 @@ def test_any_text_is_split_into_sentences_that_hold_all_of_it(text: str) -> None
 
 @given(TEXTS, st.integers(min_value=0, max_value=120))
 @settings(max_examples=800)
-def test_markers_of_any_text_are_found_without_its_evidence(text: str, at: int) -> None:
+def test_markers_can_be_found_without_evidence(text: str, at: int) -> None:
     spans = marker_spans(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(one[1] <= next_[0] for one, next_ in pairwise(spans))

@@ -43,7 +43,7 @@ def references(
 
 
 @each(styles.STYLES, lambda style: style.name)
-def test_the_example_of_a_style_is_read_as_that_style(style: MarkerStyle) -> None:
+def test_each_styles_example_is_recognized(style: MarkerStyle) -> None:
     answer = (
         f"The bridge is long{style.example}"
         if style.example[0] == "¹"
@@ -62,7 +62,7 @@ def test_the_example_of_a_style_is_read_as_that_style(style: MarkerStyle) -> Non
 
 
 @each([style for style in styles.STYLES if style.write], lambda style: style.name)
-def test_what_a_style_writes_is_read_again(style: MarkerStyle) -> None:
+def test_each_style_reads_what_it_writes(style: MarkerStyle) -> None:
     assert style.write is not None
     for names in (["1"], ["1", "2"]):
         found = [
@@ -101,7 +101,7 @@ ARROW = MarkerStyle(
 )
 
 
-def test_a_new_style_needs_nothing_but_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_style_needs_only_its_table_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = "The bridge is long.→1← It was opened in 1931.→9←"
     assert references(answer) == []
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, ARROW))
@@ -171,7 +171,7 @@ def is_about_markers(pattern: str) -> bool:
     return any(compiled.fullmatch(marker) for marker in MARKERS)
 
 
-def test_no_other_module_matches_markers_with_an_expression_of_its_own() -> None:
+def test_no_other_module_has_a_marker_regex() -> None:
     found = {}
     for file in sorted((ROOT / "masis").rglob("*.py")):
         name = file.relative_to(ROOT).as_posix()
@@ -185,11 +185,11 @@ def test_no_other_module_matches_markers_with_an_expression_of_its_own() -> None
 @pytest.mark.parametrize(
     "pattern", [r"\s*\[[^\]]*\]", r"\[\^?\d{1,3}\]|【[^】]*】", r"[⁰¹²]+|\[x\]"]
 )
-def test_an_expression_for_markers_is_known(pattern: str) -> None:
+def test_the_check_recognizes_a_marker_regex(pattern: str) -> None:
     assert is_about_markers(pattern)
 
 
-def test_no_script_of_a_page_matches_brackets() -> None:
+def test_no_javascript_matches_brackets() -> None:
     brackets = re.compile(r"/[^/\n]*\\\[\[?\^?[^/\n]*\\\]\)?/[gimsuy]*")
     found = [
         f"{file.name}: {match.group()}"
@@ -217,7 +217,7 @@ def test_no_script_of_a_page_matches_brackets() -> None:
     ],
     lambda pair: pair[0],
 )
-def test_markers_are_removed_without_knowing_the_evidence(pair: tuple[str, str]) -> None:
+def test_markers_can_be_removed_without_evidence(pair: tuple[str, str]) -> None:
     text, plain = pair
     assert without_markers(text) == plain
 
@@ -243,12 +243,12 @@ def test_markers_are_removed_without_knowing_the_evidence(pair: tuple[str, str])
     ],
     str,
 )
-def test_brackets_that_carry_meaning_stay_where_the_evidence_is_not_known(text: str) -> None:
+def test_meaningful_brackets_are_kept_without_evidence(text: str) -> None:
     assert without_markers(text) == text
     assert marker_spans(text) == []
 
 
-def test_with_the_evidence_exactly_its_markers_are_removed() -> None:
+def test_with_evidence_exactly_its_markers_are_removed() -> None:
     index = index_of(("smith-2004", "jones-2011"), ("https://a.example/report", None))
     text = (
         "It is [the longest](https://a.example/report) of [all], says [smith-2004]; 10[6] cells"
