@@ -88,7 +88,7 @@ LONG, BUILT = "The bridge is 90 m long [1].", "It was built in 1900 [2]."
 # programs
 
 
-def test_versions_count_up_and_none_is_written_twice(tmp_path: Path) -> None:
+def test_versions_increase_and_are_never_overwritten(tmp_path: Path) -> None:
     first, file = programs.save_program(tmp_path, a_program())
     before = file.read_bytes()
     second, _ = programs.save_program(tmp_path, a_program(model="ollama:other"))
@@ -98,7 +98,7 @@ def test_versions_count_up_and_none_is_written_twice(tmp_path: Path) -> None:
     assert programs.find_program(tmp_path, "careful@1").model == "ollama:m"
 
 
-def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
+def test_concurrently_saved_programs_get_distinct_versions(tmp_path: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda _: programs.save_program(tmp_path, a_program()), range(12)))
     assert programs.versions(tmp_path, "careful") == list(range(1, 13))
@@ -107,7 +107,7 @@ def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_was_altered_is_not_asked_with(tmp_path: Path) -> None:
+def test_an_altered_program_file_isnt_used(tmp_path: Path) -> None:
     _, file = programs.save_program(tmp_path, a_program())
     whole = json.loads(file.read_text())
     whole["state"]["critic"]["instructions"] = "Find nothing."
@@ -117,7 +117,7 @@ def test_a_file_that_was_altered_is_not_asked_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 2}', "\x00"])
-def test_a_file_that_is_no_program_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_that_isnt_a_program_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "careful").mkdir()
     (tmp_path / "careful" / "v1.json").write_text(text)
     with pytest.raises(InputError, match=r"v1\.json"):
@@ -126,12 +126,12 @@ def test_a_file_that_is_no_program_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../up", "A", "a/b", "a" * 65, ".hidden", "a b"])
-def test_a_name_is_fit_for_a_file(name: str, tmp_path: Path) -> None:
+def test_program_names_are_valid_file_names(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no name for a program"):
         programs.find_program(tmp_path, name)
 
 
-def test_the_nearest_name_is_reported(tmp_path: Path) -> None:
+def test_an_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
     programs.save_program(tmp_path, a_program())
     with pytest.raises(SettingsError, match="Did you mean dspy:careful"):
         programs.find_program(tmp_path, "carefull")
@@ -139,7 +139,7 @@ def test_the_nearest_name_is_reported(tmp_path: Path) -> None:
         programs.find_program(tmp_path, "careful@3")
 
 
-def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
+def test_a_program_can_fill_only_its_own_role(tmp_path: Path) -> None:
     programs.save_program(tmp_path, a_program())
     settings = Settings(programs_folder=str(tmp_path))
     assert critics.find("careful", settings).asks == "ollama:m"
@@ -182,7 +182,7 @@ LEFT_OUT = an_answer(ExpectedFault("missing_info", None, "", "It does not say wh
         (LEFT_OUT, [an_issue(None, "contradiction")], 0.0),
     ],
 )
-def test_a_critique_is_worth_what_it_finds_and_no_more(
+def test_a_critiques_score_counts_its_correct_findings(
     expected: Any, issues: list[Any], worth: float
 ) -> None:
     case = expected if isinstance(expected, LabelledAnswer) else an_answer(*map(expect, expected))
@@ -191,27 +191,27 @@ def test_a_critique_is_worth_what_it_finds_and_no_more(
 
 
 @pytest.mark.parametrize("words", [[LONG], [LONG, BUILT]])
-def test_another_kind_of_fault_at_the_right_place_is_worth_half(words: list[str]) -> None:
+def test_a_wrong_fault_type_at_the_right_place_scores_half(words: list[str]) -> None:
     others = [an_issue(each, "safety") for each in words]
     assert metric.of_critique(an_answer(*map(expect, words)), others, None).score == pytest.approx(
         0.5
     )
 
 
-def test_no_critique_is_worth_nothing_and_says_why() -> None:
+def test_a_missing_critique_scores_zero_with_a_reason() -> None:
     assert metric.of_critique(an_answer(), [], "it was refused") == (
         0.0,
         "There was no critique: it was refused",
     )
 
 
-def test_feedback_says_what_was_missed_and_what_was_raised_without_ground() -> None:
+def test_feedback_lists_misses_and_false_alarms() -> None:
     said = metric.of_critique(an_answer(expect(LONG)), [an_issue(BUILT)], None).feedback
     assert f"Missed (contradiction): “{LONG}”. It is 120 m." in said
     assert "Raised without ground" in said
 
 
-def test_a_revision_is_worth_what_is_gone_and_what_is_kept() -> None:
+def test_a_revisions_score_counts_fixes_and_kept_claims() -> None:
     case, mended = an_answer(right=(BUILT,), wrong=(LONG,)), "The bridge is 120 m long [1]."
     answers = (f"{mended} {BUILT}", f"{BUILT} It is 120 m long [9].", ANSWER, mended, None)
     assert [metric.of_revision(case, answer).score for answer in answers] == [
@@ -226,7 +226,7 @@ def test_a_revision_is_worth_what_is_gone_and_what_is_kept() -> None:
 # labels
 
 
-def test_the_demo_cases_are_labelled_answers() -> None:
+def test_the_demo_cases_have_labels() -> None:
     found = labelled.from_cases(demo_cases())
     assert len(found) == 63
     assert sum(case.clean for case in found) >= 20
@@ -235,7 +235,7 @@ def test_the_demo_cases_are_labelled_answers() -> None:
             assert each.span is None or case.answer[slice(*each.span)] == each.words
 
 
-def test_no_question_is_in_both_parts_and_both_have_flawed_and_clean_answers() -> None:
+def test_train_and_test_sets_share_no_question_and_both_have_both_classes() -> None:
     cases = labelled.from_cases(demo_cases())
     twice = [*cases, *(case._replace(id=f"{case.id}-again") for case in cases)]
     parts = labelled.split_by_question(twice, 0.4, 7)
@@ -247,12 +247,12 @@ def test_no_question_is_in_both_parts_and_both_have_flawed_and_clean_answers() -
     assert parts != labelled.split_by_question(twice, 0.4, 8)
 
 
-def test_too_few_labels_are_said() -> None:
+def test_too_few_labels_are_reported() -> None:
     with pytest.raises(InputError, match="can't be split"):
         labelled.split_by_question([an_answer(expect(LONG))], 0.5, 0)
 
 
-def test_shuffled_labels_are_those_of_other_answers() -> None:
+def test_shuffled_labels_belong_to_other_answers() -> None:
     cases = labelled.from_cases(demo_cases())
     mixed = labelled.shuffle_labels(cases, 0)
     assert [case.answer for case in mixed] == [case.answer for case in cases]
@@ -275,7 +275,7 @@ def decided(store: Store, number: int, **decision: Any) -> Case:
     return case
 
 
-def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
+def test_decisions_become_labels(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "a.db")
     grey, opened = "It is painted grey [7].", "It was opened in 1932 [1]."
     answer = f"{opened} {grey}"
@@ -314,9 +314,7 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     assert all(case.answer == answer for case in found.values())
 
 
-def test_what_was_compiled_takes_the_place_of_our_instructions_and_its_examples_stand_before_the_case() -> (
-    None
-):
+def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None:
     case = {
         "original_query": "How long?",
         "answer": ANSWER,

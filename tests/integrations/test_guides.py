@@ -51,7 +51,7 @@ def code(guide: str, beginning: str) -> str:
     return next(each for each in written if each.lstrip().startswith(beginning))
 
 
-def test_what_clients_of_the_mcp_server_are_told_is_json_with_a_command_that_is_there() -> None:
+def test_the_documented_mcp_configuration_is_valid() -> None:
     found = [json.loads(block) for block in blocks("frameworks", "json")]
     servers = [server for each in found for server in next(iter(each.values())).values()]
     assert len(servers) == 3
@@ -61,7 +61,7 @@ def test_what_clients_of_the_mcp_server_are_told_is_json_with_a_command_that_is_
             assert CliRunner().invoke(main, [*server["args"], "--help"]).exit_code == 0
 
 
-def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) -> None:
+def test_the_documented_graph_audits_and_waits_for_a_person(tmp_path: Path) -> None:
     pytest.importorskip("langgraph")
     from langgraph.checkpoint.memory import InMemorySaver
 
@@ -92,7 +92,7 @@ def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) ->
     assert names["resume"](compiled, config, workbench)["final_answer"] is None
 
 
-def test_telemetry_takes_the_providers_of_a_program() -> None:
+def test_telemetry_uses_the_programs_otel_providers() -> None:
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry import trace
     from opentelemetry.metrics import get_meter_provider
@@ -108,13 +108,13 @@ def test_telemetry_takes_the_providers_of_a_program() -> None:
     names["started"].end()
 
 
-def test_the_table_of_metrics_in_the_docs_is_the_one_in_code() -> None:
+def test_the_documented_metrics_match_the_code() -> None:
     now = telemetry_reference.PAGE.read_text(encoding="utf-8")
     assert now == telemetry_reference.page(now), "run: python tools/telemetry_reference.py"
     assert all(f"| `{metric.name}` |" in now for metric in METRICS)
 
 
-def test_the_example_of_telemetry_prints_spans_within_the_callers_and_the_metrics() -> None:
+def test_the_telemetry_example_prints_nested_spans_and_metrics() -> None:
     pytest.importorskip("opentelemetry.sdk")
     done = example("otel/audit.py")
     printed = [json.loads(line) for line in done.stderr.splitlines()]
@@ -132,7 +132,7 @@ def test_the_example_of_telemetry_prints_spans_within_the_callers_and_the_metric
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_the_example_of_baml_prints_what_the_page_shows() -> None:
+def test_the_baml_example_prints_the_documented_output() -> None:
     pytest.importorskip("baml_py")
     done = example("baml/mend.py")
     assert done.stdout.splitlines() == [
@@ -143,7 +143,7 @@ def test_the_example_of_baml_prints_what_the_page_shows() -> None:
     assert done.stdout in (DOCS / "frameworks.md").read_text(encoding="utf-8")
 
 
-def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(
+def test_the_documented_custom_validator_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names: dict[str, Any] = {"__name__": "acme.answers"}
@@ -152,7 +152,7 @@ def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(
     assert names["validator"].name == "acme"
 
 
-def test_the_client_of_the_guide_sends_a_case(
+def test_the_documented_client_sends_a_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, digest = new_token()
@@ -180,7 +180,7 @@ def test_the_client_of_the_guide_sends_a_case(
     workbench.close()
 
 
-def test_a_receiver_knows_a_call_of_the_webhook_by_the_check_of_the_guide(tmp_path: Path) -> None:
+def test_the_documented_webhook_check_verifies_a_call(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     exec(code("ingestion", "import hmac, time"), names)
     with (

@@ -86,9 +86,7 @@ def flood(address: str) -> Callable[[], None]:
 
 @pytest.mark.soak(smoke=2, full=100)
 @pytest.mark.timeout(3600)
-def test_in_a_flood_of_refused_requests_nothing_that_was_acknowledged_is_lost_to_kills(
-    tmp_path: Path, rounds: int
-) -> None:
+def test_kills_during_a_flood_lose_no_acknowledged_request(tmp_path: Path, rounds: int) -> None:
     port, numbers, acknowledged = free_port(), itertools.count(), list[str]()
 
     def until_killed(kill: int) -> list[BaseException]:

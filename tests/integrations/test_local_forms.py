@@ -39,7 +39,7 @@ def read(config: dict[str, Any], name: str = "local:org/x", place: str = "config
         ({"id2label": {"0": "hallucination"}}, (0, None, True)),
     ],
 )
-def test_the_meaning_of_the_outputs_is_read_from_their_names(
+def test_output_meanings_are_read_from_label_names(
     config: dict[str, Any], expected: object
 ) -> None:
     found = read({**ROBERTA, **config})
@@ -108,7 +108,7 @@ def test_the_meaning_of_the_outputs_is_read_from_their_names(
         ("local:org/deberta-v3-large-mnli", {**DEBERTA, "id2label": NLI}, "classes", "pair", 0),
     ],
 )
-def test_models_that_name_no_outputs_are_known_by_their_class_and_name(
+def test_models_without_label_names_are_recognized_by_class_and_name(
     name: str, config: dict[str, Any], head: str, form: str, supports: int
 ) -> None:
     found = read(config, name)
@@ -148,7 +148,7 @@ def test_models_that_name_no_outputs_are_known_by_their_class_and_name(
         ),
     ],
 )
-def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
+def test_a_tagger_uses_the_unsupported_output(
     name: str, config: dict[str, Any], unsupported: int | None
 ) -> None:
     if unsupported is None:
@@ -223,7 +223,7 @@ def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
         ({**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}, "architectures"),
     ],
 )
-def test_what_can_not_be_told_is_an_error_that_names_the_field(
+def test_ambiguous_outputs_are_an_error_that_names_the_field(
     config: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
@@ -243,14 +243,14 @@ def test_what_can_not_be_told_is_an_error_that_names_the_field(
         ("local:org/hhem", {**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}),
     ],
 )
-def test_names_that_say_otherwise_than_the_makers_code_are_refused(
+def test_label_names_that_contradict_the_authors_code_are_rejected(
     name: str, config: dict[str, Any]
 ) -> None:
     with pytest.raises(SettingsError, match=r"id2label says something else|problem_type"):
         read(config, name)
 
 
-def test_folders_further_up_say_nothing_about_a_model() -> None:
+def test_parent_folder_names_dont_identify_a_model() -> None:
     for name in (
         "local:/data/minicheck-tests/nli",
         "local:C:\\factcg\\nli",
@@ -262,12 +262,12 @@ def test_folders_further_up_say_nothing_about_a_model() -> None:
     assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form == "factcg"
 
 
-def test_several_labels_that_were_trained_each_for_itself_are_read_so() -> None:
+def test_multi_label_models_use_sigmoid_outputs() -> None:
     found = read({**ROBERTA, "id2label": NLI, "problem_type": "multi_label_classification"})
     assert (found.head, found.supports, found.contradicts) == ("independent", 0, 2)
 
 
-def test_a_refusal_says_what_was_found_and_what_would_be_accepted() -> None:
+def test_a_rejected_model_names_what_was_found_and_expected() -> None:
     with pytest.raises(SettingsError) as refused:
         read({**MODERN_TOKENS, "id2label": TWO, "problem_type": "single_label_classification"})
     said = str(refused.value)
@@ -282,7 +282,7 @@ def test_a_refusal_says_what_was_found_and_what_would_be_accepted() -> None:
     assert "FactCG" not in said
 
 
-def test_factcg_s_template_is_its_own_to_the_last_blank() -> None:
+def test_the_factcg_template_matches_the_authors_exactly() -> None:
     # factcg/utils.py, INSTRUCTION_TEMPLATE
     (template,) = TEMPLATES["factcg"]
     assert isinstance(template, str)
@@ -293,7 +293,7 @@ def test_factcg_s_template_is_its_own_to_the_last_blank() -> None:
     )
 
 
-def test_every_form_is_in_the_docs_with_its_source_in_the_code() -> None:
+def test_every_input_format_is_documented_with_its_source() -> None:
     docs = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
     for form in FORMS:
         assert form.source

@@ -80,7 +80,7 @@ def scorer_with(folder: Path, logits: Callable[[scoring.EncodedBatch], Any]) -> 
 # an audit by such a model
 
 
-def test_an_audit_is_judged_by_the_model_and_records_its_file(nli: Path) -> None:
+def test_a_local_model_judges_and_its_file_is_recorded(nli: Path) -> None:
     run = run_audit(CASE, Settings(verifier=f"local:{nli}", max_iterations=1))
     first = run.iterations[0]
     assert [check.verdict for check in first.claims] == ["supported", "contradicted", "unsupported"]
@@ -99,7 +99,7 @@ def test_an_audit_is_judged_by_the_model_and_records_its_file(nli: Path) -> None
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 
-def test_no_language_model_is_involved(nli: Path) -> None:
+def test_no_language_model_is_called(nli: Path) -> None:
     settings = Settings(verifier=f"local:{nli}")
     assert not uses_models(settings)
     assert addresses(settings) == ()
@@ -107,7 +107,7 @@ def test_no_language_model_is_involved(nli: Path) -> None:
     assert run_audit(CASE, settings.model_copy(update={"max_iterations": 1})).usage.calls == 0
 
 
-def test_references_are_judged_by_their_own_chunk(nli: Path, tmp_path: Path) -> None:
+def test_references_are_judged_against_their_chunk(nli: Path, tmp_path: Path) -> None:
     folder = save_model(
         tmp_path / "binary",
         {"claim": (0.0, 0.0)},
@@ -126,7 +126,7 @@ def test_references_are_judged_by_their_own_chunk(nli: Path, tmp_path: Path) -> 
     assert [quote.text for quote in found[0].quotes] == ["Yes bridge."]
 
 
-def test_a_contradiction_shows_the_passage_it_was_read_from(nli: Path) -> None:
+def test_a_contradiction_shows_its_passage(nli: Path) -> None:
     (check,) = verify_claims(
         ["The bridge is refuted long."], EVIDENCE, Settings(verifier=f"local:{nli}")
     )
@@ -138,14 +138,14 @@ def test_a_contradiction_shows_the_passage_it_was_read_from(nli: Path) -> None:
     assert check.support <= 0.5
 
 
-def test_without_evidence_text_nothing_is_scored(nli: Path) -> None:
+def test_textless_evidence_isnt_scored(nli: Path) -> None:
     (check,) = verify_claims(
         ["It is proven."], [{"id": "1", "text": " "}], Settings(verifier=f"local:{nli}")
     )
     assert (check.verdict, check.support) == ("unverifiable", None)
 
 
-def test_marks_in_a_text_from_outside_are_characters(nli: Path) -> None:
+def test_special_tokens_in_outside_text_are_plain_characters(nli: Path) -> None:
     # As the mark that ends the first text, [SEP] would move "proven" of the evidence over to the
     # claim.
     plain, marked = scoring.load(str(nli)).score(
@@ -154,7 +154,7 @@ def test_marks_in_a_text_from_outside_are_characters(nli: Path) -> None:
     assert marked.supports == pytest.approx(plain.supports)
 
 
-def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
+def test_a_failing_model_leaves_its_claims_unscored(nli: Path) -> None:
     def logits(batch: scoring.EncodedBatch) -> Any:
         raise RuntimeError("no memory")
 
@@ -169,7 +169,7 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
     assert "no memory" in check.unscored.reason
 
 
-def test_a_passage_that_does_not_fit_confirms_nothing_and_leaves_other_claims_alone(
+def test_a_passage_that_doesnt_fit_confirms_nothing(
     tmp_path: Path,
 ) -> None:
     folder = save_model(tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0)})
@@ -189,7 +189,7 @@ def test_a_passage_that_does_not_fit_confirms_nothing_and_leaves_other_claims_al
     assert [each.finding for each in beside.references] == ["unchecked"]
 
 
-def test_what_was_not_read_may_support_what_the_rest_does_not(tmp_path: Path) -> None:
+def test_unread_passages_prevent_an_unsupported_verdict(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "short")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
@@ -207,7 +207,7 @@ def test_what_was_not_read_may_support_what_the_rest_does_not(tmp_path: Path) ->
     assert alone.verdict == "unsupported"
 
 
-def test_a_citation_that_was_read_in_part_is_not_called_wrong(tmp_path: Path) -> None:
+def test_a_partly_read_citation_isnt_called_wrong(tmp_path: Path) -> None:
     folder = save_model(
         tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0), "no": (0.0, 9.0, 0.0)}
     )
@@ -228,7 +228,7 @@ def test_a_citation_that_was_read_in_part_is_not_called_wrong(tmp_path: Path) ->
         )
 
 
-def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path: Path) -> None:
+def test_multi_label_scores_dont_sum_to_one(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "multi", {"both": (3.0, 0.0, 3.0)})
     (found,) = scoring.load(str(folder)).score([("a", "both")])
     assert found is not None
@@ -243,7 +243,7 @@ def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path:
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
-def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
+def test_a_nan_score_yields_no_verdict(tmp_path: Path, score: float) -> None:
     assert verdicts(save_model(tmp_path / "nan", {"x": (score, 0.0, 0.0)}), "The x is long.") == [
         "unscored"
     ]
@@ -271,11 +271,11 @@ def _scored(supports: float, contradicts: float | None = None, shared: float = 0
         ([_scored(0.6, 0.3), _scored(0.0, 0.9)], "unverifiable"),
     ],
 )
-def test_verdicts_lie_at_the_documented_thresholds(windows: list[Window], verdict: str) -> None:
+def test_verdicts_follow_the_documented_thresholds(windows: list[Window], verdict: str) -> None:
     assert verdict_of(windows, Settings()) == verdict
 
 
-def test_thresholds_are_settings(tmp_path: Path) -> None:
+def test_thresholds_are_configurable(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "m", {"maybe": (0.5,)}, {"0": "consistent"})
     assert verdicts(folder, "The bridge maybe.") == ["unverifiable"]
     assert verdicts(folder, "The bridge maybe.", local_supported_from=0.6) == ["supported"]
@@ -286,12 +286,12 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("head", ["classes", "score"])
-def test_outputs_for_every_token_are_not_read_as_those_of_a_claim(head: Head) -> None:
+def test_token_level_outputs_arent_read_as_claim_scores(head: Head) -> None:
     with pytest.raises(StepError, match="for every token"):
         list(_pair_scores(np.zeros((2, 7, 2)), OutputLabels(head, "pair"), 2))
 
 
-def test_outputs_that_differ_from_the_configuration_are_refused(tmp_path: Path) -> None:
+def test_outputs_that_differ_from_the_configuration_are_rejected(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "two", {"x": (1.0, 0.0)}, NLI)
     (check,) = verify_claims(["The x is long."], EVIDENCE, Settings(verifier=f"local:{folder}"))
     assert "id2label" in check.unscored.reason
@@ -300,14 +300,14 @@ def test_outputs_that_differ_from_the_configuration_are_refused(tmp_path: Path) 
 # windows and the cache
 
 
-def test_at_most_three_windows_are_scored_for_a_claim() -> None:
+def test_at_most_three_windows_are_scored_per_claim() -> None:
     evidence = [Evidence(id=str(n), text=f"The bridge number {n} is long. " * 40) for n in range(9)]
     found = choose("The bridge is long.", evidence)
     assert len(found) == MOST
     assert all(len(words_of(window.text)) <= WINDOW_WORDS for window in found)
 
 
-def test_windows_are_chosen_by_shared_words_and_are_stretches_of_their_chunk() -> None:
+def test_windows_are_chunk_passages_chosen_by_shared_words() -> None:
     filler = "Nothing of note happened in the valley that year. " * 60
     evidence = [
         Evidence(id="a", text=filler),
@@ -319,7 +319,7 @@ def test_windows_are_chosen_by_shared_words_and_are_stretches_of_their_chunk() -
     assert evidence[1].text[best.start : best.end] == best.text
 
 
-def test_each_cited_chunk_is_looked_at_first() -> None:
+def test_cited_chunks_are_scored_first() -> None:
     evidence = [Evidence(id=str(n), text="The long bridge opened in 1931.") for n in range(5)]
     evidence.append(Evidence(id="cited", text="A tower."))
     assert "cited" in [
@@ -327,19 +327,19 @@ def test_each_cited_chunk_is_looked_at_first() -> None:
     ]
 
 
-def test_scripts_without_blanks_are_matched_too() -> None:
+def test_scripts_without_spaces_are_matched() -> None:
     evidence = [Evidence(id="a", text="天气很好。"), Evidence(id="b", text="这座桥长一百二十米。")]
     assert choose("桥长一百二十米", evidence)[0].evidence_id == "b"
 
 
-def test_a_text_without_a_stop_is_cut_all_the_same() -> None:
+def test_text_without_full_stops_is_split() -> None:
     evidence = [Evidence(id="a", text="word " * 1000 + "bridge")]
     found = choose("bridge", evidence)
     assert "bridge" in found[0].text
     assert len(words_of(found[0].text)) <= WINDOW_WORDS
 
 
-def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
+def test_pair_scores_are_cached_per_model(nli: Path) -> None:
     batches: list[int] = []
 
     def logits(batch: scoring.EncodedBatch) -> Any:
@@ -354,7 +354,7 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
     assert max(batches) <= scoring.BATCH
 
 
-def test_the_oldest_scores_are_forgotten(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_cached_scores_are_evicted(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "MOST_SCORES", 2)
     scorer = scoring.load(str(nli))
     scorer.score(
@@ -376,12 +376,12 @@ def test_the_oldest_scores_are_forgotten(nli: Path, monkeypatch: pytest.MonkeyPa
         ("org/name", "masis models get local:org/name"),
     ],
 )
-def test_a_wrong_name_says_what_to_write(name: str, says: str) -> None:
+def test_an_invalid_model_name_shows_the_right_syntax(name: str, says: str) -> None:
     with pytest.raises(MissingModel if name == "org/name" else SettingsError, match=says):
         check_models(Settings(verifier=f"local:{name}"))
 
 
-def test_another_role_is_refused(nli: Path) -> None:
+def test_a_local_model_in_another_role_is_rejected(nli: Path) -> None:
     with pytest.raises(SettingsError, match="verifier"):
         check_models(Settings(critic=f"local:{nli}"))
 
@@ -397,21 +397,21 @@ def test_a_missing_file_is_named(nli: Path, remove: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("broken", ["config.json", "tokenizer.json", "model.onnx"])
-def test_a_broken_file_is_named_with_the_hint(nli: Path, broken: str) -> None:
+def test_a_broken_file_is_named_with_a_hint(nli: Path, broken: str) -> None:
     (nli / broken).write_bytes(b"\xff\x00 not what it should be")
     with pytest.raises(SettingsError, match=f"{broken}.*again"):
         scoring.load(str(nli))
     assert not probe_model(f"local:{nli}", Settings()).ok
 
 
-def test_one_onnx_file_of_several_can_be_named(tmp_path: Path) -> None:
+def test_one_of_several_onnx_files_can_be_named(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "several", file="onnx/model_quantized.onnx")
     found = model_files.find(str(folder / "onnx/model_quantized.onnx"))
     assert found.weights.name == "model_quantized.onnx"
     assert scoring.load(str(found.weights)).score([("a", "proven")])[0].supports > 0.9
 
 
-def test_a_pinned_name_refuses_another_file(nli: Path) -> None:
+def test_a_pinned_name_rejects_another_file(nli: Path) -> None:
     settings = pin_versions(Settings(verifier=f"local:{nli}"))
     assert settings.verifier.startswith(f"local:{nli}#")
     check_models(settings)
@@ -420,7 +420,7 @@ def test_a_pinned_name_refuses_another_file(nli: Path) -> None:
         check_models(settings)
 
 
-def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
+def test_a_replaced_file_is_reloaded(nli: Path) -> None:
     assert verdicts(nli, "The bridge is proven.") == ["supported"]
     save_model(nli, {"proven": (0.0, 0.0, 9.0)}, vocabulary="the bridge is long metres 120")
     assert verdicts(nli, "The bridge is proven.") == ["contradicted"]
@@ -441,7 +441,7 @@ def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
         ("---\nlanguage: 7\n---\n", None, None),
     ],
 )
-def test_licence_and_languages_are_what_the_card_says(
+def test_license_and_languages_come_from_the_model_card(
     tmp_path: Path, card: str, licence: str | None, languages: set[str] | None
 ) -> None:
     found = model_files.model_record(model_files.find(str(save_model(tmp_path / "m", card=card))))
@@ -451,12 +451,12 @@ def test_licence_and_languages_are_what_the_card_says(
     )
 
 
-def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:
+def test_a_verifier_declares_its_models_languages(nli: Path) -> None:
     role = plugin.verifiers.find(str(nli), Settings()).build(None, Settings())
     assert role.languages == {"en", "de"}
 
 
-def test_looking_at_a_model_does_not_load_pytorch(nli: Path) -> None:
+def test_inspecting_a_model_doesnt_load_pytorch(nli: Path) -> None:
     code = (
         f"import sys; from masis.integrations.local import scoring; scoring.check({str(nli)!r});"
         " assert not {'torch', 'transformers', 'onnxruntime'} & set(sys.modules)"
@@ -464,7 +464,7 @@ def test_looking_at_a_model_does_not_load_pytorch(nli: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_the_extra_the_message_names_it_and_the_other_way(
+def test_a_missing_extra_is_named_with_an_alternative(
     nli: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (nli / "model.onnx").rename(nli / "model.safetensors")
@@ -476,7 +476,7 @@ def test_without_the_extra_the_message_names_it_and_the_other_way(
 # the hub
 
 
-def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
+def test_a_hub_model_is_downloaded_once_with_progress(nli: Path) -> None:
     steps: list[model_files.Step] = []
     files = files_of(nli) | {"pytorch_model.bin": b"large", "training_args.bin": b"x"}
     assert not model_files.is_here("org/name")
@@ -502,18 +502,18 @@ def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
     assert plugin.verifiers.available(Settings()) == ("local:org/name",)
 
 
-def test_an_unreachable_hub_says_what_to_do() -> None:
+def test_an_unreachable_hub_shows_a_hint() -> None:
     with pytest.raises(SettingsError, match=r"can't be reached.*copy its folder here"):
         model_files.download("org/name", endpoint="http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(("status", "says"), [(401, "no such model"), (500, "did not deliver")])
-def test_a_hub_that_refuses_says_what_to_do(nli: Path, status: int, says: str) -> None:
+def test_a_hub_refusal_shows_a_hint(nli: Path, status: int, says: str) -> None:
     with hub(files_of(nli), refuse=status) as endpoint, pytest.raises(SettingsError, match=says):
         model_files.download("org/name", endpoint=endpoint)
 
 
-def test_a_download_can_be_stopped_and_taken_up(nli: Path) -> None:
+def test_a_download_can_be_stopped_and_resumed(nli: Path) -> None:
     seen: list[model_files.Step] = []
     with hub(files_of(nli)) as endpoint:
         with pytest.raises(SettingsError, match="was stopped"):
@@ -531,7 +531,7 @@ def test_a_download_can_be_stopped_and_taken_up(nli: Path) -> None:
         ({"config.json": b"{}", "pytorch_model.bin": b""}, "no pickled"),
     ],
 )
-def test_a_repository_of_another_kind_is_not_downloaded(files: dict[str, bytes], says: str) -> None:
+def test_an_unsupported_repository_isnt_downloaded(files: dict[str, bytes], says: str) -> None:
     with hub(files) as endpoint, pytest.raises(SettingsError, match=says):
         model_files.download("org/name", endpoint=endpoint)
 
@@ -539,7 +539,7 @@ def test_a_repository_of_another_kind_is_not_downloaded(files: dict[str, bytes],
 # the command line
 
 
-def test_the_command_shows_what_a_model_is_and_where_it_lies(nli: Path) -> None:
+def test_the_command_shows_a_models_kind_and_path(nli: Path) -> None:
     shown = CliRunner().invoke(main, ["models", "get", f"local:{nli}"])
     assert shown.exit_code == 0, shown.output
     for part in ("supported, contradicted or neither", "mit", "de, en", str(nli / "model.onnx")):

@@ -62,7 +62,7 @@ def one_by_one(folder: Path, *claims: str, evidence: str = EVIDENCE) -> list[lis
     return [marks(check) for check in found]
 
 
-def test_an_audit_shows_the_marked_words_and_is_never_accepted_for_them(tmp_path: Path) -> None:
+def test_an_audit_shows_marked_words_and_isnt_accepted(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP, "million": MADE_UP, "69": MADE_UP})
     run = run_audit(
         case_of(ANSWER, {"1": EVIDENCE}), Settings(verifier=f"local:{folder}", max_iterations=1)
@@ -84,7 +84,7 @@ def test_an_audit_shows_the_marked_words_and_is_never_accepted_for_them(tmp_path
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 
-def test_nothing_marked_confirms_nothing(tmp_path: Path) -> None:
+def test_the_absence_of_marks_confirms_nothing(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"the": (60.0, -60.0)})
     (check,) = verify_claims(
         ["The bridge is long."],
@@ -101,13 +101,13 @@ def test_nothing_marked_confirms_nothing(tmp_path: Path) -> None:
     assert "never confirms" in (check.issue or "")
 
 
-def test_the_output_that_id2label_calls_hallucinated_marks_a_word(tmp_path: Path) -> None:
+def test_the_hallucinated_label_marks_a_word(tmp_path: Path) -> None:
     swapped = {"0": "hallucinated", "1": "supported"}
     folder = save_tagger(tmp_path / "tagger", {"1850": (4.0, 0.0), "opened": (0.0, 4.0)}, swapped)
     assert one_by_one(folder, "It opened in 1850.") == [["It", "in 1850"]]
 
 
-def test_only_words_of_the_answer_are_marked_not_those_before_it(tmp_path: Path) -> None:
+def test_only_answer_words_are_marked(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"120": MADE_UP})
     assert one_by_one(folder, "The bridge is long.", "The bridge is 120 metres long.") == [
         [],
@@ -119,7 +119,7 @@ def test_only_words_of_the_answer_are_marked_not_those_before_it(tmp_path: Path)
     "claim",
     ["A café’s 1850 naïve bridge", "   1850 bridge", "🌉🌉 1850", "桥 1850 年", "x\u200b1850"],
 )
-def test_places_are_exact_beside_letters_of_several_bytes(tmp_path: Path, claim: str) -> None:
+def test_offsets_are_exact_with_multibyte_characters(tmp_path: Path, claim: str) -> None:
     folder = save_tagger(
         tmp_path / "tagger", dict.fromkeys("1850", MADE_UP), made=bytes_tokenizer()
     )
@@ -132,7 +132,7 @@ def test_places_are_exact_beside_letters_of_several_bytes(tmp_path: Path, claim:
     assert "1850" in one_by_one(folder, claim)[0][0]
 
 
-def test_the_blank_before_a_word_is_part_of_its_token_and_not_of_its_place(tmp_path: Path) -> None:
+def test_a_tokens_leading_space_isnt_in_its_span(tmp_path: Path) -> None:
     known = {
         sign: at
         for at, sign in enumerate([*SPECIAL, *sorted(ByteLevel.alphabet()), "\u0120b", "\u0120br"])
@@ -164,7 +164,7 @@ def with_marks(made: Tokenizer) -> Tokenizer:
     return made
 
 
-def test_a_word_is_marked_whole_where_one_of_its_tokens_is(tmp_path: Path) -> None:
+def test_a_word_is_marked_if_one_of_its_tokens_is(tmp_path: Path) -> None:
     known = [*SPECIAL, "un", "##believ", "##able", "bridge", "very"]
     made = Tokenizer(WordPiece({piece: at for at, piece in enumerate(known)}, unk_token="[UNK]"))
     made.pre_tokenizer = Whitespace()
@@ -185,21 +185,19 @@ def test_a_word_is_marked_whole_where_one_of_its_tokens_is(tmp_path: Path) -> No
         ("It is long.", []),
     ],
 )
-def test_words_next_to_each_other_are_one_place(
-    tmp_path: Path, claim: str, expected: list[str]
-) -> None:
+def test_adjacent_marked_words_are_merged(tmp_path: Path, claim: str, expected: list[str]) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP, "50": MADE_UP, ".": MADE_UP})
     assert one_by_one(folder, claim) == [expected]
 
 
-def test_a_mark_in_a_script_without_blanks_covers_its_characters_alone(tmp_path: Path) -> None:
+def test_marks_in_scripts_without_spaces_cover_only_their_characters(tmp_path: Path) -> None:
     # "ä" and "å" are how byte-level tokenizers write E4 and E5, the first bytes of four of these
     # characters.
     folder = save_tagger(tmp_path / "tagger", {"ä": MADE_UP, "å": MADE_UP}, made=bytes_tokenizer())
     assert one_by_one(folder, "这座桥长一百二十米") == [["座", "一", "二十"]]
 
 
-def test_markers_are_not_read_and_places_stay_those_of_the_answer(tmp_path: Path) -> None:
+def test_markers_are_skipped_and_offsets_refer_to_the_answer(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1": MADE_UP, "]": MADE_UP, "1931": MADE_UP})
     case = case_of("The bridge is long [1][1] in 1931 [1].", {"1": EVIDENCE})
     (check,) = (
@@ -219,7 +217,7 @@ def test_markers_are_not_read_and_places_stay_those_of_the_answer(tmp_path: Path
         ("[1]", [(0, 3)], ""),
     ],
 )
-def test_every_character_left_knows_its_place(
+def test_every_kept_character_has_its_offset(
     text: str, stretches: list[tuple[int, int]], expected: str
 ) -> None:
     found = without_stretches(text, stretches)
@@ -230,7 +228,7 @@ def test_every_character_left_knows_its_place(
 # the prompt
 
 
-def test_the_passages_and_the_question_stand_before_the_answer_as_in_training() -> None:
+def test_the_input_has_passages_and_question_before_the_answer() -> None:
     assert (
         context_of(["alpha", "beta"], "What?", "en")
         == "Briefly answer the following question:\nWhat?\nBear in mind that your response should"
@@ -247,7 +245,7 @@ def test_the_passages_and_the_question_stand_before_the_answer_as_in_training() 
     )
 
 
-def test_every_language_has_a_whole_prompt() -> None:
+def test_every_language_has_a_complete_prompt() -> None:
     for language in prompts():
         assert "alpha" in context_of(["alpha"], "", language)
         assert all(
@@ -272,7 +270,7 @@ def test_the_prompt_is_in_the_language_of_the_model(
     assert language_of(name, languages) == expected
 
 
-def test_the_answer_is_read_once_behind_the_question_and_all_passages(tmp_path: Path) -> None:
+def test_the_answer_is_read_once_with_all_passages(tmp_path: Path) -> None:
     whole = scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP})))
     seen: list[list[int]] = []
 
@@ -299,7 +297,7 @@ def test_the_answer_is_read_once_behind_the_question_and_all_passages(tmp_path: 
 # what does not fit
 
 
-def test_an_answer_that_is_too_long_is_not_marked_and_not_confirmed(tmp_path: Path) -> None:
+def test_a_too_long_answer_is_neither_marked_nor_confirmed(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=128)
     (check,) = role(folder).verify(
         [Claim(text="long 1850 " * 60)], [Evidence(id="1", text=EVIDENCE)]
@@ -308,7 +306,7 @@ def test_an_answer_that_is_too_long_is_not_marked_and_not_confirmed(tmp_path: Pa
     assert "longer than the tagger reads" in (check.issue or "")
 
 
-def test_an_input_is_read_up_to_the_longest_and_not_cut_beyond(tmp_path: Path) -> None:
+def test_input_up_to_the_limit_is_read_without_truncation(tmp_path: Path) -> None:
     scorer = scoring.load(
         str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=64))
     )
@@ -317,7 +315,7 @@ def test_an_input_is_read_up_to_the_longest_and_not_cut_beyond(tmp_path: Path) -
     assert scorer.tag("bridge " * (room + 1), "1850") is None
 
 
-def test_a_word_that_one_part_of_the_passages_supports_is_not_marked(tmp_path: Path) -> None:
+def test_a_word_supported_by_some_passages_isnt_marked(tmp_path: Path) -> None:
     folder = save_tagger(
         tmp_path / "tagger",
         {"1850": MADE_UP},
@@ -330,7 +328,7 @@ def test_a_word_that_one_part_of_the_passages_supports_is_not_marked(tmp_path: P
         assert one_by_one(folder, "It opened in 1850.", evidence=evidence) == [[]]
 
 
-def test_passages_that_are_not_read_whole_mark_nothing(tmp_path: Path) -> None:
+def test_partly_read_passages_mark_nothing(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=128)
     for evidence in ("The bridge is long. " * 40 * MOST_PARTS, "bridge " * 300):
         (check,) = role(folder).verify(
@@ -340,7 +338,7 @@ def test_passages_that_are_not_read_whole_mark_nothing(tmp_path: Path) -> None:
         assert "longer than the tagger reads" in (check.issue or "")
 
 
-def test_without_evidence_text_nothing_is_marked(tmp_path: Path) -> None:
+def test_textless_evidence_marks_nothing(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP})
     assert one_by_one(folder, "It opened in 1850.", evidence=" ") == [[]]
 
@@ -349,7 +347,9 @@ def test_without_evidence_text_nothing_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (1, 7, 3), (1, 3, 2)])
-def test_outputs_of_another_shape_are_not_read(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_outputs_of_an_unexpected_shape_are_rejected(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
     whole = scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP})))
     other = scoring.LocalScorer(
         whole.labels, whole.encoder, lambda batch: np.zeros(shape), whole.model
@@ -360,7 +360,7 @@ def test_outputs_of_another_shape_are_not_read(tmp_path: Path, shape: tuple[int,
     assert check.verdict == "unscored"
 
 
-def test_a_number_that_is_none_is_no_mark(tmp_path: Path) -> None:
+def test_a_nan_output_is_no_mark(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": (float("nan"), 0.0)})
     (check,) = role(folder).verify(
         [Claim(text="It opened in 1850.")], [Evidence(id="1", text=EVIDENCE)]
@@ -368,7 +368,7 @@ def test_a_number_that_is_none_is_no_mark(tmp_path: Path) -> None:
     assert check.verdict == "unscored"
 
 
-def test_a_text_that_no_tokenizer_takes_leaves_the_claim_unscored(tmp_path: Path) -> None:
+def test_text_the_tokenizer_rejects_leaves_the_claim_unscored(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP})
     (check,) = role(folder).verify(
         [Claim(text="It opened \ud800.")], [Evidence(id="1", text=EVIDENCE)]
@@ -376,7 +376,7 @@ def test_a_text_that_no_tokenizer_takes_leaves_the_claim_unscored(tmp_path: Path
     assert check.verdict == "unscored"
 
 
-def test_a_tagger_scores_no_claim_and_a_verifier_tags_no_word(tmp_path: Path) -> None:
+def test_taggers_dont_score_claims_and_verifiers_dont_mark_words(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="confirms no claim"):
         scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}))).score(
             [(EVIDENCE, "It opened.")]
@@ -385,7 +385,7 @@ def test_a_tagger_scores_no_claim_and_a_verifier_tags_no_word(tmp_path: Path) ->
         scoring.load(str(save_model(tmp_path / "nli", NLI_WORDS))).tag(EVIDENCE, "It opened.")
 
 
-def test_marks_stay_whoever_judges_the_claim_afterwards(tmp_path: Path) -> None:
+def test_marks_are_kept_whichever_verifier_follows(tmp_path: Path) -> None:
     first = role(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}))
 
     class Confirms:
@@ -401,7 +401,7 @@ def test_marks_stay_whoever_judges_the_claim_afterwards(tmp_path: Path) -> None:
     assert [reason.code for reason in claim_reasons([check])] == ["words_marked"]
 
 
-def test_a_sentence_about_marked_words_names_few_and_stays_short() -> None:
+def test_the_sentence_about_marked_words_is_short() -> None:
     assert describe_marked_words(["a"]) == "The tagger finds no support for “a”"
     assert describe_marked_words(["a", "b", "a"]) == "The tagger finds no support for “a” and “b”"
     assert (

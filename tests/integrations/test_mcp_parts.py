@@ -70,7 +70,7 @@ def called(
 
 
 @pytest.mark.parametrize("key", ["x" * 100_000, "query" * 20_000, "\u202e" * 100_000])
-def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: str) -> None:
+def test_long_names_and_values_are_rejected_and_truncated_in_the_message(key: str) -> None:
     wrong = (
         {key: "x"},
         {"query": key * 10},
@@ -86,18 +86,18 @@ def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: s
 
 
 @given(text=st.text())
-def test_what_is_quoted_parses_to_the_same_and_hides_nothing(text: str) -> None:
+def test_quoted_text_round_trips(text: str) -> None:
     assert json.loads(quoted_json({"text": text})) == {"text": text}
     assert not set(quoted_json(text) + visible(text)) & HIDDEN
 
 
-def test_no_character_that_is_not_seen_is_quoted_as_it_is() -> None:
+def test_invisible_characters_are_escaped_in_quotes() -> None:
     every = "".join(sorted(HIDDEN))
     assert not set(quoted_json(every) + visible(every)) & HIDDEN
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_the_whole_id_of_a_chunk_names_its_case_and_itself(case_id: str, evidence_id: str) -> None:
+def test_a_full_chunk_id_names_case_and_chunk(case_id: str, evidence_id: str) -> None:
     written = address(case_id, evidence_id)
     assert written.count("/") == 1
     assert [part.replace("%2F", "/").replace("%25", "%") for part in written.split("/")] == [
@@ -107,13 +107,13 @@ def test_the_whole_id_of_a_chunk_names_its_case_and_itself(case_id: str, evidenc
 
 
 @given(st.text(max_size=60) | st.just(cursor(3, "other")))
-def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
+def test_a_forged_cursor_is_rejected(text: str) -> None:
     assert page_of(cursor(3, {"text": "x"}), {"text": "x"}) == 3
     with pytest.raises(InputError, match="cursor: isn't a cursor of this list"):
         page_of(text, {"text": "x"})
 
 
-def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(
+def test_chunk_ids_are_unique_across_cases(
     handlers: Tools,
 ) -> None:
     again = {
@@ -138,7 +138,7 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(
         gather_sources(handlers.workbench, ["1"], [])
 
 
-def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(
+def test_progress_is_monotonic_and_ends_at_its_total(
     handlers: Tools,
 ) -> None:
     without = {key: value for key, value in BRIDGE.items() if key not in ("id", "answer")}
@@ -150,7 +150,7 @@ def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written
     assert told[1].message == "drafting"
 
 
-def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(
+def test_an_abandoned_audit_stops_and_can_be_resumed(
     handlers: Tools,
 ) -> None:
     told: list[CallProgress] = []
@@ -176,7 +176,7 @@ def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_fini
     assert told[0].done >= 5
 
 
-def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(
+def test_a_too_long_run_is_returned_as_a_resource_link(
     handlers: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = called(handlers, "run_audit", {"caseId": "bridge"})
@@ -185,7 +185,7 @@ def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(
         called(handlers, "get_run", {"runId": run["run_id"], "detail": "whole"})
 
 
-def test_every_result_has_the_form_that_is_promised(handlers: Tools) -> None:
+def test_every_result_matches_its_schema(handlers: Tools) -> None:
     run = called(handlers, "run_audit", {"caseId": "bridge"})
     asked: dict[str, dict[str, Any]] = {
         "critique_answer": {"query": "q", "draft": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
@@ -222,7 +222,7 @@ ODD = [
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(tool=st.sampled_from(list(TOOLS.values())), data=st.data())
-def test_whatever_is_asked_is_answered_or_refused_in_words(
+def test_every_request_gets_a_result_or_a_readable_error(
     fuzzed: Tools, tool: Any, data: st.DataObject
 ) -> None:
     text, number = st.sampled_from(ODD) | st.text(max_size=30), st.integers(-3, 200) | st.none()
@@ -252,7 +252,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     return tools_on(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
 
 
-def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(
+def test_a_full_pool_rejects_calls_with_a_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("masis.integrations.mcp.server.MOST_WAITING", 2)
@@ -272,7 +272,7 @@ def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(
     asyncio.run(fill())
 
 
-def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -> None:
+def test_cancelled_calls_stop_and_queued_ones_never_start() -> None:
     begun: list[str] = []
     noticed = threading.Event()
 
@@ -296,7 +296,7 @@ def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -
     assert begun == ["first"]
 
 
-def test_claims_are_left_where_whoever_asked_has_gone(handlers: Tools) -> None:
+def test_verification_stops_if_its_caller_is_gone(handlers: Tools) -> None:
     with pytest.raises(CallerGone):
         called(
             handlers,
@@ -306,7 +306,7 @@ def test_claims_are_left_where_whoever_asked_has_gone(handlers: Tools) -> None:
         )
 
 
-def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handlers: Tools) -> None:
+def test_ids_are_completed_newest_first(handlers: Tools) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"brief-{number:03}"}) for number in range(150)]
     handlers.workbench.cases.add(ADA, many)
 
@@ -327,7 +327,7 @@ def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handle
         assert typed(argument, begun).total == 0
 
 
-def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None:
+def test_a_prompt_quotes_its_arguments_and_names_existing_tools() -> None:
     there = set(TOOLS)
     for prompt in PROMPTS.values():
         given_all = {argument.name: "x" for argument in prompt.arguments}
@@ -358,14 +358,12 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
         ("whats_waiting", {"run_id": "x"}, "There is no argument run_id. It has no arguments."),
     ],
 )
-def test_the_error_for_a_wrong_prompt_says_what_is_wrong(
-    name: str, given: dict[str, str] | None, told: str
-) -> None:
+def test_an_invalid_prompt_is_explained(name: str, given: dict[str, str] | None, told: str) -> None:
     with pytest.raises(InputError, match=told):
         render_prompt(name, given)
 
 
-def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -> None:
+def test_cached_and_replayed_calls_arent_billed() -> None:
     spending = Spending()
     call = ModelCall(
         role="critic",
@@ -384,7 +382,7 @@ def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -
     assert spending.total.unpriced == 1
 
 
-def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards(
+def test_a_case_has_one_audit_at_a_time_and_its_lock_is_released(
     handlers: Tools,
 ) -> None:
     cases = [Case.model_validate({**BRIDGE, "id": f"bridge-{number % 3}"}) for number in range(12)]
@@ -406,7 +404,7 @@ def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards
     assert sum(len(held) for held in vars(handlers).values() if isinstance(held, dict | set)) == 0
 
 
-def test_who_has_gone_waits_for_no_audit_of_another(handlers: Tools) -> None:
+def test_a_cancelled_caller_doesnt_wait_for_another_audit(handlers: Tools) -> None:
     bridge = Case.model_validate(BRIDGE)
     with (
         handlers._one_at_a_time(bridge, CallWatch()),

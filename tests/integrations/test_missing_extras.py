@@ -86,7 +86,7 @@ def test_importing_masis_imports_no_package_of_an_extra() -> None:
     ],
 )
 @pytest.mark.usefixtures("cases")
-def test_a_command_says_what_installs_it_and_leaves_nothing(
+def test_a_command_names_its_missing_extra_without_side_effects(
     without: Callable[..., None],
     package: str,
     extra: str,
@@ -118,7 +118,7 @@ def test_a_command_says_what_installs_it_and_leaves_nothing(
     ],
     ids=["pipeline", "decorator", "audit", "nodes of a graph", "telemetry", "modules of dspy"],
 )
-def test_a_program_is_told_at_the_start_what_installs_it(
+def test_a_function_names_its_missing_extra_at_once(
     without: Callable[..., None], package: str, extra: str, begun: Callable[[], object]
 ) -> None:
     without(package, extra)
@@ -133,14 +133,14 @@ def test_an_audit_without_telemetry_needs_no_package(without: Callable[..., None
     assert not off.on
 
 
-def test_the_records_of_dspy_s_modules_need_no_dspy(without: Callable[..., None]) -> None:
+def test_dspy_program_records_need_no_dspy(without: Callable[..., None]) -> None:
     without("dspy")
     with pytest.raises(AttributeError):
         _ = door.Nothing
     assert door.CriticAgentOutput.__name__ == "CriticAgentOutput"
 
 
-def test_a_program_of_dspy_is_listed_named_and_asked_with_where_dspy_is_missing(
+def test_a_dspy_program_works_without_dspy_installed(
     without: Callable[..., None], tmp_path: Path
 ) -> None:
     programs.save_program(tmp_path, a_program())
@@ -164,7 +164,7 @@ def test_a_program_of_dspy_is_listed_named_and_asked_with_where_dspy_is_missing(
         (["--address", "auto"], "--address"),
     ],
 )
-def test_an_option_of_the_other_engine_is_wrong_use(
+def test_an_option_of_the_other_engine_is_a_usage_error(
     cases: Path, arguments: list[str], named: str
 ) -> None:
     said = CliRunner().invoke(main, ["audit", str(cases), *arguments])

@@ -169,7 +169,7 @@ def test_a_trace_with_answer_and_evidence_becomes_a_case(
 
 
 @pytest.mark.parametrize("kind", [otlp.JSON, otlp.PROTOBUF])
-def test_spans_that_give_no_case_are_counted_and_the_others_are_stored(
+def test_spans_without_a_case_are_counted_and_others_stored(
     bench: Workbench, opened: TestClient, kind: str
 ) -> None:
     without_evidence = openinference("b" * 32)[1:]
@@ -205,7 +205,7 @@ def test_spans_that_give_no_case_are_counted_and_the_others_are_stored(
     assert stored(bench) == [TRACE]
 
 
-def test_a_trace_that_is_sent_again_changes_nothing_and_one_with_other_spans_is_logged(
+def test_a_resent_trace_changes_nothing_and_a_different_one_is_logged(
     bench: Workbench, opened: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     for sent in (openinference(), openinference(), genai()):
@@ -242,7 +242,7 @@ def test_a_trace_that_is_sent_again_changes_nothing_and_one_with_other_spans_is_
         ),
     ],
 )
-def test_a_request_that_can_not_be_taken_is_answered_with_a_status_and_why(
+def test_a_rejected_request_gets_a_status_and_a_reason(
     bench: Workbench,
     opened: TestClient,
     content: bytes,
@@ -261,9 +261,7 @@ def test_a_request_that_can_not_be_taken_is_answered_with_a_status_and_why(
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 
-def test_more_spans_than_one_request_may_hold_are_refused(
-    opened: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_spans_are_rejected(opened: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "MOST_SPANS", 2)
     for kind, content in (
         (otlp.JSON, json.dumps(request(*openinference())).encode()),
@@ -275,7 +273,7 @@ def test_more_spans_than_one_request_may_hold_are_refused(
 
 
 @pytest.mark.slow
-def test_an_exporter_of_the_sdk_sends_a_trace_that_is_audited(tmp_path: Path) -> None:
+def test_a_trace_from_the_otel_sdk_is_audited(tmp_path: Path) -> None:
     from opentelemetry.exporter.otlp.proto.http import Compression
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider

@@ -56,7 +56,7 @@ def run(pytester: pytest.Pytester, *flags: str) -> pytest.RunResult:
     return pytester.runpytest_inprocess("-p", "no:langsmith_plugin", *flags)
 
 
-def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(
+def test_an_ungrounded_answer_fails_the_test_with_a_reason(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(TESTS)
@@ -75,7 +75,7 @@ def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(
     result.stdout.no_fnmatch_line("*__tracebackhide__*")
 
 
-def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
+def test_every_check_is_in_the_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     report = pytester.path / "out.jsonl"
     report.write_text("from the last time\n", encoding="utf-8")
@@ -92,7 +92,7 @@ def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
     assert [issue["what"] for issue in lines[1]["issues"]] == ["invalid reference", "contradicted"]
 
 
-def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester) -> None:
+def test_the_configuration_file_sets_the_thresholds(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini("[pytest]\nmasis_allow_uncited = false\nmasis_min_support = 0.5\n")
     run(pytester, "-k", "uncited or right or more").assert_outcomes(
@@ -114,7 +114,7 @@ def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester)
         ),
     ],
 )
-def test_what_is_wrong_is_reported_in_words(
+def test_configuration_errors_are_readable(
     pytester: pytest.Pytester, flags: list[str], ini: str, why: str
 ) -> None:
     pytester.makepyfile(TESTS)
@@ -131,13 +131,13 @@ def test_what_is_wrong_is_reported_in_words(
         ("min_suport=1", "there is no bound 'min_suport'. There are: min_support, allow_uncited"),
     ],
 )
-def test_a_bound_that_is_none_is_named(pytester: pytest.Pytester, bound: str, told: str) -> None:
+def test_an_invalid_threshold_is_named(pytester: pytest.Pytester, bound: str, told: str) -> None:
     test = "def test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
     pytester.makepyfile(f"import pytest\n@pytest.mark.grounded({bound})\n{test}")
     assert told in run(pytester).stdout.str()
 
 
-def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(
+def test_starting_pytest_imports_only_the_plugin(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile("""
@@ -155,7 +155,7 @@ def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(
     ).assert_outcomes(passed=1)
 
 
-def test_the_plugin_can_be_left_out(pytester: pytest.Pytester) -> None:
+def test_the_plugin_can_be_disabled(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(assert_grounded):\n    pass\n")
     result = run(pytester, "-p", "no:masis")
     result.assert_outcomes(errors=1)

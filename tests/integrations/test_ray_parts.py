@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> Path:
 # --- the input
 
 
-def test_every_line_is_read_once_and_found_again_by_its_number(file: Path) -> None:
+def test_every_line_is_read_once_and_has_a_stable_number(file: Path) -> None:
     file.write_bytes(lines(*NUMBERED).rstrip())  # the last line needs no line break
     chunks = read(file)
     assert ids(chunks) == [each["id"] for each in NUMBERED]
@@ -55,7 +55,7 @@ def test_every_line_is_read_once_and_found_again_by_its_number(file: Path) -> No
             assert json.loads(file.read_bytes().splitlines()[row - 1])["id"] == found.id
 
 
-def test_a_folder_is_read_with_its_files_of_every_kind(tmp_path: Path) -> None:
+def test_a_folder_with_all_file_kinds_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(*NUMBERED[:10]))
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(lines(*NUMBERED[10:20])))
     table = pyarrow.Table.from_pylist(NUMBERED[20:])
@@ -77,7 +77,7 @@ def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
         memory.rm("/in", recursive=True)
 
 
-def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(file: Path) -> None:
+def test_an_invalid_row_is_reported_in_place(file: Path) -> None:
     file.write_bytes(lines(NUMBERED[0]) + b"{broken\n" + lines(NUMBERED[1]))
     [chunk] = read(file)
     found = list(cases_of(chunk))
@@ -86,7 +86,7 @@ def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(file: Path) -> N
     assert "line 2" in (found[1][2] or "")
 
 
-def test_a_file_that_breaks_off_ends_with_its_problem_and_the_others_are_read(
+def test_a_truncated_file_is_reported_and_others_are_read(
     tmp_path: Path,
 ) -> None:
     packed = gzip.compress(lines(*NUMBERED[:20]))
@@ -99,7 +99,7 @@ def test_a_file_that_breaks_off_ends_with_its_problem_and_the_others_are_read(
     assert set(ids(chunks)) >= {each["id"] for each in NUMBERED[20:]}
 
 
-def test_what_is_done_is_not_read_out_again_and_the_names_stay(file: Path) -> None:
+def test_finished_shards_arent_read_again(file: Path) -> None:
     [part] = parts_of(str(file))
     every = read(file)
     left = list(chunks_of(part, str(file), None, 7, done={0, 2, 5}))
@@ -109,7 +109,7 @@ def test_what_is_done_is_not_read_out_again_and_the_names_stay(file: Path) -> No
     assert sum(chunk.size for chunk in every) == part.size
 
 
-def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         parts_of(str(tmp_path / "none.jsonl"))
     with pytest.raises(InputError, match="holds no file that can be read"):
@@ -136,7 +136,7 @@ def lake(tmp_path: Path) -> Lake:
 ABOUT = {"parts": {"a": 1}, "settings": {"seed": 1}, "profile": None, "chunk": 50}
 
 
-def test_a_shard_that_is_written_again_takes_the_place_of_what_was_there(lake: Lake) -> None:
+def test_a_rewritten_shard_replaces_the_old_one(lake: Lake) -> None:
     lake.write("part-000000", [a_row(1), a_row(2, "accepted")])
     assert sorted(lake.written_rows("part-000000")) == [1, 2]
     lake.write("part-000000", [*lake.written_rows("part-000000").values(), a_row(3)])
@@ -147,7 +147,7 @@ def test_a_shard_that_is_written_again_takes_the_place_of_what_was_there(lake: L
     }
 
 
-def test_what_a_killed_worker_left_is_removed(lake: Lake) -> None:
+def test_leftovers_of_a_killed_worker_are_removed(lake: Lake) -> None:
     left = Path(lake.place) / "outcome=accepted" / ".part-000000.parquet.abc"
     left.write_bytes(b"half")
     lake.prepare(ABOUT)
@@ -163,33 +163,33 @@ def test_what_a_killed_worker_left_is_removed(lake: Lake) -> None:
         ({"parts": {}}, "of another input"),
     ],
 )
-def test_a_folder_that_was_made_of_something_else_is_refused(
+def test_an_output_folder_of_another_input_is_rejected(
     lake: Lake, change: dict[str, object], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
         lake.prepare(ABOUT | change)
 
 
-def test_files_may_be_added_to_the_input(lake: Lake) -> None:
+def test_files_can_be_added_to_the_input(lake: Lake) -> None:
     lake.prepare(ABOUT | {"parts": {"a": 1, "b": 5}})
     with pytest.raises(InputError, match="of another input"):
         lake.prepare(ABOUT)
 
 
-def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="holds other files"):
         Lake(str(tmp_path)).prepare(ABOUT)
 
 
-def test_two_jobs_do_not_write_the_same_folder(lake: Lake) -> None:
+def test_two_jobs_cant_write_to_one_folder(lake: Lake) -> None:
     with lake.lock(), pytest.raises(InputError, match="is being written"), Lake(lake.place).lock():
         pass
     with Lake(lake.place).lock():
         pass
 
 
-def test_what_is_complete_is_known_from_the_marks(lake: Lake, file: Path) -> None:
+def test_completion_markers_identify_finished_shards(lake: Lake, file: Path) -> None:
     [part] = parts_of(str(file))
     chunks = read(file)
     for chunk in chunks[1:]:
@@ -204,7 +204,7 @@ def test_what_is_complete_is_known_from_the_marks(lake: Lake, file: Path) -> Non
 # --- the ledger
 
 
-def test_a_case_that_ends_its_worker_again_and_again_is_set_aside() -> None:
+def test_a_case_that_repeatedly_kills_its_worker_is_skipped() -> None:
     ledger = Ledger(3, None)
     for number in (1, 2, 3):
         assert ledger.start("s") == number
@@ -217,7 +217,7 @@ def test_a_case_that_ends_its_worker_again_and_again_is_set_aside() -> None:
     assert ledger.errors() == []
 
 
-def test_what_a_dead_worker_had_not_written_counts_once_and_costs_twice() -> None:
+def test_a_dead_workers_unwritten_cases_are_audited_again() -> None:
     ledger = Ledger(3, None)
     for _ in range(2):
         ledger.start("s")
@@ -231,7 +231,7 @@ def test_what_a_dead_worker_had_not_written_counts_once_and_costs_twice() -> Non
     )
 
 
-def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
+def test_the_clusters_total_cost_stays_under_the_limit() -> None:
     ledger = Ledger(3, 1.0)
     begun = [ledger.begin(f"s{n}", n, 0.3)[0] for n in range(5)]
     assert begun == ["audit", "audit", "audit", "stop", "stop"]
@@ -241,14 +241,14 @@ def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
     assert ledger.totals().exhausted
 
 
-def test_only_the_newest_try_may_write() -> None:
+def test_only_the_newest_attempt_may_write() -> None:
     ledger = Ledger(3, None)
     first, second = ledger.start("s"), ledger.start("s")
     assert not ledger.may_write("s", first)
     assert ledger.may_write("s", second)
 
 
-def test_nothing_begins_after_a_stop() -> None:
+def test_nothing_starts_after_a_stop() -> None:
     ledger = Ledger(3, None)
     ledger.stop()
     assert ledger.begin("s", 1, 0.0)[0] == "stop"

@@ -83,7 +83,7 @@ def stored(bench: Workbench) -> list[str]:
     return [each.id for each in bench.store.cases.iterate()]
 
 
-def test_one_case_several_and_lines_are_stored_and_can_be_polled(bench: Workbench) -> None:
+def test_single_cases_lists_and_json_lines_are_stored_and_can_be_polled(bench: Workbench) -> None:
     with client(bench) as opened:
         one = opened.post("/v1/cases", json=case("one"), headers=SEND)
         assert one.status_code == 202
@@ -101,7 +101,7 @@ def test_one_case_several_and_lines_are_stored_and_can_be_polled(bench: Workbenc
     assert bench.store.database.value("SELECT max(length(body)) FROM inbox") == 0
 
 
-def test_what_is_no_case_is_named_and_the_others_are_stored(bench: Workbench) -> None:
+def test_invalid_cases_are_reported_and_others_stored(bench: Workbench) -> None:
     with client(bench) as opened:
         body = (
             lines(case("a"), case("b", evidence=...))
@@ -120,7 +120,7 @@ def test_what_is_no_case_is_named_and_the_others_are_stored(bench: Workbench) ->
         assert result(opened, case("last"))["stored"] == 1
 
 
-def test_a_source_with_a_profile_sends_what_its_tool_writes(bench: Workbench) -> None:
+def test_a_source_with_a_profile_sends_its_tools_format(bench: Workbench) -> None:
     rows = [
         {
             "id": str(n),
@@ -150,7 +150,7 @@ def test_a_source_with_a_profile_sends_what_its_tool_writes(bench: Workbench) ->
     assert stored(bench) == ["1"]
 
 
-def test_cases_are_counted_and_not_the_keys_of_their_labels(bench: Workbench) -> None:
+def test_cases_are_counted_rather_than_evidence_keys(bench: Workbench) -> None:
     claims = [{"text": "It is long.", "verdict": "supported", "evidence": ["chunk_1"]}] * 5
     with client(bench, max_cases=2) as opened:
         labelled = {"cases": [case(str(n), labels={"claims": claims}) for n in range(2)]}
@@ -164,7 +164,7 @@ def test_cases_are_counted_and_not_the_keys_of_their_labels(bench: Workbench) ->
         assert opened.post("/v1/cases", content=body, headers=DOCUMENT).status_code == 413
 
 
-def test_a_body_of_line_breaks_is_looked_at_in_little_memory(bench: Workbench) -> None:
+def test_a_body_of_line_breaks_needs_little_memory(bench: Workbench) -> None:
     peaks = []
     source = ProgramSource(name="chatbot", token_sha256="0" * 64)
     for size in (1_000_000, 4_000_000):
@@ -176,7 +176,7 @@ def test_a_body_of_line_breaks_is_looked_at_in_little_memory(bench: Workbench) -
     assert max(peaks) < 3, "bytes for each byte that was sent"
 
 
-def test_the_same_key_is_one_request_however_often_it_is_sent(bench: Workbench) -> None:
+def test_an_idempotency_key_makes_resends_one_request(bench: Workbench) -> None:
     keyed = SEND | {"idempotency-key": "order-1"}
     with client(bench) as opened:
         answers = [opened.post("/v1/cases", json=case("a"), headers=keyed).json() for _ in range(3)]
@@ -207,7 +207,7 @@ def test_the_same_key_is_one_request_however_often_it_is_sent(bench: Workbench) 
         ({"content": lines(*(case(str(number)) for number in range(4))), "headers": NDJSON}, 413),
     ],
 )
-def test_a_request_that_may_not_be_stores_nothing(
+def test_a_rejected_request_stores_nothing(
     bench: Workbench, change: dict[str, Any], status: int
 ) -> None:
     sent = {"content": json.dumps(case("a")), "headers": DOCUMENT} | change
@@ -219,14 +219,14 @@ def test_a_request_that_may_not_be_stores_nothing(
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 
-def test_a_source_sends_so_fast_and_no_faster(bench: Workbench) -> None:
+def test_a_source_is_rate_limited(bench: Workbench) -> None:
     with client(bench, requests_per_minute=0.6, burst=2) as opened:
         statuses = [opened.post("/v1/cases", json=case(str(n)), headers=SEND) for n in range(3)]
         assert [answer.status_code for answer in statuses] == [202, 202, 429]
         assert int(statuses[2].headers["retry-after"]) >= 1
 
 
-def test_a_source_sees_its_own_batches_alone(bench: Workbench) -> None:
+def test_a_source_sees_only_its_own_batches(bench: Workbench) -> None:
     with client(bench) as opened:
         assert opened.get("/v1/batches/unknown", headers=SEND).status_code == 404
     first = bench.ingestion.receive(
@@ -269,7 +269,7 @@ def test_rules_say_which_cases_enter_the_queue(bench: Workbench) -> None:
         (DatabaseFull, 507),
     ],
 )
-def test_an_error_is_answered_with_its_status_and_nothing_is_acknowledged(
+def test_an_error_has_its_status_and_acknowledges_nothing(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, error: type[MasisError], status: int
 ) -> None:
     def fails(requests: object) -> None:
@@ -309,7 +309,7 @@ def test_the_openapi_document_names_every_route(bench: Workbench) -> None:
         {"a": {"token_sha256": DIGEST, "profile": "langfuze"}},
     ],
 )
-def test_a_file_of_sources_that_can_not_be_used_is_named(table: dict[str, Any]) -> None:
+def test_an_invalid_sources_file_is_named(table: dict[str, Any]) -> None:
     told = r"sources\.a\.profile.*langfuse-traces" if "profile" in str(table) else "file of sources"
     with pytest.raises(SettingsError, match=told):
         read_sources({"sources": table})
@@ -354,7 +354,7 @@ def audited(opened: httpx2.Client, case_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_what_arrived_is_audited_in_the_background_also_after_the_server_was_killed(
+def test_received_cases_are_audited_even_after_a_kill(
     tmp_path: Path,
 ) -> None:
     names = ["a", "b/c"]
@@ -376,7 +376,7 @@ def test_what_arrived_is_audited_in_the_background_also_after_the_server_was_kil
         assert store.runs.get(store.runs.for_case("a")[0].id).settings["depth"] == "quick"
 
 
-def test_a_source_is_told_where_its_cases_stand_and_nobody_else(bench: Workbench) -> None:
+def test_only_the_source_learns_its_cases_status(bench: Workbench) -> None:
     with client(bench) as opened:
         assert result(opened, case("a"))["stored"] == 1
         bench.cases.add_one(ADA, a_case("typed"))
@@ -408,7 +408,7 @@ def test_a_source_is_told_where_its_cases_stand_and_nobody_else(bench: Workbench
         )
 
 
-def test_of_a_case_that_reviewers_differ_about_nothing_is_said_until_it_is_settled(
+def test_a_disputed_cases_status_is_hidden_until_settled(
     bench: Workbench,
 ) -> None:
     bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))

@@ -52,7 +52,7 @@ def gaps(answer: str, *listed: Listed) -> list[str]:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXTRACT")
-def test_a_sentence_with_two_assertions_gives_two_claims_with_their_places() -> None:
+def test_a_sentence_with_two_assertions_yields_two_located_claims() -> None:
     first, second, third = found(
         ("The bridge is 120 metres long", "The bridge is 120 metres long."),
         ("it opened in 1931", "The bridge opened in 1931."),
@@ -74,14 +74,14 @@ def test_a_sentence_with_two_assertions_gives_two_claims_with_their_places() -> 
     assert first.cited == second.cited == ("chunk_1", "chunk_2")
 
 
-def test_a_quote_of_all_but_the_markers_is_the_whole_sentence() -> None:
+def test_a_quote_without_its_markers_is_the_whole_sentence() -> None:
     answer = "1. The bridge is long [chunk_1]."
     (claim,) = found(("The bridge is long.", "The bridge is long."), answer=answer)
     assert claim.text == answer
     assert [claim.text[start:end] for start, end in claim.markers] == ["[chunk_1]"]
 
 
-def test_what_is_not_in_the_answer_is_judged_without_a_place() -> None:
+def test_a_claim_not_in_the_answer_is_judged_without_a_position() -> None:
     first, second, third = found(("Traffic lights flash on Sundays.", "The traffic lights flash."))
     assert [claim.text for claim in (first, second)] == [
         ANSWER[: ANSWER.index(" How")],
@@ -94,17 +94,17 @@ def test_what_is_not_in_the_answer_is_judged_without_a_place() -> None:
     assert (third.start, third.sentence, third.cited) == (None, None, ())
 
 
-def test_a_sentence_that_the_list_leaves_out_is_a_claim_all_the_same() -> None:
+def test_a_sentence_omitted_by_the_model_is_still_a_claim() -> None:
     assert [claim.sentence for claim in found()] == [0, 2]
     assert [claim.sentence for claim in found(("It is red", "It is red."))] == [0, 2]
 
 
-def test_claims_come_in_the_order_of_the_answer_and_each_once() -> None:
+def test_claims_are_unique_and_in_answer_order() -> None:
     said = ("it opened in 1931", "The bridge opened in 1931.")
     assert [claim.start for claim in found(("It is red", ""), said, said)] == [0, 44, 89]
 
 
-def test_one_stretch_may_make_two_claims() -> None:
+def test_one_passage_can_have_two_claims() -> None:
     answer = "A and B rose by 5% and 6%."
     made = found((answer, "A rose by 5%."), (answer, "B rose by 6%."), answer=answer)
     assert [claim.statement for claim in made] == ["A rose by 5%.", "B rose by 6%."]
@@ -145,9 +145,7 @@ RUSSIAN = "Мост имеет длину 120 метров [chunk_1]. Он бы�
         (RUSSIAN, "Он был открит для движения в 1931 году", 1),
     ],
 )
-def test_words_with_a_wrong_letter_give_their_sentence_whatever_number_the_row_names(
-    answer: str, words: str, sentence: int
-) -> None:
+def test_misspelled_words_are_located_by_similarity(answer: str, words: str, sentence: int) -> None:
     whole = audit_citations(answer, EVIDENCE).sentences[sentence].text
     for number in (sentence + 1, str(sentence + 1), f"Sentence {sentence + 1}"):
         (claim,) = placed(answer, (number, words, ""))
@@ -157,7 +155,7 @@ def test_words_with_a_wrong_letter_give_their_sentence_whatever_number_the_row_n
 @pytest.mark.parametrize(
     "number", [0, -1, 9, None, "first", "", 1.5, True, [1], float("nan"), float("inf"), 10**400]
 )
-def test_a_number_that_names_no_sentence_leaves_the_words_to_tell_it(number: Any) -> None:
+def test_an_invalid_sentence_number_falls_back_to_the_words(number: Any) -> None:
     for words in ("A car costs 140 crowns", "A car costs 140 crows"):
         (claim,) = placed(FERRY, (number, words, ""))
         assert claim.sentence == 1
@@ -165,32 +163,32 @@ def test_a_number_that_names_no_sentence_leaves_the_words_to_tell_it(number: Any
     assert claim.sentence == 2
 
 
-def test_words_of_another_sentence_than_the_one_named_stand_where_they_are() -> None:
+def test_words_are_located_where_they_occur_despite_the_number() -> None:
     (claim,) = placed(FERRY, (1, "A car costs 140 crowns", "A car costs 140 crowns on the ferry"))
     assert (claim.sentence, claim.cited) == (1, ("chunk_2",))
     assert FERRY[claim.start : claim.end] == claim.text
 
 
-def test_words_that_several_sentences_have_stand_in_the_one_that_is_named() -> None:
+def test_repeated_words_are_located_by_the_sentence_number() -> None:
     answer = "It is red. It was blue. It is red."
     assert [
         claim.start for claim in placed(answer, (3, "It is red.", ""), (1, "It is red", ""))
     ] == [24, 0]
 
 
-def test_without_words_a_row_is_the_sentence_that_it_names() -> None:
+def test_a_row_without_words_is_its_whole_sentence() -> None:
     for words in ("", "  ", "\n"):
         (claim,) = placed(FERRY, (2, words, "A car costs 140 crowns on the ferry"))
         assert claim.text == "A car costs 140 crowns [chunk_2]."
         assert claim.statement == "A car costs 140 crowns on the ferry"
 
 
-def test_paraphrased_words_go_to_the_sentence_that_has_most_of_them() -> None:
+def test_paraphrased_words_match_the_most_similar_sentence() -> None:
     (claim,) = placed(FERRY, (None, "the price of a car is 140 crowns", ""))
     assert (claim.sentence, claim.statement) == (1, "the price of a car is 140 crowns")
 
 
-def test_a_row_that_names_nothing_takes_the_words_that_its_evidence_denies() -> None:
+def test_a_row_without_a_location_uses_the_contradicted_words() -> None:
     audit = audit_citations(FERRY, EVIDENCE)
     denied = canned.supporting("chunk_1", "contradicts", "120 metres", "140 crowns")
     row = JudgedClaim.model_validate(canned.judged(99, evidence=[denied], verdict="contradicted"))
@@ -198,14 +196,14 @@ def test_a_row_that_names_nothing_takes_the_words_that_its_evidence_denies() -> 
     assert (claim.text, claim.sentence) == ("140 crowns", 1)
 
 
-def test_overlapping_claims_stay_two_and_cover_what_either_says() -> None:
+def test_overlapping_claims_stay_separate() -> None:
     listed = ((1, "The Orvik ferry carries", ""), (1, "ferry carries 48 cars", ""))
     first, second = placed(FERRY, *listed)
     assert (first.text, second.text) == ("The Orvik ferry carries", "ferry carries 48 cars")
     assert gaps(FERRY, *listed, (2, "", ""), (3, "", "")) == []
 
 
-def test_claims_without_a_place_come_last() -> None:
+def test_claims_without_a_position_are_last() -> None:
     here, nowhere = placed(FERRY, (3, "", ""), (None, "Sharks sleep", ""))
     assert in_order([nowhere, here, nowhere]) == (here, nowhere)
 
@@ -262,7 +260,7 @@ def test_claims_without_a_place_come_last() -> None:
         ),
     ],
 )
-def test_a_clause_that_no_claim_says_is_a_claim(answer: str, words: str, left: str) -> None:
+def test_an_unclaimed_clause_becomes_a_claim(answer: str, words: str, left: str) -> None:
     (gap,) = gaps(answer, (1, words, ""))
     assert left in gap
 
@@ -281,7 +279,7 @@ def test_a_clause_that_no_claim_says_is_a_claim(answer: str, words: str, left: s
         ("Dogs travel free of charge up to 30 kg.", "Dogs travel free of charge"),
     ],
 )
-def test_a_negation_or_a_figure_that_the_words_leave_out_is_judged(answer: str, words: str) -> None:
+def test_an_omitted_negation_or_figure_is_judged(answer: str, words: str) -> None:
     assert gaps(answer, (1, words, ""))
 
 
@@ -310,11 +308,11 @@ def test_a_negation_or_a_figure_that_the_words_leave_out_is_judged(answer: str, 
         ("It also opened in 1931, as well.", ["It also opened in 1931"]),
     ],
 )
-def test_words_that_only_join_claims_are_no_gap(answer: str, words: list[str]) -> None:
+def test_connecting_words_arent_a_gap(answer: str, words: list[str]) -> None:
     assert gaps(answer, *[(1, each, "") for each in words]) == []
 
 
-def test_words_that_the_meaning_of_a_claim_repeats_are_no_gap() -> None:
+def test_words_repeated_in_a_claims_meaning_arent_a_gap() -> None:
     answer = "According to the report of 1931, dogs travel free."
     assert (
         gaps(answer, (1, "dogs travel free", "The report of 1931 says that dogs travel free")) == []
@@ -322,12 +320,12 @@ def test_words_that_the_meaning_of_a_claim_repeats_are_no_gap() -> None:
     assert gaps(answer, (1, "dogs travel free", "")) == ["According to the report of 1931"]
 
 
-def test_a_word_or_two_that_no_claim_says_are_judged_with_their_sentence() -> None:
+def test_one_or_two_unclaimed_words_are_judged_with_their_sentence() -> None:
     answer = "Dogs reportedly travel free, cats pay."
     assert gaps(answer, (1, "travel free", ""), (1, "cats pay", "")) == [answer]
 
 
-def test_a_sentence_that_is_claimed_whole_has_no_gap_whatever_else_is_listed_of_it() -> None:
+def test_a_fully_claimed_sentence_has_no_gap() -> None:
     assert gaps(FERRY, (1, "", ""), (1, "48 cars", ""), (2, "", ""), (3, "", "")) == []
     assert gaps(FERRY) == [sentence.text for sentence in audit_citations(FERRY, EVIDENCE).sentences]
 
@@ -339,9 +337,7 @@ numbers = st.integers(-2, 9) | st.sampled_from([None, "2", "x", 1.5, True])
 
 
 @given(text, st.lists(st.tuples(numbers, st.text(max_size=30), st.text(max_size=30)), max_size=5))
-def test_every_row_has_a_claim_and_every_assertion_is_claimed(
-    answer: str, listed: list[Listed]
-) -> None:
+def test_every_row_and_every_assertion_has_a_claim(answer: str, listed: list[Listed]) -> None:
     audit = audit_citations(answer, EVIDENCE)
     assert len(place_claims(rows(listed), answer, audit)) == len(listed)
     made = located_claims(rows(listed), answer, audit)
@@ -355,15 +351,13 @@ def test_every_row_has_a_claim_and_every_assertion_is_claimed(
 
 
 @given(text, st.lists(st.tuples(numbers, st.text(max_size=30), st.text(max_size=30)), max_size=4))
-def test_what_was_passed_over_once_is_not_passed_over_again(
-    answer: str, listed: list[Listed]
-) -> None:
+def test_a_gap_is_found_once(answer: str, listed: list[Listed]) -> None:
     audit = audit_citations(answer, EVIDENCE)
     made = place_claims(rows(listed), answer, audit)
     assert passed_over([*made, *passed_over(made, audit)], audit) == []
 
 
-def test_an_answer_of_many_sentences_and_claims_is_placed_in_the_time_it_takes_to_read() -> None:
+def test_locating_many_claims_takes_linear_time() -> None:
     answer = " ".join(
         f"The bridge number {number} is {number} metres long." for number in range(400)
     )

@@ -94,7 +94,7 @@ def escalate(
     return verifier.verify([Claim(text=text) for text in texts], [Evidence(id="1", text=evidence)])
 
 
-def test_only_what_the_first_left_open_goes_to_the_second() -> None:
+def test_only_open_claims_go_to_the_second_verifier() -> None:
     second = Second()
     found = escalate("It is long.", "It is old.", "It is new.", "It is lost.", second=second)
     assert second.asked == ["It is old.", "It is new.", "It is lost."]
@@ -103,14 +103,14 @@ def test_only_what_the_first_left_open_goes_to_the_second() -> None:
 
 
 @pytest.mark.parametrize("verdict", ["unverifiable", "unscored"])
-def test_what_the_second_leaves_open_or_fails_at_stays_so_in_its_name(
+def test_claims_left_open_by_the_second_verifier_are_attributed_to_it(
     verdict: ClaimVerdict,
 ) -> None:
     (check,) = escalate("It is old.", second=Second(verdict))
     assert (check.verdict, check.judged_by) == (verdict, "second")
 
 
-def test_where_there_is_no_text_nobody_is_asked() -> None:
+def test_without_text_no_model_is_called() -> None:
     second = Second()
     assert [check.judged_by for check in escalate("It is old.", second=second, evidence=" ")] == [
         "offline"
@@ -135,7 +135,7 @@ def settings_of(server: ModelServer, **more: object) -> Settings:
 
 
 @pytest.mark.usefixtures("screened")
-def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
+def test_a_language_model_is_called_only_for_open_claims() -> None:
     seen: list[Request] = []
 
     def note(request: Request) -> None:
@@ -160,7 +160,7 @@ def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
 
 
 @pytest.mark.usefixtures("screened")
-def test_what_two_stages_save_is_counted_against_what_the_second_alone_would_ask() -> None:
+def test_savings_are_relative_to_the_second_stage_alone() -> None:
     with ModelServer() as server:
         settings = settings_of(server)
         for batch, calls in ((8, 1), (1, 5)):
@@ -171,7 +171,7 @@ def test_what_two_stages_save_is_counted_against_what_the_second_alone_would_ask
             assert (run.usage.calls, found.calls + found.calls_saved) == (found.calls, calls)
 
 
-def test_settings_speak_of_the_model_behind_both_stages() -> None:
+def test_settings_name_the_model_of_the_second_stage() -> None:
     with ModelServer() as server:
         settings = settings_of(server)
         assert uses_models(settings)
@@ -189,12 +189,12 @@ def test_settings_speak_of_the_model_behind_both_stages() -> None:
 @pytest.mark.parametrize(
     "string", ["offline,", "offline,offline", "ollama:a,offline", "offline,ollama:a,ollama:b", ","]
 )
-def test_stages_that_can_not_be_say_how_to_write_them(string: str) -> None:
+def test_invalid_stages_are_rejected_with_the_right_syntax(string: str) -> None:
     with pytest.raises(SettingsError, match="offline,MODEL"):
         check_models(Settings(verifier=string))
 
 
-def test_another_role_has_one_stage() -> None:
+def test_other_roles_have_one_stage() -> None:
     with pytest.raises(SettingsError, match="only the verifier has two stages"):
         check_models(Settings(critic="offline,ollama:a"))
 
@@ -203,7 +203,7 @@ def test_another_role_has_one_stage() -> None:
 
 
 @pytest.mark.usefixtures("screened")
-def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
+def test_a_local_model_can_be_the_second_stage(tmp_path: Path) -> None:
     words = {"old": (9.0, 0.0, 0.0), "new": (0.0, 0.0, 9.0)}
     folder = save_model(tmp_path / "nli", words)
     settings = Settings(verifier=f"offline,local:{folder}", max_iterations=1)
@@ -226,7 +226,7 @@ def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
     assert check.verdict == "supported"
 
 
-def test_a_language_that_the_offline_checks_do_not_read_goes_to_the_model(tmp_path: Path) -> None:
+def test_languages_unknown_to_the_offline_checks_go_to_the_model(tmp_path: Path) -> None:
     folder = save_model(
         tmp_path / "nli", {"eröffnet": (9.0, 0.0, 0.0)}, vocabulary="die brücke wurde im jahr"
     )
@@ -249,7 +249,7 @@ def test_a_language_that_the_offline_checks_do_not_read_goes_to_the_model(tmp_pa
 
 
 @pytest.mark.usefixtures("screened")
-def test_the_batch_says_it_for_all_runs_together(tmp_path: Path) -> None:
+def test_the_batch_summary_covers_all_runs(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "nli", {"old": (9.0, 0.0, 0.0)})
     settings = Settings(verifier=f"offline,local:{folder}", max_iterations=1)
     run, summary = run_audit(CASE, settings), BatchSummary()
@@ -264,7 +264,7 @@ def test_the_batch_says_it_for_all_runs_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("screened")
-def test_what_the_offline_checks_left_open_is_counted_with_the_way_on() -> None:
+def test_open_claims_are_counted_with_a_hint() -> None:
     run, summary = run_audit(CASE, Settings(max_iterations=1)), BatchSummary()
     assert run.unconfirmed_offline == 1
     summary.count(run)

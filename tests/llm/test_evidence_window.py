@@ -30,14 +30,14 @@ LONG_EVIDENCE = (
 CLAIM = Claim(text="The bridge is 120 metres long.", cited=("1", "2"))
 
 
-def test_what_fits_is_sent_as_it_is() -> None:
+def test_evidence_that_fits_is_sent_unchanged() -> None:
     fitted = narrow_evidence(LONG_EVIDENCE, [CLAIM.text], 1_000_000)
     assert fitted.evidence == LONG_EVIDENCE
     assert fitted.share == 1.0
 
 
 @pytest.mark.parametrize("room", [LEAST, 3_000, 9_999])
-def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_claim(
+def test_a_small_context_gets_the_most_similar_passages(
     room: int,
 ) -> None:
     fitted = narrow_evidence(
@@ -50,7 +50,7 @@ def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_clai
     assert 0 < fitted.share < 1
 
 
-def test_passages_are_parts_of_their_chunks_in_order_whatever_the_text() -> None:
+def test_passages_are_ordered_parts_of_their_chunks() -> None:
     text = "x" * 5_000 + "\n\n \u2028" + "ends. " * 900 + "wörter" * 400
     (chunk,) = narrow_evidence((Evidence(id="1", text=text),), ["ends"], 4_000).evidence
     at = 0
@@ -78,7 +78,7 @@ def _judge() -> tuple[ModelVerifier, ScriptedAsker]:
     return ModelVerifier(asker, Settings(), Extractions()), asker
 
 
-def test_a_claim_is_judged_by_its_passages_where_the_evidence_does_not_fit() -> None:
+def test_a_claim_is_judged_by_passages_if_the_evidence_doesnt_fit() -> None:
     judge, asker = _judge()
     (check,) = judge.verify((CLAIM,), LONG_EVIDENCE)
     assert check.verdict == "supported"
@@ -93,7 +93,7 @@ def test_a_claim_is_judged_by_its_passages_where_the_evidence_does_not_fit() -> 
     assert "does not fit the context of scripted:model" in notice.message
 
 
-def test_what_no_passage_supports_is_not_confirmed_rather_than_unsupported() -> None:
+def test_a_claim_without_a_supporting_passage_is_unconfirmed_not_unsupported() -> None:
     judge, _ = _judge()
     (check,) = judge.verify((Claim(text="The bridge is red.", cited=("2",)),), LONG_EVIDENCE)
     assert (check.verdict, check.support) == ("unverifiable", None)
@@ -101,7 +101,7 @@ def test_what_no_passage_supports_is_not_confirmed_rather_than_unsupported() -> 
     assert [each.finding for each in check.references] == ["unchecked"]
 
 
-def test_the_next_claims_of_a_run_begin_with_what_did_fit() -> None:
+def test_later_claims_reuse_the_size_that_fit() -> None:
     judge, asker = _judge()
     judge.verify((CLAIM,), LONG_EVIDENCE)
     refused = len(asker.asked)
@@ -109,7 +109,7 @@ def test_the_next_claims_of_a_run_begin_with_what_did_fit() -> None:
     assert len(asker.asked) == refused + 1
 
 
-def test_a_context_too_small_for_any_evidence_fails_as_before() -> None:
+def test_a_context_too_small_for_evidence_fails() -> None:
     asker = ScriptedAsker({"claims_verify": ContextFull("too long")})
     (check,) = ModelVerifier(asker, Settings(), Extractions()).verify((CLAIM,), LONG_EVIDENCE)
     assert check.unscored.code == ProviderFailed.code
@@ -132,7 +132,7 @@ def _refuse_long(request: Request) -> Behaviour | None:
     )
 
 
-def test_a_run_says_that_claims_were_judged_by_passages_and_keeps_the_rest_unscored() -> None:
+def test_the_run_warns_about_claims_judged_by_passages() -> None:
     with ModelServer(_refuse_long, issues="none") as server:
         run = audited(server, LONG_EVIDENCE[0].text)
     (check,) = run.iterations[0].claims

@@ -173,7 +173,7 @@ three of them.
     "REQ-CRITIC-031",
 )
 @pytest.mark.parametrize(("step", "fault", "wire"), CASES)
-def test_a_fault_that_no_retry_mends_ends_in_its_documented_state(
+def test_a_permanent_fault_ends_in_its_documented_state(
     tmp_path: Path, step: str, fault: str, wire: str
 ) -> None:
     case = CASE.model_copy(update={"answer": None}) if step == "drafting" else CASE

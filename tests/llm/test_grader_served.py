@@ -59,7 +59,7 @@ def screened(server: ModelServer, **more: Any) -> Screening:
 
 
 @pytest.mark.spec("AESOP-MODEL")
-def test_each_abstract_is_graded_by_one_call_and_what_it_took_is_on_record() -> None:
+def test_each_abstract_is_graded_by_one_recorded_call() -> None:
     with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
         found = screened(server)
     assert found.outcome == "sufficient"
@@ -70,7 +70,7 @@ def test_each_abstract_is_graded_by_one_call_and_what_it_took_is_on_record() -> 
     assert {request.mode for request in server.requests} == {"json_schema"}
 
 
-def test_the_question_is_the_same_in_every_call_and_stands_before_the_abstract() -> None:
+def test_the_question_precedes_the_abstract_identically_in_every_call() -> None:
     with ModelServer(lambda request: says(graded())) as server:
         screened(server)
     assert all(request.fences("QUESTION") == [QUESTION] for request in server.requests)
@@ -80,7 +80,7 @@ def test_the_question_is_the_same_in_every_call_and_stands_before_the_abstract()
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_a_model_and_the_grader_without_one_judge_together() -> None:
+def test_a_model_and_the_offline_grader_are_combined() -> None:
     def script(request: Request) -> Behaviour:
         first = request.fences("ABSTRACT")[0].startswith(ABSTRACTS[0]["title"])
         return says(graded(relevance_score=0.1) if first else graded())
@@ -95,7 +95,7 @@ def test_a_model_and_the_grader_without_one_judge_together() -> None:
     assert found.usage.calls == len(ABSTRACTS)
 
 
-def test_a_cancelled_coroutine_makes_no_further_call() -> None:
+def test_a_cancelled_coroutine_makes_no_more_calls() -> None:
     async def cut_short(server: ModelServer) -> None:
         many = [
             {**ABSTRACTS[0], "id": str(i), "title": f"{ABSTRACTS[0]['title']} {i}"}

@@ -53,7 +53,7 @@ holds for it alone.
 """
 
 
-def test_prompts_that_changed_have_a_new_version() -> None:
+def test_changed_prompts_have_a_new_version() -> None:
     assert prompts_version() == VERSION_OF_TODAY
 
 
@@ -79,26 +79,26 @@ def test_a_change_in_any_file_or_part_changes_the_version_of_all(
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_no_placeholder_is_left_in_a_prompt(name: str) -> None:
+def test_prompts_have_no_unfilled_placeholder(name: str) -> None:
     file = load(name)
     assert "$" not in file.before + file.after
     assert "{{" not in file.before + file.after
 
 
 @pytest.mark.parametrize("name", sorted(set(PROMPTS) - {"frame"}))
-def test_our_words_come_before_the_texts_to_judge_and_again_behind_them(name: str) -> None:
+def test_instructions_surround_the_untrusted_text(name: str) -> None:
     assert load(name).before
     assert load(name).after
 
 
 @pytest.mark.spec("MASIS-CRITIC-P1")
-def test_the_critic_is_an_auditor_who_goes_by_the_evidence_alone() -> None:
+def test_the_critic_prompt_relies_on_evidence_alone() -> None:
     assert "You are an AI Auditor." in load("critic").before
     assert "Evaluate the answer strictly using the provided evidence." in load("critic").before
 
 
 @pytest.mark.spec("MASIS-CRITIC-P1", "MASIS-CRITIC-P6")
-def test_the_critic_is_not_shown_what_code_and_verifier_found() -> None:
+def test_the_critic_doesnt_see_other_results() -> None:
     bare = context(claims=(), citation_audit=citations(), issues=(), missing=())
     found = context(
         claims=(check("contradicted", 0.0),), citation_audit=citations(3, 4), issues=(issue(),)
@@ -124,7 +124,7 @@ def test_the_critic_sees_answer_question_evidence_and_reasoning() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-P3")
-def test_the_rubric_has_three_anchors_a_dimension_and_is_strict() -> None:
+def test_the_rubric_is_strict_with_three_anchors_per_dimension() -> None:
     rubric = load("evaluator").before
     dimensions = re.split(
         r"^(Faithfulness|Relevance|Completeness|Reasoning quality): ", rubric, flags=re.MULTILINE
@@ -144,7 +144,7 @@ def test_the_rubric_has_three_anchors_a_dimension_and_is_strict() -> None:
 @pytest.mark.parametrize(
     ("invalid", "uncited", "hallucination"), [(1, 0, False), (0, 0, True), (0, 12, True)]
 )
-def test_the_judge_gets_what_the_citation_audit_found_and_the_bounds_are_left_to_code(
+def test_the_evaluator_receives_citation_results_and_code_applies_caps(
     invalid: int, uncited: int, hallucination: bool
 ) -> None:
     audit = citations(invalid, uncited)
@@ -160,19 +160,19 @@ def test_the_judge_gets_what_the_citation_audit_found_and_the_bounds_are_left_to
     assert "Use the citation audit findings to calibrate Faithfulness accurately" in sent.system
 
 
-def test_a_hallucination_that_only_the_critic_found_is_passed_on_to_the_judge() -> None:
+def test_the_evaluator_learns_of_a_hallucination_found_by_the_critic() -> None:
     sent = evaluator_prompt(context(), verdict(hallucination_detected=True), MARK).task
     assert '"hallucination_detected": true' in sent
 
 
 @pytest.mark.spec("MASIS-EVAL-P2")
-def test_the_judge_reads_the_question_before_the_answer() -> None:
+def test_the_evaluator_reads_the_question_before_the_answer() -> None:
     sent = evaluator_prompt(context(), verdict(), MARK)
     whole = sent.shared + sent.task
     assert whole.index("How long is the bridge?") < whole.index("The bridge is long.")
 
 
-def test_a_chunk_comes_with_what_tells_its_subject_and_date_and_not_how_it_was_found() -> None:
+def test_a_chunk_is_sent_with_title_and_date_but_no_retrieval_data() -> None:
     known = {
         "id": "c",
         "text": "It rose.",
@@ -195,7 +195,7 @@ def test_a_chunk_comes_with_what_tells_its_subject_and_date_and_not_how_it_was_f
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
-def test_every_judge_of_a_run_is_sent_the_same_question_and_evidence_byte_for_byte() -> None:
+def test_all_roles_receive_identical_question_and_evidence() -> None:
     asker = ScriptedAsker(canned.ALL)
     audited = context()
     verifier = ModelVerifier(asker, Settings(claims_batch=1), Extractions())
@@ -217,9 +217,7 @@ def test_every_judge_of_a_run_is_sent_the_same_question_and_evidence_byte_for_by
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
-def test_the_calls_of_a_role_begin_with_the_same_words_in_every_case_and_all_three_are_short() -> (
-    None
-):
+def test_each_roles_prompt_prefix_is_constant_and_short() -> None:
     """What a cache of prompts serves in a batch, and what a standard audit of any answer costs
     beside the texts.
     """
@@ -254,7 +252,7 @@ def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("shape", canned.PROMPT_OF)
-def test_every_field_of_a_reply_is_explained_in_its_prompt(shape: type[replies.RoleReply]) -> None:
+def test_every_reply_field_is_explained_in_its_prompt(shape: type[replies.RoleReply]) -> None:
     text = load(canned.PROMPT_OF[shape]).before.casefold()
     parts = list(objects(schemas.of(shape).schema))
     # it is said in the prompt, which has a version
@@ -421,18 +419,18 @@ OURS = [ours(prompt) for prompt in prompts(HARMLESS)]
 
 @given(hostile_texts)
 @settings(max_examples=40)
-def test_our_words_are_byte_for_byte_the_same_whatever_the_texts_say(texts: Texts) -> None:
+def test_instructions_dont_depend_on_the_untrusted_text(texts: Texts) -> None:
     assert [ours(prompt) for prompt in prompts(texts)] == OURS
 
 
-def test_no_injection_of_the_development_material_reaches_our_words() -> None:
+def test_no_known_injection_reaches_the_instructions() -> None:
     for _, text in development_texts("injections"):
         assert [ours(prompt) for prompt in prompts(Texts(*[text] * 11))] == OURS, text
 
 
 @given(hostile_texts)
 @settings(max_examples=30)
-def test_no_fence_can_be_closed_or_opened_from_inside(texts: Texts) -> None:
+def test_untrusted_text_cant_open_or_close_a_fence(texts: Texts) -> None:
     for prompt in prompts(texts):
         mark = mark_of(prompt)
         whole = prompt.shared + prompt.task
@@ -444,7 +442,7 @@ def test_no_fence_can_be_closed_or_opened_from_inside(texts: Texts) -> None:
 
 @given(hostile_texts)
 @settings(max_examples=30)
-def test_every_text_arrives_whole_in_the_fence_where_it_belongs(texts: Texts) -> None:
+def test_every_text_is_complete_in_its_fence(texts: Texts) -> None:
     critic_, evaluator_, reviser_, _, _, claims_, verify, _ = prompts(texts)
     texts = Texts(*map(disarm, vars(texts).values()))
     head, _, body = dict(_first(critic_.shared, mark_of(critic_)))["EVIDENCE"].partition("\n")
@@ -476,7 +474,7 @@ def _rows(prompt: RolePrompt, name: str) -> list[dict[str, object]]:
 
 @given(hostile_texts)
 @settings(max_examples=30)
-def test_no_control_word_of_a_chat_template_gets_through(texts: Texts) -> None:
+def test_chat_template_control_tokens_are_neutralized(texts: Texts) -> None:
     for prompt in prompts(texts):
         for word in (
             "<|im_start|>",
@@ -496,17 +494,17 @@ def test_no_control_word_of_a_chat_template_gets_through(texts: Texts) -> None:
     "word",
     ["[THINK]", "[/THINK]", "<sop>", "<unused0>", "<unused99>", "<tools>", "</tools>", "[gMASK]"],
 )
-def test_a_control_word_of_any_template_is_parted(word: str) -> None:
+def test_control_tokens_of_any_template_are_split(word: str) -> None:
     assert disarm(f"It is {word} long.") == f"It is {word[0]}\u2060{word[1:]} long."
 
 
 @given(hostile)
-def test_a_text_is_what_it_was_when_it_comes_back(text: str) -> None:
+def test_neutralized_text_is_restored(text: str) -> None:
     plain = text.replace("\u2060", "")
     assert rearm(disarm(plain)) == plain
 
 
-def test_a_quote_and_an_id_are_found_with_the_joiner_as_without() -> None:
+def test_quotes_and_ids_match_with_and_without_the_joiner() -> None:
     text = "Type <|im_start|> to begin and </s> to end."
     evidence = (Evidence(id="<s>", text=text),)
     chunks = Chunks(evidence)
@@ -517,19 +515,19 @@ def test_a_quote_and_an_id_are_found_with_the_joiner_as_without() -> None:
     assert without_fences(disarm(text)) == text
 
 
-def test_ordinary_brackets_stay_as_they_are() -> None:
+def test_ordinary_brackets_are_unchanged() -> None:
     text = "a < b, x[1], [chunk_1], <b>bold</b>, if (a <| b), <span>, [INSTANCE], <summary>"
     assert disarm(text) == text
 
 
-def test_a_mark_that_a_text_holds_gives_way_to_one_that_no_text_holds() -> None:
+def test_the_fence_marker_doesnt_occur_in_any_text() -> None:
     second = unforgeable(MARK, [MARK])
     third = unforgeable(MARK, [MARK, second.upper()])
     assert len({MARK, second, third}) == 3
     assert unforgeable(MARK, ["nothing of the kind"]) == MARK
 
 
-def test_a_text_of_a_million_characters_is_fenced_as_quickly_as_it_is_read() -> None:
+def test_fencing_a_million_characters_is_fast() -> None:
     texts = Texts(*["<<<END " * 150_000] * 11)
     critic.prompt(
         AuditContext(
@@ -559,7 +557,5 @@ def test_a_text_of_a_million_characters_is_fenced_as_quickly_as_it_is_read() -> 
         ),
     ],
 )
-def test_fence_lines_that_a_model_copies_along_are_no_part_of_its_answer(
-    written: str, kept: str
-) -> None:
+def test_copied_fence_lines_are_removed_from_replies(written: str, kept: str) -> None:
     assert without_fences(written) == kept

@@ -55,14 +55,14 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     provider_entry_points.cache_clear()
 
 
-def test_an_audit_asks_a_provider_whose_api_another_package_adds(example: str) -> None:
+def test_an_audit_uses_a_provider_from_another_package(example: str) -> None:
     run = masis.run_audit(CASE, _of_kind(example))
     assert run.iterations[0].critique.critique_reasoning == "judge-1 at http://127.0.0.1:9/v1"
     assert run.models["critic"] == "mine:judge-1"
     assert run.usage.prompt_tokens == 2_000 * run.usage.calls
 
 
-def test_a_kind_that_is_nobodys_is_an_error_that_names_those_there_are(example: str) -> None:
+def test_an_unknown_provider_kind_is_rejected_with_the_known_ones(example: str) -> None:
     with pytest.raises(SettingsError) as raised:
         _of_kind("exmaple")
     assert "providers.mine.kind" in str(raised.value)
@@ -78,7 +78,7 @@ def _of_kind(kind: str) -> Settings:
     return Settings(critic="mine:judge-1", providers={"mine": table})  # type: ignore[dict-item]
 
 
-def test_a_package_cannot_take_the_place_of_an_api_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_cant_replace_a_built_in_api(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("openai", "elsewhere:api", providers.PROVIDERS_GROUP)
     monkeypatch.setattr(providers, "entry_points", lambda group: (point,))
     provider_entry_points.cache_clear()
@@ -88,7 +88,7 @@ def test_a_package_cannot_take_the_place_of_an_api_of_ours(monkeypatch: pytest.M
         provider_entry_points.cache_clear()
 
 
-def test_an_api_whose_sdk_is_not_installed_names_the_extra_that_brings_it() -> None:
+def test_a_missing_sdk_names_its_extra() -> None:
     def make(endpoint: Endpoint) -> Any:
         raise ModuleNotFoundError("No module named 'its_sdk'", name="its_sdk")
 

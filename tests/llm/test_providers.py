@@ -44,7 +44,7 @@ def retold(control: RunControl) -> list[str]:
 
 
 @pytest.mark.spec("REQ-CRITIC-006", "REQ-CRITIC-013")
-def test_a_question_in_openais_form() -> None:
+def test_a_request_has_the_openai_format() -> None:
     with ModelServer() as server:
         model_at(server).ask(PROMPT, Judged, max_tokens=123, temperature=0.2)
         (request,) = server.requests
@@ -58,7 +58,7 @@ def test_a_question_in_openais_form() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-006", "REQ-CRITIC-013")
-def test_a_question_in_anthropics_form() -> None:
+def test_a_request_has_the_anthropic_format() -> None:
     long = PROMPT._replace(shared="EVIDENCE " * 1000)
     with ModelServer() as server:
         model_at(server, "anthropic").ask(long, Judged, max_tokens=123, temperature=0.0)
@@ -82,7 +82,7 @@ def test_a_question_in_anthropics_form() -> None:
         (("json_schema", "json_object"), "prompt"),
     ],
 )
-def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then_on(
+def test_a_rejected_reply_format_falls_back_to_a_simpler_one(
     wire: ProviderKind, refuses: tuple[str, ...], mode: str
 ) -> None:
     with ModelServer(refuses=refuses) as server:
@@ -98,7 +98,7 @@ def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then
     assert len(retold(control)) == ladder.index(mode)
 
 
-def test_a_server_that_fails_over_a_form_it_does_not_know_is_asked_in_another() -> None:
+def test_a_server_error_about_a_format_falls_back_to_another() -> None:
     """llama-cpp-python's server answers ``json_schema`` with 500, and takes a schema in
     JSON mode.
     """
@@ -127,7 +127,7 @@ def test_a_server_that_fails_over_a_form_it_does_not_know_is_asked_in_another() 
     assert not any("overloaded" in message for message in retold(control))
 
 
-def test_openai_itself_is_never_asked_for_what_only_others_know() -> None:
+def test_openai_gets_no_parameters_of_other_servers() -> None:
     table = {"openai": ProviderSettings(key_env="SCRIPTED_KEY")}
     provider = registry.asker(
         "openai:gpt-4o", "critic", RunControl(), Settings(providers=table)
@@ -145,7 +145,7 @@ def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_hint(
+def test_a_full_context_and_a_truncated_reply_are_distinct_errors(
     wire: ProviderKind,
 ) -> None:
     full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11), wire=wire)
@@ -172,7 +172,7 @@ def counting(prompt_tokens: int) -> Behaviour:
     return Behaviour(text=json.dumps(GOOD), prompt_tokens=prompt_tokens)
 
 
-def test_a_prompt_that_the_server_cut_is_an_error_with_its_hint_whatever_it_replied() -> None:
+def test_a_prompt_truncated_by_the_server_is_an_error() -> None:
     control = RunControl()
     with ModelServer([counting(2_048), says(GOOD)]) as server:
         with pytest.raises(
@@ -187,14 +187,14 @@ def test_a_prompt_that_the_server_cut_is_an_error_with_its_hint_whatever_it_repl
 
 
 @pytest.mark.parametrize("counted", [0, 8_100, 12_000])
-def test_a_server_that_counts_nothing_or_at_least_a_token_a_word_has_cut_nothing(
+def test_plausible_token_counts_dont_indicate_truncation(
     counted: int,
 ) -> None:
     with ModelServer([counting(counted)]) as server:
         assert model_at(server).ask(LONG, Judged, max_tokens=100)
 
 
-def test_a_server_that_counts_only_what_was_not_in_its_cache_has_cut_nothing() -> None:
+def test_counts_without_cached_tokens_dont_indicate_truncation() -> None:
     with ModelServer([counting(11_000), counting(40)]) as server:
         for _ in range(2):
             assert model_at(server).ask(LONG, Judged, max_tokens=100)
@@ -213,34 +213,32 @@ def test_a_server_that_counts_only_what_was_not_in_its_cache_has_cut_nothing() -
         ("https://example.org/" + "a1b2" * 5_000, 300, False),
     ],
 )
-def test_whether_a_prompt_was_cut_is_told_by_its_words_in_any_language(
-    text: str, tokens: int, cut: bool
-) -> None:
+def test_truncation_is_detected_in_any_language(text: str, tokens: int, cut: bool) -> None:
     assert (
         ServerCapabilities(("json_schema",)).cut_the_prompt(text, TokenUsage(prompt=tokens)) is cut
     )
 
 
-def test_what_came_from_the_cache_counts_as_read() -> None:
+def test_cached_tokens_count_as_read() -> None:
     text = "word " * 3_000
     capabilities = ServerCapabilities(("json_schema",))
     assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=100, cached=4_000))
     assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=100, written=4_000))
 
 
-def test_a_server_whose_tokens_hold_one_word_at_most_is_held_to_that() -> None:
+def test_truncation_uses_at_most_one_word_per_token() -> None:
     capabilities, text = ServerCapabilities(("json_schema",)), "word " * 1_000
     assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=900))
     assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=1_300))
     assert capabilities.cut_the_prompt(text, TokenUsage(prompt=900))
 
 
-def test_a_key_that_a_proxy_does_not_know_is_an_authentication_problem() -> None:
+def test_a_key_rejected_by_a_proxy_is_an_authentication_error() -> None:
     message = failure(status(400, "No connected db.", code_name="no_db_connection"))
     assert "the key was not accepted (400). Check SCRIPTED_KEY." in message
 
 
-def test_a_missing_key_names_where_it_belongs() -> None:
+def test_a_missing_key_names_its_environment_variable() -> None:
     with ModelServer(keys=["right"]) as server:
         table = {"own": ProviderSettings(kind="openai", address=server.address)}
         model = registry.asker("own:m", "critic", RunControl(), Settings(providers=table))
@@ -251,7 +249,7 @@ def test_a_missing_key_names_where_it_belongs() -> None:
 
 
 @pytest.mark.parametrize("name", ["call", "iteration", "loop"])
-def test_a_timeout_names_the_limit_that_was_hit_its_value_and_its_setting(name: str) -> None:
+def test_a_timeout_names_its_limit_value_and_setting(name: str) -> None:
     control = RunControl(RunBudget(**{f"{name}_s": 0.2}))
     if name == "iteration":
         control.budget.begin_iteration()
@@ -262,7 +260,7 @@ def test_a_timeout_names_the_limit_that_was_hit_its_value_and_its_setting(name: 
     )
 
 
-def test_a_form_learned_by_many_at_once_is_reported_once() -> None:
+def test_a_format_fallback_is_reported_once() -> None:
     control = RunControl()
     with ModelServer(refuses=("json_schema",), latency_ms=30) as server:
         model = model_at(server, control=control)
@@ -272,7 +270,7 @@ def test_a_form_learned_by_many_at_once_is_reported_once() -> None:
     assert {call.outcome for call in control.calls.since()} == {"answered"}
 
 
-def test_forms_are_learned_for_each_model_apart() -> None:
+def test_formats_are_learned_per_model() -> None:
     with ModelServer(lambda request: None, refuses=("json_schema",)) as server:
         asked(server)
         server.refuses.clear()
@@ -284,7 +282,7 @@ def test_forms_are_learned_for_each_model_apart() -> None:
         ]
 
 
-def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_some_doubt() -> None:
+def test_a_server_that_ignores_schemas_is_asked_in_another_format() -> None:
     def script(request: Request) -> Behaviour:
         return says("It looks fine." if request.mode == "json_schema" else GOOD)
 
@@ -300,14 +298,14 @@ def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_so
     assert [call.outcome for call in control.calls.since()] == ["answered"] * 4
 
 
-def test_one_unreadable_reply_does_not_change_how_a_server_that_works_is_asked() -> None:
+def test_one_unreadable_reply_doesnt_change_the_format() -> None:
     replies = {1: "It looks fine.", 3: "It looks fine."}
     with ModelServer(lambda request: says(replies.get(request.number, GOOD))) as server:
         asked(server, times=4)
         assert {request.mode for request in server.requests} == {"json_schema"}
 
 
-def test_a_form_that_a_person_chose_is_kept() -> None:
+def test_an_explicit_format_is_kept() -> None:
     with ModelServer() as server:
         asked(server, mode="prompt")
         assert server.requests[0].mode == "prompt"
@@ -320,7 +318,7 @@ def test_a_form_that_a_person_chose_is_kept() -> None:
 
 
 @pytest.mark.parametrize("refused", ["temperature", "max_tokens", "system"])
-def test_what_a_server_refuses_is_left_out_from_then_on(refused: str) -> None:
+def test_a_rejected_parameter_is_omitted_afterwards(refused: str) -> None:
     control = RunControl()
     with ModelServer(refuses=(refused,)) as server:
         for _ in range(2):
@@ -338,14 +336,14 @@ def test_what_a_server_refuses_is_left_out_from_then_on(refused: str) -> None:
         assert bodies[1]["max_completion_tokens"] == 100
 
 
-def test_a_limit_that_is_refused_by_both_names_is_left_out() -> None:
+def test_a_token_limit_rejected_under_both_names_is_omitted() -> None:
     with ModelServer(refuses=("max_tokens", "max_completion_tokens")) as server:
         asked(server)
         assert not {"max_tokens", "max_completion_tokens"} & server.requests[-1].body.keys()
 
 
 @both_wires
-def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: ProviderKind) -> None:
+def test_reasoning_models_get_a_larger_token_limit(wire: ProviderKind) -> None:
     control = RunControl()
     with ModelServer(thinks=900) as server:
         for _ in range(2):
@@ -360,7 +358,7 @@ def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: ProviderKind
 
 
 @both_wires
-def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: ProviderKind) -> None:
+def test_reasoning_effort_is_sent_where_supported(wire: ProviderKind) -> None:
     with ModelServer() as server:
         asked(server, wire, effort="medium")
         body = server.requests[0].body
@@ -374,7 +372,7 @@ def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: Provider
     assert [call.tries for call in control.calls.since()] == [2, 1]
 
 
-def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
+def test_a_rejected_cache_marker_is_omitted() -> None:
     long = PROMPT._replace(shared="EVIDENCE " * 1000)
     with ModelServer(refuses=("cache_control",)) as server:
         model_at(server, "anthropic").ask(long, Judged, max_tokens=100)
@@ -384,7 +382,7 @@ def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
 @both_wires
 @pytest.mark.parametrize(("mode", "shared"), [("json_schema", False), ("prompt", True)])
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
-def test_roles_that_answer_in_different_forms_share_a_cache_where_the_form_stands_behind_the_prompt(
+def test_roles_with_different_schemas_share_a_prompt_cache(
     wire: ProviderKind, mode: str, shared: bool
 ) -> None:
     long, control = PROMPT._replace(shared="EVIDENCE " * 2000), RunControl()
@@ -398,7 +396,7 @@ def test_roles_that_answer_in_different_forms_share_a_cache_where_the_form_stand
 
 
 @both_wires
-def test_a_redirect_is_not_followed(wire: ProviderKind) -> None:
+def test_redirects_arent_followed(wire: ProviderKind) -> None:
     with ModelServer() as elsewhere:
         path = "chat/completions" if wire == "openai" else "messages"
         moved = Behaviour(status=307, headers={"location": f"{elsewhere.address}/{path}"})
@@ -412,7 +410,7 @@ def test_a_redirect_is_not_followed(wire: ProviderKind) -> None:
 
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-SEC-002")
-def test_what_the_environment_says_about_a_vendor_goes_to_no_other_address(
+def test_vendor_environment_variables_dont_reach_other_servers(
     wire: ProviderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (
@@ -432,7 +430,7 @@ def test_what_the_environment_says_about_a_vendor_goes_to_no_other_address(
 
 
 @pytest.mark.parametrize("vendor", WIRES)
-def test_a_vendors_key_goes_to_the_address_that_the_environment_names_for_it(
+def test_a_vendor_key_is_sent_to_the_base_url_of_the_environment(
     vendor: ProviderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{vendor.upper()}_API_KEY", KEY)
@@ -442,7 +440,7 @@ def test_a_vendors_key_goes_to_the_address_that_the_environment_names_for_it(
         assert server.requests[0].model == ("gpt-4o" if vendor == "openai" else "claude-sonnet-5-5")
 
 
-def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(
+def test_a_vendor_key_isnt_sent_to_a_base_url_of_the_config_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -474,7 +472,7 @@ def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(
         ),
     ],
 )
-def test_a_server_that_answers_with_something_else_is_reported_as_such(
+def test_an_unexpected_response_body_is_reported(
     wire: ProviderKind, body: bytes, told: str
 ) -> None:
     with (
@@ -484,7 +482,7 @@ def test_a_server_that_answers_with_something_else_is_reported_as_such(
         asked(server, wire)
 
 
-def test_replies_that_are_merely_compatible_are_read() -> None:
+def test_loosely_compatible_replies_are_read() -> None:
     parts = [
         {"type": "text", "text": '{"reasons": [], '},
         {"text": '"sound": true, "confidence": 1}'},
@@ -506,7 +504,7 @@ def test_an_error_inside_a_reply_with_status_200_is_an_error() -> None:
 
 
 @both_wires
-def test_no_proxy_stands_before_this_machine(
+def test_localhost_is_reached_without_a_proxy(
     wire: ProviderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -517,7 +515,7 @@ def test_no_proxy_stands_before_this_machine(
         asked(server, wire)
 
 
-def test_connections_are_kept_between_calls() -> None:
+def test_connections_are_reused() -> None:
     with ModelServer() as server:
         asked(server, times=5)
         assert server.connections == 1
@@ -669,13 +667,13 @@ SEEN: list[tuple[int, Any, Trouble]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "trouble"), SEEN)
-def test_a_refusal_is_taken_for_what_it_is(status: int, body: Any, trouble: Trouble) -> None:
+def test_refusals_are_classified(status: int, body: Any, trouble: Trouble) -> None:
     found = from_status(status, {}, body, key_name="A_KEY", model="m")
     assert found.trouble == trouble, found.message
     assert "PRIVATE" not in found.message
 
 
-def test_the_parameter_that_is_refused_is_named() -> None:
+def test_the_rejected_parameter_is_named() -> None:
     named = {
         from_status(400, {}, body, key_name="", model="m").parameter
         for _, body, kind in SEEN
@@ -684,7 +682,7 @@ def test_the_parameter_that_is_refused_is_named() -> None:
     assert named == {"effort", "max_tokens", "temperature", "system"}
 
 
-def test_a_wrong_key_is_never_shown_and_says_where_to_look() -> None:
+def test_a_wrong_key_is_never_shown() -> None:
     said = openai("Incorrect API key provided: sk-proj-abcdefghijklmnop.")
     found = from_status(
         401, {}, said, key_name="OPENAI_API_KEY", model="m", key="sk-proj-abcdefghijklmnop"
@@ -692,7 +690,7 @@ def test_a_wrong_key_is_never_shown_and_says_where_to_look() -> None:
     assert found.message == "the key was not accepted (401). Check OPENAI_API_KEY."
 
 
-def test_what_looks_like_a_key_is_taken_out_of_a_servers_words() -> None:
+def test_keys_are_redacted_from_server_messages() -> None:
     key = "gateway.secret/1"
     assert scrub_error(f"no quota for {key} or sk-abc***wxyz", key) == "no quota for [key] or [key]"
     assert len(scrub_error("x" * 5000)) == 300
@@ -714,7 +712,7 @@ def test_what_looks_like_a_key_is_taken_out_of_a_servers_words() -> None:
         ({}, None),
     ],
 )
-def test_what_a_server_asks_to_wait_is_read(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_headers_are_parsed(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
@@ -732,7 +730,7 @@ def test_what_a_server_asks_to_wait_is_read(headers: dict[str, str], seconds: fl
         {"detail": [1]},
     ],
 )
-def test_an_error_body_of_any_shape_is_read(body: Any) -> None:
+def test_error_bodies_of_any_shape_are_read(body: Any) -> None:
     assert isinstance(refusal(body).message, str)
     assert from_status(400, {}, body, key_name="", model="m").trouble == "request"
 
@@ -751,7 +749,7 @@ THE_KEY = "k-of-the-provider"
     ("provider", "wire", "keyed"),
     [("openai", "openai", True), ("anthropic", "anthropic", True), ("ollama", "openai", False)],
 )
-def test_critic_and_reviser_work_on_every_provider(
+def test_critic_and_reviser_work_with_every_provider(
     provider: str, wire: str, keyed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ModelServer(issues="always") as server:

@@ -94,7 +94,7 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("samples", [1, 3])
-def test_what_was_recorded_is_replayed_without_the_server_to_the_same_verdicts_issues_and_scores(
+def test_a_recording_replays_to_the_same_result_without_the_server(
     tmp_path: Path, samples: int
 ) -> None:
     file = tmp_path / "replies.jsonl"
@@ -122,7 +122,7 @@ def test_what_was_recorded_is_replayed_without_the_server_to_the_same_verdicts_i
     )
 
 
-def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replayed_as_it_came(
+def test_failed_replies_are_replayed_as_failures(
     tmp_path: Path,
 ) -> None:
     def script(request: Request) -> Behaviour | None:
@@ -155,7 +155,7 @@ def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replaye
     assert after.iterations[0].evaluation.unscored.raw == "I will not."
 
 
-def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_reply_to_what(
+def test_a_missing_recorded_reply_is_unscored_and_names_the_file(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
@@ -188,7 +188,7 @@ def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_rep
     assert "none of them of the drafter (only: " in run.warnings[0].message
 
 
-def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_first(
+def test_a_reply_to_an_older_prompt_is_a_fallback_with_a_warning(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
@@ -212,7 +212,7 @@ def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_firs
     )
 
 
-def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_not() -> None:
+def test_a_changed_prompt_finds_its_reply_but_another_task_doesnt() -> None:
     texts = [question("How long?")], [answer("Ten metres.")]
     one, same = compose("critic", "a" * 32, *texts), compose("critic", "b" * 32, *texts)
     assert one.task != same.task
@@ -225,7 +225,7 @@ def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_
     assert len({one.asked, *(other.asked for other in others)}) == 1 + len(others)
 
 
-def test_a_damaged_file_is_refused_with_line_field_and_hint_and_without_what_it_holds(
+def test_a_damaged_recording_is_rejected_without_quoting_it(
     tmp_path: Path,
 ) -> None:
     secret = "what-the-case-says"
@@ -268,7 +268,7 @@ def test_a_damaged_file_is_refused_with_line_field_and_hint_and_without_what_it_
         assert not probe_model(f"replay:{file}", Settings()).ok
 
 
-def test_a_file_that_is_none_is_refused_and_a_device_is_not_read(tmp_path: Path) -> None:
+def test_a_path_that_isnt_a_regular_file_is_rejected(tmp_path: Path) -> None:
     for name in (tmp_path / "nowhere.jsonl", tmp_path, "/dev/zero", "a\0b"):
         with pytest.raises(SettingsError, match=r"critic: .*(no such file|can't be read)"):
             check_models(Settings(critic=f"replay:{name}"))
@@ -278,7 +278,7 @@ def test_a_file_that_is_none_is_refused_and_a_device_is_not_read(tmp_path: Path)
         build_roles(Settings(critic="ollama:m", record=str(tmp_path / "no folder" / "r.jsonl")))
 
 
-def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs(
+def test_a_replayed_run_names_its_recording_and_costs_nothing(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
@@ -308,7 +308,7 @@ def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs
     assert "no model is called" in probed.message
 
 
-def test_replies_are_never_logged_at_info_and_a_recording_that_fails_is_a_warning(
+def test_replies_arent_logged_at_info_and_recording_failures_warn(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -344,7 +344,7 @@ class Kept:
         self.held |= {reply.key: reply for reply in replies}
 
 
-def test_a_cache_goes_by_model_prompt_what_was_asked_sample_and_temperature() -> None:
+def test_the_cache_key_includes_model_prompt_sample_and_temperature() -> None:
     prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
     reply = {"reasons": ["x"], "sound": True, "confidence": 0.5}
     cache = Kept()
@@ -371,9 +371,7 @@ def test_a_cache_goes_by_model_prompt_what_was_asked_sample_and_temperature() ->
     assert ask(role="evaluator") == 1
 
 
-def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the_second_attempt_is_not() -> (
-    None
-):
+def test_only_unanswered_requests_are_repeated() -> None:
     prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
     cache = Kept()
 
@@ -392,7 +390,7 @@ def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the
     assert ask() == 0
 
 
-def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_audit(
+def test_abstract_graders_can_be_recorded_and_replayed(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
@@ -418,9 +416,7 @@ def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_aud
     assert (before.usage.calls, after.usage.calls, after.usage.replayed_calls) == (1, 0, 1)
 
 
-def test_a_prompt_that_was_made_elsewhere_is_known_by_its_text_without_the_mark_of_the_run() -> (
-    None
-):
+def test_a_prompts_key_doesnt_depend_on_the_runs_fence_marker() -> None:
     """DSPy writes prompts of its own, around the fences of ours."""
 
     def digest(task: str) -> str:

@@ -65,7 +65,7 @@ def provider(address: str, **more: Any) -> Settings:
         ("offline", "critic", "offline"),
     ],
 )
-def test_a_model_string_in_full(
+def test_a_full_model_string_is_parsed(
     string: str, role: str, full: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -101,14 +101,12 @@ def test_a_model_string_in_full(
         ("anthropic", "Set ANTHROPIC_API_KEY"),
     ],
 )
-def test_the_error_for_a_wrong_model_string_names_the_nearest_right_one(
-    string: str, told: str
-) -> None:
+def test_an_invalid_model_string_suggests_the_nearest_valid_one(string: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         resolve(string, "critic")
 
 
-def test_no_language_model_can_be_asked_for_offline() -> None:
+def test_offline_isnt_a_language_model() -> None:
     with pytest.raises(SettingsError, match="no language model"):
         asker("offline", "critic", RunControl(), Settings())
 
@@ -135,14 +133,14 @@ def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"address": "http://host/v1", "key_env": "NOT_THERE"}, "Set NOT_THERE"),
     ],
 )
-def test_a_wrong_table_of_a_provider_is_reported(table: dict[str, str], told: str) -> None:
+def test_an_invalid_provider_table_is_reported(table: dict[str, str], told: str) -> None:
     settings = Settings.model_validate({"providers": {"mine": {"kind": "openai"} | table}})
     with pytest.raises(SettingsError, match=told) as raised:
         resolve("mine:m", "critic", settings)
     assert "private" not in str(raised.value)
 
 
-def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> None:
+def test_a_custom_provider_is_called_as_configured(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text(
         "[providers.gateway]\nkind = 'anthropic'\naddress = 'https://gateway.example/v1/'\nkey_env"
@@ -163,7 +161,7 @@ def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-002")
-def test_keys_come_from_the_environment_or_a_secrets_file(
+def test_keys_are_read_from_the_environment_or_a_secrets_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "keys.toml"
@@ -187,13 +185,13 @@ def test_keys_come_from_the_environment_or_a_secrets_file(
 
 
 @pytest.mark.parametrize("wrong", ["sk-with\nbreak", "sk-mit-ü", "sk-\x07"])
-def test_a_key_that_no_header_takes_is_refused_without_being_shown(wrong: str) -> None:
+def test_a_key_invalid_in_headers_is_rejected_without_showing_it(wrong: str) -> None:
     with pytest.raises(SettingsError, match="OPENAI_API_KEY: is no key") as raised:
         endpoint("openai", Settings(), {"OPENAI_API_KEY": wrong})
     assert wrong not in str(raised.value)
 
 
-def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(
+def test_keys_never_appear_in_printed_or_stored_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
@@ -220,7 +218,7 @@ def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(
 
 @pytest.mark.parametrize("fault", ["401", "500", "reset in the middle", "prose"])
 @pytest.mark.parametrize("wire", WIRES)
-def test_keys_show_in_no_error_nor_what_stands_behind_it(wire: Any, fault: str) -> None:
+def test_keys_never_appear_in_errors_or_their_causes(wire: Any, fault: str) -> None:
     def script(request: Any) -> Behaviour:
         made = faulty(fault, request)
         # A server that echoes the key in its error.
@@ -240,7 +238,7 @@ def test_keys_show_in_no_error_nor_what_stands_behind_it(wire: Any, fault: str) 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_connection_that_works_says_so(wire: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_working_connection_is_reported(wire: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(keys=[KEY], models=["m"]) as server:
         found = probe("scripted:m", provider(server.address, kind=wire))
         assert found == (True, "scripted:m answers, in the form asked for.", "json_schema")
@@ -258,7 +256,7 @@ def test_a_connection_that_works_says_so(wire: Any, monkeypatch: pytest.MonkeyPa
     assert "Is the server running?" in gone.message
 
 
-def test_a_server_that_ignores_the_name_of_the_model_shows_who_answered() -> None:
+def test_a_server_that_substitutes_the_model_is_reported() -> None:
     body = {
         "model": "tiny-llama.gguf",
         "choices": [{"finish_reason": "stop", "message": {"content": json.dumps({"ready": True})}}],
@@ -281,13 +279,13 @@ def test_a_server_without_structured_output_is_reported_separately(wire: Any) ->
     assert found.message.startswith("scripted:m answers, but not in the form asked for")
 
 
-def test_a_test_of_a_connection_takes_the_time_of_a_call_at_most() -> None:
+def test_a_connection_test_has_the_timeout_of_a_call() -> None:
     with ModelServer(lambda request: faulty("hang", request)) as server:
         settings = provider(server.address).model_copy(update={"call_deadline_s": 0.3})
         assert "no answer in the time given" in probe("scripted:m", settings).message
 
 
-def test_clients_are_shared_and_changed_keys_are_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_are_shared_and_changed_keys_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer() as server:
         settings = provider(server.address)
         first = asker("scripted:m", "critic", RunControl(), settings)
@@ -301,7 +299,7 @@ def test_clients_are_shared_and_changed_keys_are_heeded(monkeypatch: pytest.Monk
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 
 
-def test_every_provider_stands_there_with_its_address_key_and_models() -> None:
+def test_docs_list_every_provider_with_address_key_and_models() -> None:
     for name, known in KNOWN.items():
         row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
         assert known.address in row
@@ -311,19 +309,19 @@ def test_every_provider_stands_there_with_its_address_key_and_models() -> None:
             assert f"| `{name}` | `{known.strong}` | `{known.plain}` |" in PAGE
 
 
-def test_no_default_is_a_model_that_its_vendor_is_about_to_shut_down() -> None:
+def test_no_default_model_is_about_to_be_shut_down() -> None:
     retired = pytest.importorskip("anthropic.resources.messages.messages").DEPRECATED_MODELS
     known = KNOWN["anthropic"]
     assert not {known.strong, known.plain} & set(retired)
 
 
-def test_every_field_of_a_table_is_explained() -> None:
+def test_docs_explain_every_field_of_a_provider_table() -> None:
     for table in (ProviderSettings, Price):
         for field in table.model_fields:
             assert f"\n{field} = " in PAGE
 
 
-def test_every_outcome_of_a_call_stands_there() -> None:
+def test_docs_list_every_outcome_of_a_call() -> None:
     for outcome in get_args(CallOutcome):
         assert outcome == "answered" or f"`{outcome}`" in PAGE
     assert set(OUTCOMES.values()) <= set(get_args(CallOutcome))
@@ -336,7 +334,7 @@ def test_every_outcome_of_a_call_stands_there() -> None:
     "REQ-CRITIC-NFR-003",
     "REQ-CRITIC-NFR-004",
 )
-def test_the_numbers_are_those_of_the_code() -> None:
+def test_the_numbers_in_the_docs_match_the_code() -> None:
     effort = pytest.importorskip("masis.llm.providers.anthropic").EFFORT
     settings, policy = Settings(), RetryPolicy()
     for words in (
@@ -362,13 +360,13 @@ def test_the_numbers_are_those_of_the_code() -> None:
     )
 
 
-def test_every_model_that_is_a_default_has_a_price() -> None:
+def test_every_default_model_has_a_price() -> None:
     for vendor, known in KNOWN.items():
         for model in filter(None, (known.strong, known.plain)):
             assert f"{vendor}:{model}" in price_list()
 
 
-def test_cached_tokens_cost_their_own_price() -> None:
+def test_cached_tokens_have_their_own_price() -> None:
     at = Price(input=2.0, output=10.0, cached_input=0.5, cache_write=4.0)
     tokens = TokenUsage(prompt=1_000_000, cached=200_000, written=100_000, completion=50_000)
     assert cost(tokens, at) == pytest.approx(0.7 * 2.0 + 0.2 * 0.5 + 0.1 * 4.0 + 0.05 * 10.0)
@@ -390,13 +388,13 @@ OWN = Price(input=1.0, output=1.0)
         ("mine:m", {"mine:m": OWN}, OWN),
     ],
 )
-def test_a_price_is_ones_own_or_listed_or_unknown(
+def test_a_price_is_configured_listed_or_unknown(
     model: str, own: dict[str, Price], found: str | Price | None
 ) -> None:
     assert price(model, own) == (price_list()[found] if isinstance(found, str) else found)
 
 
-def test_prices_are_dollars_for_a_million_tokens_and_ordered_as_vendors_order_them() -> None:
+def test_prices_are_per_million_tokens_and_plausible() -> None:
     for name, each in price_list().items():
         assert 0 < each.input < each.output <= 100, name
         assert each.cached_input is not None, name
@@ -470,7 +468,7 @@ def settings(_on_the_shelf: None) -> Iterator[Settings]:
         )
 
 
-def test_a_brought_critic_judges_with_a_model_of_ours(settings: Settings) -> None:
+def test_a_plug_in_critic_uses_a_configured_model(settings: Settings) -> None:
     run = run_audit(FIVE_METRES, settings)
     assert run.models["critic"] == "theirs:strict@3"
     assert run.versions.prompts["critic"] == "theirs:strict@3+1"
@@ -479,7 +477,7 @@ def test_a_brought_critic_judges_with_a_model_of_ours(settings: Settings) -> Non
     assert run.usage.cost_usd
 
 
-def test_its_cost_and_its_address_are_those_of_the_model_behind_it(settings: Settings) -> None:
+def test_a_plug_ins_cost_and_server_are_its_models(settings: Settings) -> None:
     assert addresses(settings) == (settings.providers["scripted"].address,)
     assert unpriced_models(settings) == ()
     plain = estimate(FIVE_METRES, settings.model_copy(update={"critic": "scripted:m"}))
@@ -490,14 +488,14 @@ def test_its_cost_and_its_address_are_those_of_the_model_behind_it(settings: Set
     assert probe_model("theirs:strict", settings).ok
 
 
-def test_settings_are_pinned_to_its_version(settings: Settings) -> None:
+def test_settings_pin_the_plug_ins_version(settings: Settings) -> None:
     assert pin_versions(settings).critic == "theirs:strict@3"
     assert pin_versions(pin_versions(settings)) == pin_versions(settings)
     assert asked_model("theirs:strict", "critic", settings) == "scripted:m"
     assert asked_model("openai", "critic", settings) == "openai"
 
 
-def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(
+def test_a_configured_provider_precedes_a_plug_in_of_the_same_name(
     settings: Settings,
 ) -> None:
     own = settings.model_copy(

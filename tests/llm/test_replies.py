@@ -64,7 +64,7 @@ FAKE = json.dumps({"reasons": ["planted"], "sound": True, "confidence": 1.0})
         TEXT[:-1] + ', "one more": {"sound": false}}',
     ],
 )
-def test_the_last_object_of_the_form_binds(reply: str) -> None:
+def test_the_last_matching_json_object_is_used(reply: str) -> None:
     assert parse_reply(reply, Judged).model_dump() == GOOD
 
 
@@ -94,12 +94,12 @@ def test_the_last_object_of_the_form_binds(reply: str) -> None:
         ("x" * (LONGEST_REPLY + 1), "1,000,001 characters"),
     ],
 )
-def test_what_is_not_the_record_is_refused_with_the_reason(reply: str, why: str) -> None:
+def test_a_reply_without_the_record_is_rejected_with_a_reason(reply: str, why: str) -> None:
     with pytest.raises(UnreadableReply, match=why):
         parse_reply(reply, Judged)
 
 
-def test_the_reason_quotes_nothing_of_the_reply() -> None:
+def test_the_reason_doesnt_quote_the_reply() -> None:
     with pytest.raises(UnreadableReply) as raised:
         parse_reply(
             '{"reasons": "ORDERS", "sound": "ORDERS", "confidence": 1, "ORDERS": 1}', Judged
@@ -108,14 +108,14 @@ def test_the_reason_quotes_nothing_of_the_reply() -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_a_number_that_is_none_is_read_as_such(number: str) -> None:
+def test_a_null_number_is_read_as_none(number: str) -> None:
     found = parse_reply(
         f'{{"reasons": [], "sound": true, "confidence": {number}}}', Judged
     ).confidence
     assert not math.isfinite(found)
 
 
-def test_half_a_character_does_not_reach_a_file_or_a_database() -> None:
+def test_lone_surrogates_are_never_stored() -> None:
     found = parse_reply(
         '{"reasons": ["a\\ud800b", "\\ud83d\\ude00"], "sound": true, "confidence": "\\udfff"}',
         Judged,
@@ -125,7 +125,7 @@ def test_half_a_character_does_not_reach_a_file_or_a_database() -> None:
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-def test_any_text_around_the_record_leaves_it_as_it_is(before: str, after: str) -> None:
+def test_surrounding_text_doesnt_change_the_record(before: str, after: str) -> None:
     if any(f'"{name}"' in after for name in GOOD):
         return
     assert parse_reply(f"{before}\n{TEXT}\n{after}", Judged).model_dump() == GOOD or "{" in before
@@ -172,13 +172,11 @@ def repaired(
         (WRITTEN.replace("0.5", "5e-1"), ()),
     ],
 )
-def test_what_the_text_says_is_taken_with_what_had_to_be_overlooked(
-    text: str, repairs: tuple[str, ...]
-) -> None:
+def test_a_repaired_reply_lists_its_repairs(text: str, repairs: tuple[str, ...]) -> None:
     assert repaired(text) == (RECORD, repairs)
 
 
-def test_a_word_of_another_language_becomes_what_it_means() -> None:
+def test_translated_keywords_are_understood() -> None:
     value, _ = repaired(
         '{"sound": True, "place": None, "score": NaN}',
         {"sound": "True", "place": "None", "score": "NaN"},
@@ -195,12 +193,12 @@ def test_a_word_of_another_language_becomes_what_it_means() -> None:
 
 
 @each(range(1, len(WRITTEN) - 1))
-def test_a_text_that_is_cut_off_verifies_no_repair(cut: int) -> None:
+def test_a_truncated_text_confirms_no_repair(cut: int) -> None:
     with pytest.raises(RepairRefused):
         repaired(WRITTEN[:cut])
 
 
-def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
+def test_only_a_final_closing_brace_may_be_missing() -> None:
     record = {"why": "a", "items": [1, 2]}
     text = json.dumps(record)
     assert repaired(text[:-1], record) == (record, ("a missing last brace",))
@@ -235,7 +233,7 @@ def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
         RECORD | {"why": 'It says [1].", "items": [{"kind": "a'},
     ],
 )
-def test_a_reading_that_differs_in_anything_is_refused(proposed: dict[str, Any]) -> None:
+def test_a_repair_that_changes_anything_is_rejected(proposed: dict[str, Any]) -> None:
     with pytest.raises(RepairRefused):
         repaired(WRITTEN, proposed)
 
@@ -262,14 +260,12 @@ def test_a_reading_that_differs_in_anything_is_refused(proposed: dict[str, Any])
         ('{"score": 1, 000}', {"score": 1000}),
     ],
 )
-def test_what_may_have_been_swallowed_or_left_out_is_refused(
-    text: str, proposed: dict[str, Any]
-) -> None:
+def test_a_repair_that_may_have_lost_text_is_rejected(text: str, proposed: dict[str, Any]) -> None:
     with pytest.raises(RepairRefused):
         repaired(text, proposed)
 
 
-def test_a_quote_in_a_text_that_nothing_escapes_is_taken_where_it_is_one_text_for_certain() -> None:
+def test_an_unescaped_quotation_mark_is_accepted_if_unambiguous() -> None:
     assert repaired(
         '{"why": "he said "yes", and left", "score": 1}',
         {"why": 'he said "yes", and left', "score": 1},
@@ -290,7 +286,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), json_values, max_size=4), st.booleans())
-def test_every_json_object_is_verified_by_its_own_text(value: dict[str, Any], plain: bool) -> None:
+def test_valid_json_confirms_itself(value: dict[str, Any], plain: bool) -> None:
     text = json.dumps(value, ensure_ascii=plain)
     assert verify_repair(value, text, 0).value == value
 
@@ -299,7 +295,7 @@ def test_every_json_object_is_verified_by_its_own_text(value: dict[str, Any], pl
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
 )
-def test_no_object_is_verified_by_the_text_of_another(
+def test_an_object_isnt_confirmed_by_anothers_text(
     value: dict[str, Any], other: dict[str, Any]
 ) -> None:
     try:
@@ -319,7 +315,7 @@ def test_no_object_is_verified_by_the_text_of_another(
         ('{"a": "' + "x\\" * 50_000, {"a": "x\\" * 50_000}),
     ],
 )
-def test_hostile_texts_take_no_time(text: str, proposed: dict[str, Any]) -> None:
+def test_hostile_replies_are_parsed_quickly(text: str, proposed: dict[str, Any]) -> None:
     with pytest.raises(RepairRefused):
         verify_repair(proposed, text, 0, NAMES)
 
@@ -345,7 +341,7 @@ def mending(
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_a_mended_reply_is_read_at_the_first_try_and_on_record() -> None:
+def test_a_repaired_reply_needs_no_retry_and_is_recorded() -> None:
     control = RunControl()
     with ModelServer([says(BAD)]) as server:
         model, asked = mending(model_at(server, control=control), VALUE)
@@ -364,7 +360,7 @@ def test_a_mended_reply_is_read_at_the_first_try_and_on_record() -> None:
     assert "it is so" not in str(told)
 
 
-def test_what_can_not_be_mended_is_asked_for_once_more() -> None:
+def test_an_unrepairable_reply_is_requested_again() -> None:
     control = RunControl()
     with ModelServer([says(BAD), says(VALUE)]) as server:
         model, asked = mending(model_at(server, control=control), None)
@@ -375,7 +371,7 @@ def test_what_can_not_be_mended_is_asked_for_once_more() -> None:
 
 
 @pytest.mark.parametrize("value", [{"reasons": "none"}, {}, VALUE | {"sound": "perhaps"}])
-def test_a_validator_that_mends_into_something_else_is_not_believed(value: dict[str, Any]) -> None:
+def test_a_validator_that_changes_the_content_isnt_trusted(value: dict[str, Any]) -> None:
     control = RunControl()
     with ModelServer([says(BAD), says(BAD)]) as server:
         model, _ = mending(model_at(server, control=control), value)
@@ -385,7 +381,7 @@ def test_a_validator_that_mends_into_something_else_is_not_believed(value: dict[
     assert control.calls.since()[0].repaired == ()
 
 
-def test_a_reply_that_the_provider_says_is_cut_off_is_not_even_tried() -> None:
+def test_a_truncated_reply_isnt_repaired() -> None:
     with ModelServer([Behaviour(text=BAD, finish="length")]) as server:
         model, asked = mending(model_at(server, max_retries=0), VALUE)
         with pytest.raises(BadReply) as raised:
@@ -394,7 +390,7 @@ def test_a_reply_that_the_provider_says_is_cut_off_is_not_even_tried() -> None:
     assert asked == []
 
 
-def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
+def test_a_shared_schema_reply_is_read_from_its_field() -> None:
     prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
     with ModelServer([says("{'evaluator': ...}")]) as server:
         model, asked = mending(model_at(server), {"evaluator": canned.evaluation()})
@@ -441,7 +437,7 @@ def forms(server: ModelServer) -> set[str]:
 
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
 @pytest.mark.parametrize("wire", WIRES)
-def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(
+def test_long_evidence_is_cached_after_the_first_call(
     wire: ProviderKind,
 ) -> None:
     with ModelServer() as server:
@@ -455,9 +451,7 @@ def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(
         assert call.cached_tokens > 0.85 * call.prompt_tokens
 
 
-def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_reply_alone() -> (
-    None
-):
+def test_the_shared_schema_is_used_only_where_it_helps_caching() -> None:
     with ModelServer() as server:
         model = model_at(server)
         assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
@@ -465,19 +459,19 @@ def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_r
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_where_evidence_is_short_each_reply_has_its_own_form(wire: ProviderKind) -> None:
+def test_short_evidence_uses_separate_schemas(wire: ProviderKind) -> None:
     with ModelServer() as server:
         calls_at(server, wire, audited(1_000))
         assert len(forms(server)) == 5
 
 
-def test_only_calls_that_share_the_evidence_share_the_form() -> None:
+def test_only_calls_with_the_same_evidence_share_a_schema() -> None:
     assert worthwhile(LONG, CritiqueReply)
     assert not worthwhile(LONG, ClaimsReply)
     assert not worthwhile(LONG._replace(shared="short"), CritiqueReply)
 
 
-def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:
+def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
     asked = asked_in(LONG, CompletenessReply)
     assert asked.task.endswith("Fill 'completeness'; all others are null.")
     assert (asked.frame, asked.shared, asked.version) == (LONG.frame, LONG.shared, LONG.version)
@@ -488,7 +482,7 @@ def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:
     "reply",
     [{"critic": canned.critique(), "reviser": "nonsense", "evaluator": None}, canned.critique()],
 )
-def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_the_form_around_it(
+def test_the_record_is_read_with_or_without_the_shared_wrapper(
     reply: Any,
 ) -> None:
     assert read_from(json.dumps(reply), CritiqueReply).confidence == 0.9
@@ -503,12 +497,12 @@ def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_t
         '{"critic": {"confidence": 1}}',
     ],
 )
-def test_a_reply_without_the_record_is_no_reply(text: str) -> None:
+def test_a_shared_reply_without_the_record_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReply):
         read_from(text, CritiqueReply)
 
 
-def test_a_server_without_schemas_is_asked_for_the_reply_alone() -> None:
+def test_servers_without_schemas_get_no_shared_schema() -> None:
     def script(request: Request) -> Behaviour | None:
         if request.mode == "json_schema":
             return status(
@@ -570,16 +564,16 @@ def request_with(shape: type[BaseModel]) -> Request:
 
 
 @pytest.mark.parametrize("shape", [*REPLIES, Ready, Awkward], ids=lambda shape: shape.__name__)
-def test_every_schema_holds_to_the_strict_rules(shape: type[BaseModel]) -> None:
+def test_every_schema_follows_the_strict_mode_rules(shape: type[BaseModel]) -> None:
     assert broken_rules(request_with(shape)) == []
     assert set(schemas.of(shape).schema["required"]) == set(shape.model_json_schema()["properties"])
 
 
-def test_the_replies_of_all_prompts_are_among_them() -> None:
+def test_all_prompts_replies_are_covered() -> None:
     assert len(REPLIES) >= 7
 
 
-def test_what_a_keyword_said_is_said_in_words() -> None:
+def test_unsupported_schema_keywords_become_descriptions() -> None:
     properties = schemas.of(Awkward).schema["properties"]
     assert properties["share"] == {
         "type": "number",
@@ -593,14 +587,14 @@ def test_what_a_keyword_said_is_said_in_words() -> None:
     }
 
 
-def test_a_schema_is_made_once() -> None:
+def test_schemas_are_cached() -> None:
     assert schemas.of(Awkward) is schemas.of(Awkward)
     assert schemas.of(Awkward).name == "awkward"
     assert schemas.of(replies.CritiqueReply).name == "critique_reply"
 
 
 @pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], Any])
-def test_what_strict_mode_cannot_say_is_refused_when_it_is_written(kind: Any) -> None:
+def test_an_inexpressible_schema_is_rejected(kind: Any) -> None:
     shape = type(
         "Loose", (BaseModel,), {"__annotations__": {"value": kind}, "__module__": __name__}
     )
@@ -609,7 +603,7 @@ def test_what_strict_mode_cannot_say_is_refused_when_it_is_written(kind: Any) ->
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: ProviderKind) -> None:
+def test_plain_text_is_requested_without_a_schema(wire: ProviderKind) -> None:
     control = RunControl()
     with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
         said = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)
@@ -630,12 +624,12 @@ def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: ProviderK
         (status(401), ProviderFailed),
     ],
 )
-def test_no_words_are_an_error(behaviour: Behaviour, error: type[Exception]) -> None:
+def test_an_empty_text_reply_is_an_error(behaviour: Behaviour, error: type[Exception]) -> None:
     with ModelServer(lambda request: behaviour) as server, pytest.raises(error):
         model_at(server).say(PROMPT, max_tokens=100)
 
 
-def test_a_server_without_strict_schemas_is_asked_for_words_all_the_same() -> None:
+def test_plain_text_works_without_schema_support() -> None:
     with ModelServer(
         lambda request: says("Yes."), refuses=("json_schema", "json_object")
     ) as server:

@@ -51,7 +51,7 @@ def judgement(given: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "REQ-CRITIC-001", "REQ-CRITIC-004", "REQ-CRITIC-005")
-def test_one_call_gives_the_fields_of_both_specs() -> None:
+def test_one_call_yields_the_fields_of_both_specs() -> None:
     found = judgement(
         canned.critique(
             issues=[
@@ -83,7 +83,7 @@ def test_one_call_gives_the_fields_of_both_specs() -> None:
     assert objection.evidence_ids == ("chunk_1",)
 
 
-def test_a_quote_without_its_marker_is_found_in_the_answer_by_offset() -> None:
+def test_a_quote_without_its_marker_is_located() -> None:
     found = judgement(
         canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")])
     )
@@ -91,7 +91,7 @@ def test_a_quote_without_its_marker_is_found_in_the_answer_by_offset() -> None:
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
-def test_flags_that_no_prompt_asks_for_are_read_where_a_reply_has_them() -> None:
+def test_unrequested_flags_are_read_if_present() -> None:
     asked = schemas.of(CritiqueReply).schema["properties"]
     for flag in ("hallucination_detected", "needs_retry"):
         assert flag not in asked
@@ -99,12 +99,12 @@ def test_flags_that_no_prompt_asks_for_are_read_where_a_reply_has_them() -> None
         assert getattr(judgement(canned.critique(**{flag: "Yes"})), flag) is True
 
 
-def test_an_omission_needs_no_quote() -> None:
+def test_a_missing_point_needs_no_quote() -> None:
     found = judgement(canned.critique(issues=[canned.raised(type="missing_info", location=None)]))
     assert issues.raise_critic_issues(found.objections, OLD_ANSWER, ()).notes == ()
 
 
-def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_reported() -> None:
+def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:
     found = judgement(
         canned.critique(issues=[canned.raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])])
     )
@@ -114,13 +114,13 @@ def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_repo
     assert "chunk_1" not in note.replace("chunk_77", "")
 
 
-def test_the_same_objection_twice_is_one() -> None:
+def test_duplicate_issues_are_merged() -> None:
     assert (
         len(judgement(canned.critique(issues=[canned.raised(), canned.raised()])).objections) == 1
     )
 
 
-def test_a_type_counts_however_it_is_written() -> None:
+def test_issue_types_are_matched_in_any_spelling() -> None:
     (objection,) = judgement(
         canned.critique(issues=[canned.raised(type="Missing info", severity=" HIGH ")])
     ).objections
@@ -140,7 +140,7 @@ def test_a_type_counts_however_it_is_written() -> None:
         (True, None),
     ],
 )
-def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> None:
+def test_scores_reach_the_rules_unchanged(given: Any, kept: float | None) -> None:
     found = judgement(
         canned.critique(confidence=given, overall_quality_score=given, critique_confidence=given)
     )
@@ -172,7 +172,7 @@ def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> No
         ('{"confidence": 1.0}', "CRITIC-ERR-005", "CRITIC-ERR-001"),
     ],
 )
-def test_a_failed_critic_or_judge_is_unscored_with_its_code_and_the_reply(
+def test_a_failed_critic_or_evaluator_is_unscored_with_code_and_reply(
     failure: Any, of_critic: str, of_judge: str
 ) -> None:
     evaluation = evaluated(failure)
@@ -203,14 +203,14 @@ WHOLE = canned.critique()
         WHOLE | {"conflicting_evidence": [1]},
     ],
 )
-def test_a_critique_that_lacks_a_field_or_has_one_of_another_type_is_no_critique(
+def test_an_incomplete_critique_is_unreadable(
     given: dict[str, Any],
 ) -> None:
     assert judged(json.dumps(given)).code == "CRITIC-ERR-005"
 
 
 @pytest.mark.spec("REQ-CRITIC-006")
-def test_critique_and_evaluation_say_which_model_and_which_prompt_made_them() -> None:
+def test_results_record_model_and_prompt_version() -> None:
     asker = ScriptedAsker({}, name="openai:gpt-4o")
     made = [judge.judged_by for judge in (ModelCritic(asker), ModelEvaluator(asker, Settings()))]
     assert [(each.model, each.version.partition("+")[0]) for each in made] == [
@@ -219,7 +219,7 @@ def test_critique_and_evaluation_say_which_model_and_which_prompt_made_them() ->
     ]
 
 
-def test_a_sampled_critic_asks_at_the_temperature_it_was_given() -> None:
+def test_a_sampled_critic_uses_its_temperature() -> None:
     asker = ScriptedAsker({"critic": canned.critique()})
     ModelCritic(asker).critique(context())
     ModelCritic(asker, 0.7).critique(context())
@@ -244,7 +244,7 @@ def evaluated(
 
 
 @pytest.mark.spec("MASIS-EVAL-P1")
-def test_four_scores_come_with_their_reasons() -> None:
+def test_four_scores_have_reasons() -> None:
     found = evaluated(canned.evaluation())
     assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (
         0.8,
@@ -282,7 +282,7 @@ def revised(given: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
 
 
 @pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-010", "REQ-CRITIC-011")
-def test_a_revision_says_what_it_changed_and_which_issues_are_gone() -> None:
+def test_a_revision_lists_changes_and_addressed_issues() -> None:
     found = revised(canned.revision(NEW, changes=[changed()], updated_confidence=90))
     assert found.revised_answer == NEW
     assert [(c.kind, c.before, c.after, c.issue_ids) for c in found.changes] == [
@@ -294,14 +294,14 @@ def test_a_revision_says_what_it_changed_and_which_issues_are_gone() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
-def test_only_what_both_answers_say_counts_as_preserved() -> None:
+def test_only_statements_in_both_answers_count_as_preserved() -> None:
     audit = audit_citations(OLD, EVIDENCE)
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
     found = ModelReviser(asker).revise(context(answer=OLD, citation_audit=audit), verdict(), ISSUES)
     assert found.preserved_content == ("It opened in 1931 [chunk_2].",)
 
 
-def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported() -> None:
+def test_a_claimed_change_not_in_the_text_is_dropped_and_reported() -> None:
     found = revised(
         canned.revision(
             NEW,
@@ -319,7 +319,7 @@ def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported() -> None:
     assert "3 of the changes it named are not in the texts" in found.changes_explanation
 
 
-def test_issues_that_nobody_raised_are_not_addressed() -> None:
+def test_unknown_issue_ids_arent_addressed() -> None:
     invisible = changed(issue_ids=["i2"], after="130 metres")
     found = revised(
         canned.revision(NEW, changes=[changed(issue_ids=["i1", "i9", "i1"]), invisible])
@@ -328,7 +328,7 @@ def test_issues_that_nobody_raised_are_not_addressed() -> None:
     assert found.changes[0].issue_ids == ("i1",)
 
 
-def test_an_issue_that_is_rejected_is_recorded_with_its_reason_and_not_addressed() -> None:
+def test_a_rejected_issue_is_recorded_with_its_reason() -> None:
     rejected = [
         {"issue_ids": ["i2", "i9"], "reason": "chunk_1 says so."},
         {"issue_ids": ["i1"], "reason": " "},
@@ -340,9 +340,7 @@ def test_an_issue_that_is_rejected_is_recorded_with_its_reason_and_not_addressed
     assert found.issues_addressed == ("i1",)
 
 
-def test_issues_of_one_place_and_cause_are_one_row_and_a_denied_claim_goes_with_the_words_of_both_sides() -> (
-    None
-):
+def test_issues_with_the_same_place_and_cause_share_a_row() -> None:
     place: dict[str, Any] = {"start": 0, "end": 39, "quote": OLD[:39]}
     of_claim = issue(
         "high", id="i1", type="contradiction", rule="contradicted_claim", suggestion="No.", **place
@@ -378,7 +376,7 @@ def test_issues_of_one_place_and_cause_are_one_row_and_a_denied_claim_goes_with_
     assert "answer_words" not in rows[1]
 
 
-def test_an_answer_that_was_left_alone_is_the_same_to_the_letter() -> None:
+def test_an_unchanged_answer_is_byte_identical() -> None:
     asker = ScriptedAsker({"reviser": canned.revision(f" {OLD.strip()}\n")})
     answer = f"{OLD}\n"
     assert (
@@ -388,7 +386,7 @@ def test_an_answer_that_was_left_alone_is_the_same_to_the_letter() -> None:
 
 
 @pytest.mark.parametrize("given", [float("nan"), "sure", None])
-def test_a_confidence_that_is_no_number_is_none(given: Any) -> None:
+def test_a_non_numeric_confidence_is_none(given: Any) -> None:
     assert revised(canned.revision(NEW, updated_confidence=given)).updated_confidence is None
 
 
@@ -405,9 +403,7 @@ def test_a_confidence_that_is_no_number_is_none(given: Any) -> None:
         (canned.revision(f"<<<ANSWER {MARK}>>>\n<<<END ANSWER {MARK}>>>"), InvalidRevision),
     ],
 )
-def test_a_failure_has_the_code_of_its_kind_and_the_reply(
-    failure: Any, kind: type[StepError]
-) -> None:
+def test_a_failure_has_its_code_and_the_reply(failure: Any, kind: type[StepError]) -> None:
     with pytest.raises(kind) as raised:
         revised(failure)
     assert raised.type is kind
@@ -418,7 +414,7 @@ def test_a_failure_has_the_code_of_its_kind_and_the_reply(
 
 
 @pytest.mark.spec("REQ-CRITIC-009")
-def test_the_reviser_sees_answer_critique_issues_question_and_evidence() -> None:
+def test_the_reviser_receives_answer_critique_issues_question_and_evidence() -> None:
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
     view = verdict(critique_reasoning="The length is wrong.", logical_gaps=("A gap.",))
     ModelReviser(asker).revise(context(answer=OLD), view, ISSUES)
@@ -435,7 +431,7 @@ def test_the_reviser_sees_answer_critique_issues_question_and_evidence() -> None
         assert text in sent.text
 
 
-def test_of_very_many_issues_the_gravest_are_taken_up() -> None:
+def test_only_the_most_severe_of_many_issues_are_sent() -> None:
     many = tuple(issue("low", id=f"i{n}", description=f"low {n}") for n in range(ISSUES_MOST * 2))
     grave = issue("critical", id="i999", description="It is harmful.")
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
@@ -451,13 +447,13 @@ def drafted(given: Any) -> Draft:
     return ModelDrafter(ScriptedAsker({"drafter": given})).draft("How long is it?", EVIDENCE)
 
 
-def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
+def test_a_draft_has_an_answer_and_reasoning_steps() -> None:
     found = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
     assert (found.answer, found.reasoning_steps) == (DRAFT, ("chunk_1 gives it.",))
     assert found.judged_by.version.startswith(f"drafter/{VERSION}+")
 
 
-def test_fence_lines_are_no_part_of_a_revised_answer_or_a_draft() -> None:
+def test_fence_lines_are_removed_from_revisions_and_drafts() -> None:
     assert (
         revised(
             canned.revision(f"<<<ANSWER {MARK}>>>\n{NEW}\n<<<END ANSWER {MARK}>>>")
@@ -479,7 +475,7 @@ def test_fence_lines_are_no_part_of_a_revised_answer_or_a_draft() -> None:
         ("Sure! It is long.", "CRITIC-ERR-001"),
     ],
 )
-def test_no_answer_is_a_failure_with_its_code(failure: Any, code: str) -> None:
+def test_an_empty_draft_is_a_failure_with_its_code(failure: Any, code: str) -> None:
     with pytest.raises(StepError) as raised:
         drafted(failure)
     assert raised.value.code == code

@@ -189,7 +189,7 @@ def test_a_careful_reply_on_a_sound_answer_passes_every_check() -> None:
     assert run.usage.calls == 3
 
 
-def test_a_careful_reply_on_the_faulty_answer_accuses_it() -> None:
+def test_a_careful_reply_on_the_faulty_answer_flags_it() -> None:
     run = audited(careful(denied()))
     goes_to_a_person(run, ACCUSED)
     assert counts(run) == (6, 7)
@@ -209,14 +209,14 @@ WORDS = {
 
 
 @ways(WORDS)
-def test_a_contradicted_claim_whose_words_are_copied_wrong_keeps_its_verdict(way: str) -> None:
+def test_a_contradicted_claim_with_misquoted_words_keeps_its_verdict(way: str) -> None:
     run = audited(careful(denied() | {"words": way}))
     goes_to_a_person(run, ACCUSED)
     assert counts(run) == (6, 7)
 
 
 @ways({name: words for name, words in WORDS.items() if "language" not in name})
-def test_it_keeps_it_also_where_the_number_of_the_sentence_is_none(way: str) -> None:
+def test_a_contradicted_claim_without_a_sentence_number_keeps_its_verdict(way: str) -> None:
     run = audited(careful(denied() | {"words": way, "sentence": 99}))
     goes_to_a_person(run, ACCUSED)
     assert counts(run) == (6, 7)
@@ -243,7 +243,7 @@ UNLISTED: dict[str, Change] = {
 
 @each_second_reply
 @ways(UNLISTED)
-def test_a_false_clause_that_is_never_listed_is_not_confirmed(way: Change, again: Again) -> None:
+def test_an_unlisted_clause_isnt_confirmed(way: Change, again: Again) -> None:
     run = audited(way(careful()), again)
     goes_to_a_person(run, UNCONFIRMED, UNSCORED)
     verified, checked = counts(run)
@@ -285,7 +285,7 @@ CLAUSES = {
 
 @each_second_reply
 @ways(CLAUSES)
-def test_a_clause_that_the_words_of_its_claim_leave_out_is_not_confirmed(
+def test_a_clause_omitted_from_a_claims_words_isnt_confirmed(
     way: tuple[str, str], again: Again
 ) -> None:
     sentence, words = way
@@ -320,7 +320,7 @@ QUOTATIONS = {
 
 @each_second_reply
 @ways(QUOTATIONS)
-def test_supported_with_a_quotation_that_shows_nothing_is_not_believed(
+def test_supported_with_an_irrelevant_quotation_isnt_accepted(
     way: tuple[str, str], again: Again
 ) -> None:
     run = audited(careful(supported(*way) | {"sentence": WRONG + 1}), again)
@@ -332,7 +332,7 @@ def test_supported_with_a_quotation_that_shows_nothing_is_not_believed(
 
 
 @each_second_reply
-def test_supported_without_any_evidence_is_not_believed(again: Again) -> None:
+def test_supported_without_evidence_isnt_accepted(again: Again) -> None:
     for evidence in ([], None, [canned.supporting("3", "leaves_open")]):
         run = audited(careful(canned.judged(WRONG + 1, evidence=evidence, confidence=0.95)), again)
         goes_to_a_person(run, UNCONFIRMED)
@@ -356,14 +356,14 @@ CONFIDENCES = {
 
 
 @ways(CONFIDENCES)
-def test_a_model_that_is_sure_of_nothing_confirms_nothing(way: Any) -> None:
+def test_a_model_without_confidence_confirms_nothing(way: Any) -> None:
     run = audited([row | {"confidence": way} for row in careful()])
     goes_to_a_person(run, UNCONFIRMED)
     assert counts(run) == (0, 7)
 
 
 @ways(CONFIDENCES)
-def test_a_verdict_that_the_model_is_not_sure_of_is_shown_as_one_that_can_be_read_either_way(
+def test_an_uncertain_verdict_is_shown_as_debatable(
     way: Any,
 ) -> None:
     run = audited(careful(denied(confidence=way)))
@@ -374,7 +374,7 @@ def test_a_verdict_that_the_model_is_not_sure_of_is_shown_as_one_that_can_be_rea
     ]
 
 
-def test_a_reply_without_confidences_is_no_reply() -> None:
+def test_a_reply_without_confidences_is_unreadable() -> None:
     rows = [{key: held for key, held in row.items() if key != "confidence"} for row in careful()]
     run = audited(rows)
     assert run.needs_review
@@ -395,11 +395,11 @@ TWICE: dict[str, Change] = {
 
 
 @ways(TWICE)
-def test_a_claim_that_is_judged_twice_is_judged_by_the_graver_verdict(way: Change) -> None:
+def test_the_worse_of_two_verdicts_counts(way: Change) -> None:
     goes_to_a_person(audited(way(careful())), ACCUSED)
 
 
-def test_a_list_that_is_empty_confirms_nothing() -> None:
+def test_an_empty_list_confirms_nothing() -> None:
     for again in AGAIN:
         run = audited([], again)
         goes_to_a_person(run, UNCONFIRMED, UNSCORED)
@@ -419,9 +419,7 @@ NUMBERS = {
 
 @each_second_reply
 @ways(NUMBERS)
-def test_a_claim_about_a_sentence_that_is_not_there_confirms_no_sentence(
-    way: Any, again: Again
-) -> None:
+def test_a_claim_about_an_unknown_sentence_confirms_nothing(way: Any, again: Again) -> None:
     run = audited(
         careful(supported("3", "A ticket for a car costs 140 crowns") | {"sentence": way}), again
     )
@@ -436,9 +434,7 @@ def test_a_claim_about_a_sentence_that_is_not_there_confirms_no_sentence(
 
 @each_second_reply
 @ways(NUMBERS)
-def test_a_contradiction_about_a_sentence_that_is_not_there_accuses_the_answer(
-    way: Any, again: Again
-) -> None:
+def test_a_contradiction_of_an_unknown_sentence_flags_the_answer(way: Any, again: Again) -> None:
     run = audited(careful(denied() | {"sentence": way}), again)
     goes_to_a_person(run, ACCUSED)
     assert counts(run)[0] == 6
@@ -467,9 +463,7 @@ def converted(request: Request) -> list[Row]:
 
 @pytest.mark.parametrize("again", [*AGAIN, converted], ids=lambda again: again.__name__)
 @ways(AGAINST)
-def test_a_contradiction_with_a_quotation_that_isnt_there_does_not_vanish(
-    way: tuple[str, str], again: Again
-) -> None:
+def test_a_contradiction_with_a_wrong_quotation_is_kept(way: tuple[str, str], again: Again) -> None:
     chunk, quote = way
     run = audited(careful(denied(quote, chunk)), again)
     goes_to_a_person(run, UNCONFIRMED)
@@ -503,14 +497,12 @@ IN_SUPPORT = {
 
 @each_second_reply
 @ways(IN_SUPPORT)
-def test_a_contradiction_in_the_evidence_of_a_supported_claim_counts(
-    way: Row, again: Again
-) -> None:
+def test_contradicting_evidence_overrides_supported(way: Row, again: Again) -> None:
     goes_to_a_person(audited(beside(way), again), ACCUSED, UNCONFIRMED, "conflicting_evidence")
 
 
 @pytest.mark.parametrize("word", ["unsupported", "partial"])
-def test_a_contradiction_in_the_evidence_of_another_verdict_is_one(word: str) -> None:
+def test_contradicting_evidence_overrides_other_verdicts(word: str) -> None:
     run = audited(careful(denied(verdict=word)))
     goes_to_a_person(run, ACCUSED)
     assert counts(run) == (6, 7)
@@ -528,7 +520,7 @@ CALCULATIONS = {
 
 @each_second_reply
 @ways(CALCULATIONS)
-def test_a_claim_that_rests_on_a_wrong_calculation_is_not_confirmed(way: str, again: Again) -> None:
+def test_a_claim_based_on_a_wrong_calculation_isnt_confirmed(way: str, again: Again) -> None:
     row = supported("3", "A ticket for a car costs 140 crowns", calculation=way) | {
         "sentence": WRONG + 1
     }
@@ -538,7 +530,7 @@ def test_a_claim_that_rests_on_a_wrong_calculation_is_not_confirmed(way: str, ag
 
 
 @each_second_reply
-def test_a_model_that_calls_everything_supported_with_invented_quotations_confirms_nothing(
+def test_invented_quotations_confirm_nothing(
     again: Again,
 ) -> None:
     """So a model of 1.5 billion parameters answered: 23 of 23 claims supported, 3 of them false."""
@@ -554,7 +546,7 @@ def made_up(evidence: Iterable[Row]) -> list[Row]:
     ]
 
 
-def test_what_was_wrong_with_a_verdict_is_told_when_it_is_asked_for_again() -> None:
+def test_a_retry_explains_what_was_wrong_with_the_verdict() -> None:
     asked: list[Row] = []
 
     def again(request: Request) -> list[Row]:

@@ -106,7 +106,7 @@ SCORES: dict[Any, float | None] = {
 
 
 @each(SCORES)
-def test_a_score_in_words_is_read_where_the_text_names_its_scale(written: Any) -> None:
+def test_a_score_with_its_scale_in_words_is_read(written: Any) -> None:
     verdict = Verdict.model_validate(canned.verdict(confidence=written))
     found = normalise_score("confidence", verdict.confidence).value
     assert (
@@ -136,7 +136,7 @@ ROWS: dict[Any, Any] = {
 
 
 @each(ROWS)
-def test_the_number_of_a_row_is_read_with_the_word_for_what_is_counted(written: Any) -> None:
+def test_a_row_number_may_include_its_noun(written: Any) -> None:
     meant = written if ROWS[written] is None else ROWS[written]
     assert NumberedVerdict.model_validate(canned.verdict(written)).number == meant
     assert ListedClaim.model_validate(canned.listed(written)).sentence == meant
@@ -163,7 +163,7 @@ def chunks(*ids: str) -> Chunks:
         ("1 and 2", ("1", "2"), None),
     ],
 )
-def test_a_chunk_is_known_by_the_word_for_a_chunk_and_its_id(
+def test_a_chunk_id_may_include_the_word_chunk(
     written: str, ids: tuple[str, ...], meant: str | None
 ) -> None:
     assert chunks(*ids).id_of(written) == meant
@@ -208,13 +208,13 @@ NEVER_SUPPORTED = {
 
 
 @each(sorted(SUPPORTED | NEVER_SUPPORTED))
-def test_only_a_word_that_means_it_alone_makes_a_claim_supported(word: str) -> None:
+def test_only_unambiguous_words_mean_supported(word: str) -> None:
     assert (Verdict.model_validate(canned.verdict(verdict=word)).verdict == "supported") == (
         word in SUPPORTED
     )
 
 
-def test_no_other_word_for_a_verdict_adds_belief() -> None:
+def test_lenient_verdict_words_never_increase_support() -> None:
     for kind in ("verdict", "stance"):
         for written, meant in SYNONYMS[kind].items():
             doubted = written.startswith(
@@ -233,13 +233,13 @@ def test_no_other_word_for_a_verdict_adds_belief() -> None:
         ("info", "low"),
     ],
 )
-def test_a_severity_in_other_words_is_read(written: str, meant: str) -> None:
+def test_severity_synonyms_are_read(written: str, meant: str) -> None:
     assert RaisedIssue.model_validate(canned.raised(severity=written)).severity == meant
 
 
 @pytest.mark.parametrize("field", ["severity", "type"])
 @pytest.mark.parametrize("written", ["weird", "high?", "3", "", "high or low"])
-def test_a_severity_or_a_type_that_nobody_knows_makes_no_issue(field: str, written: str) -> None:
+def test_an_unknown_severity_or_type_makes_no_issue(field: str, written: str) -> None:
     with pytest.raises(ValueError, match=field):
         RaisedIssue.model_validate(canned.raised(**{field: written}))
 
@@ -252,7 +252,7 @@ def test_a_severity_or_a_type_that_nobody_knows_makes_no_issue(field: str, writt
         ("omission", "missing_info"),
     ],
 )
-def test_a_type_of_issue_in_other_words_is_read(written: str, meant: str) -> None:
+def test_issue_type_synonyms_are_read(written: str, meant: str) -> None:
     assert RaisedIssue.model_validate(canned.raised(type=written)).type == meant
 
 
@@ -268,9 +268,7 @@ def test_a_type_of_issue_in_other_words_is_read(written: str, meant: str) -> Non
         ('["a", "b"]', ["a", "b"]),
     ],
 )
-def test_a_list_of_chunks_is_read_however_short_it_is_written(
-    written: Any, meant: list[str]
-) -> None:
+def test_abbreviated_chunk_lists_are_read(written: Any, meant: list[str]) -> None:
     assert RaisedIssue.model_validate(canned.raised(evidence_ids=written)).evidence_ids == meant
 
 
@@ -278,7 +276,7 @@ def without(value: Wired, *names: str) -> Wired:
     return {key: held for key, held in value.items() if key not in names}
 
 
-def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_would_hold() -> None:
+def test_an_omitted_list_is_empty_unless_the_reply_mentions_its_content() -> None:
     reply = without(canned.critique(), "issues", "conflicting_evidence")
     assert CritiqueReply.model_validate(reply).issues == []
     for said in (
@@ -309,7 +307,7 @@ def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_wou
         (EvaluationReply, {}),
     ],
 )
-def test_what_a_reply_is_asked_for_is_never_filled_in(shape: Any, reply: Wired) -> None:
+def test_required_fields_are_never_filled_in(shape: Any, reply: Wired) -> None:
     with pytest.raises(UnreadableReply):
         parse_reply(json.dumps(reply), shape)
 
@@ -329,7 +327,7 @@ WRAPPED: list[Any] = [
 
 
 @each([*WRAPPED, [WHOLE]])
-def test_a_record_is_read_out_of_what_is_around_it(wrapped: Any) -> None:
+def test_a_record_is_extracted_from_its_surroundings(wrapped: Any) -> None:
     assert parse(json.dumps(wrapped), EvaluationReply).record.relevance == 0.9
     assert (
         parse(f"Here:\n```json\n{json.dumps(wrapped)}\n```", EvaluationReply).record.relevance
@@ -348,12 +346,12 @@ def test_a_record_is_read_out_of_what_is_around_it(wrapped: Any) -> None:
         {"result": "none"},
     ]
 )
-def test_a_record_that_may_be_quoted_or_is_one_of_several_is_not_read(wrapped: Any) -> None:
+def test_a_quoted_or_ambiguous_record_isnt_read(wrapped: Any) -> None:
     with pytest.raises(UnreadableReply):
         parse_reply(json.dumps(wrapped), EvaluationReply)
 
 
-def test_a_remark_about_the_record_does_not_take_its_place() -> None:
+def test_a_remark_about_the_record_isnt_the_record() -> None:
     assert (
         parse_reply(
             f'{WRITTEN} Note: {{"relevance": "high"}} was considered.', EvaluationReply
@@ -373,27 +371,25 @@ def test_a_remark_about_the_record_does_not_take_its_place() -> None:
         ('she said \\"yes, }\\" and left', 'she said "yes, }" and left', None),
     ],
 )
-def test_what_can_mean_one_text_only_is_that_text(
-    written: str, meant: str, repair: str | None
-) -> None:
+def test_unambiguous_damage_is_repaired(written: str, meant: str, repair: str | None) -> None:
     found = parse(WRITTEN.replace("It answers.", written), EvaluationReply)
     assert found.record.relevance_reason == meant
     assert found.repairs == (() if repair is None else (repair,))
 
 
-def test_a_comma_too_many_is_left_out_and_none_of_those_in_a_text() -> None:
+def test_extra_commas_are_removed_outside_of_text() -> None:
     text = WRITTEN.replace("It answers.", "a, }, ] b")[:-1] + " ,\n}"
     found = parse(f'Say "so": {text}', EvaluationReply)
     assert (found.record.relevance_reason, found.repairs) == ("a, }, ] b", ("a comma too many",))
 
 
-def test_a_thought_that_ends_with_a_record_is_told_from_one_that_holds_it() -> None:
+def test_a_record_after_a_thought_differs_from_one_inside_it() -> None:
     assert record_at_the_end(f"Let me {{see}}.\n```json\n{WRITTEN}\n```") == WRITTEN
     assert record_at_the_end(f"Perhaps {WRITTEN}? No, that is wrong.") is None
     assert record_at_the_end("I can't say.") is None
 
 
-def test_what_was_overlooked_is_on_record() -> None:
+def test_tolerated_deviations_are_recorded() -> None:
     value = {"reasons": [], "sound": True, "confidence": 0.7}
     with ModelServer([says({"result": value})]) as server:
         model = model_at(server)
@@ -431,7 +427,7 @@ READ_ALIKE: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", READ_ALIKE)
-def test_an_audit_is_the_same_however_the_model_writes_its_replies(name: str) -> None:
+def test_reply_style_doesnt_change_the_audit(name: str) -> None:
     run = audited(READ_ALIKE[name])
     assert verdicts(run) == [("supported", 1.0)] * 2
     assert run.iterations[0].critique.confidence == 0.9
@@ -450,14 +446,14 @@ def test_an_audit_is_the_same_however_the_model_writes_its_replies(name: str) ->
         ("anthropic", ("json_schema",)),
     ],
 )
-def test_tolerances_hold_for_every_way_of_asking(wire: str, refuses: tuple[str, ...]) -> None:
+def test_tolerances_apply_to_every_request_format(wire: str, refuses: tuple[str, ...]) -> None:
     def change(value: Any) -> Any:
         return {"result": READ_ALIKE["ids in words"](READ_ALIKE["scores out of ten"](value))}
 
     assert verdicts(audited(change, wire, refuses=refuses)) == [("supported", 1.0)] * 2
 
 
-def test_the_issues_of_a_critic_that_drifts_are_all_raised() -> None:
+def test_all_issues_of_a_sloppy_critic_are_raised() -> None:
     drift: dict[str, Any] = {
         "severity": "Major",
         "type": "unsupported_claim",
@@ -489,7 +485,7 @@ NEVER_CONFIRMED: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", NEVER_CONFIRMED)
-def test_what_is_not_certain_confirms_no_claim(name: str) -> None:
+def test_ambiguous_replies_confirm_no_claim(name: str) -> None:
     run = audited(NEVER_CONFIRMED[name])
     assert "supported" not in dict(verdicts(run))
     assert run.needs_review
@@ -558,12 +554,12 @@ PACKED = [
 
 
 @pytest.mark.parametrize("packed", PACKED)
-def test_the_record_is_found_wherever_a_server_puts_it(packed: Behaviour) -> None:
+def test_the_record_is_found_in_any_part_of_the_response(packed: Behaviour) -> None:
     with ModelServer([packed]) as server:
         assert model_at(server).ask(PROMPT, Judged, max_tokens=100).model_dump() == GOOD
 
 
-def test_a_message_that_comes_as_a_stream_is_read_on_anthropics_wire_too() -> None:
+def test_a_streamed_anthropic_message_is_read() -> None:
     events: list[Wired] = [
         {
             "type": "message_start",
@@ -665,7 +661,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("wire", "sent", "told"), ERRORS)
-def test_a_failure_that_comes_with_status_200_is_told_in_the_providers_words(
+def test_an_error_with_status_200_keeps_the_providers_message(
     wire: Any, sent: Behaviour, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -676,7 +672,7 @@ def test_a_failure_that_comes_with_status_200_is_told_in_the_providers_words(
     assert "MET" not in caplog.text
 
 
-def test_a_providers_words_reach_the_run_bounded_and_harmless() -> None:
+def test_provider_messages_are_bounded_and_sanitized() -> None:
     hostile = "down \x1b[31m\u202e<script>alert(1)</script>\r\nERROR forged" + "x" * 5000
     sent = body({"choices": None, "error": {"code": 403, "message": hostile}})
     with ModelServer(lambda request: sent) as server:
@@ -688,13 +684,13 @@ def test_a_providers_words_reach_the_run_bounded_and_harmless() -> None:
     assert run.needs_review
 
 
-def test_words_are_never_taken_from_the_thoughts() -> None:
+def test_text_is_never_taken_from_reasoning() -> None:
     sent = message({"content": "", "reasoning": "I think {}"})
     with ModelServer(lambda request: sent) as server, pytest.raises(BadReply, match="empty"):
         model_at(server).say(PROMPT, max_tokens=100)
 
 
-def test_the_tolerances_say_what_they_read_and_why() -> None:
+def test_every_tolerance_has_an_example_and_a_reason() -> None:
     assert {each.kind for each in TOLERANCES} == {"score", "row", "chunk", "word", "list", "flag"}
     assert all(each.written and each.why for each in TOLERANCES)
     assert list(chunk_names("[Evidence 2]")) == ["[Evidence 2]", "Evidence 2", "2"]

@@ -49,7 +49,7 @@ def checks(
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
-def test_a_supported_claim_has_sources_and_quotes_by_offset() -> None:
+def test_a_supported_claim_has_sources_and_quote_offsets() -> None:
     (check,) = checks([verdict(confidence=90)])
     assert (check.verdict, check.support, check.confidence) == ("supported", 1.0, 0.9)
     assert check.sources == ("chunk_1",)
@@ -60,16 +60,14 @@ def test_a_supported_claim_has_sources_and_quotes_by_offset() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
-def test_a_verdict_too_few_leaves_its_claim_unscored_and_the_others_as_judged() -> None:
+def test_a_missing_verdict_leaves_only_its_claim_unscored() -> None:
     first, second = checks([verdict(2)], LENGTH, YEAR)
     assert (first.verdict, first.support) == ("unscored", None)
     assert first.unscored is not None
     assert second.verdict == "supported"
 
 
-def test_a_claim_that_follows_from_two_passages_has_both_and_the_steps_and_one_chunk_of_them_supports_it_whole() -> (
-    None
-):
+def test_a_derived_claim_has_its_passages_and_steps() -> None:
     parts = [
         supporting("chunk_1", "supports_together", "120 metres"),
         supporting("chunk_1", "supports_together", "metres long"),
@@ -83,7 +81,7 @@ def test_a_claim_that_follows_from_two_passages_has_both_and_the_steps_and_one_c
     ]
 
 
-def test_a_verdict_too_many_is_left_out() -> None:
+def test_an_extra_verdict_is_dropped() -> None:
     found = checks(
         [
             verdict(0),
@@ -99,7 +97,7 @@ def test_a_verdict_too_many_is_left_out() -> None:
     assert [check.verdict for check in found] == ["supported"]
 
 
-def test_the_graver_of_several_verdicts_on_a_number_binds() -> None:
+def test_the_worst_of_several_verdicts_on_a_claim_counts() -> None:
     graver = verdict(1, verdict="unsupported", reasoning="No chunk says it.")
     for given in ([verdict(1), graver], [graver, verdict(1)]):
         (check,) = checks(given)
@@ -107,12 +105,12 @@ def test_the_graver_of_several_verdicts_on_a_number_binds() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 1.0, "1", " 1 "])
-def test_a_number_counts_however_it_is_written(number: Any) -> None:
+def test_claim_numbers_are_read_in_any_format(number: Any) -> None:
     assert checks([verdict(number)])[0].verdict == "supported"
 
 
 @pytest.mark.parametrize("word", ["yes", "", None, 1, ["supported"], "unscored"])
-def test_a_word_that_is_no_verdict_costs_its_own_claim_the_score(word: Any) -> None:
+def test_an_invalid_verdict_leaves_its_claim_unscored(word: Any) -> None:
     first, second = checks([verdict(1, verdict=word), verdict(2)], LENGTH, YEAR)
     assert first.verdict == "unscored"
     assert first.unscored.raw is not None
@@ -137,7 +135,7 @@ def test_a_word_that_is_no_verdict_costs_its_own_claim_the_score(word: Any) -> N
         ],
     ],
 )
-def test_supported_counts_only_with_words_that_stand_in_the_chunk_that_is_named(
+def test_supported_needs_a_quotation_found_in_the_named_chunk(
     evidence: list[Any],
 ) -> None:
     (check,) = checks([verdict(evidence=evidence)])
@@ -146,7 +144,7 @@ def test_supported_counts_only_with_words_that_stand_in_the_chunk_that_is_named(
     assert check.sources == check.quotes == ()
 
 
-def test_a_supported_claim_may_rest_on_several_passages_that_are_all_found() -> None:
+def test_a_supported_claim_may_have_several_found_passages() -> None:
     parts = [
         supporting("chunk_1", "supports_together", "120 metres"),
         supporting("chunk_2", "supports_together", "1931"),
@@ -155,7 +153,7 @@ def test_a_supported_claim_may_rest_on_several_passages_that_are_all_found() -> 
     assert (check.verdict, check.sources) == ("supported", ("chunk_1", "chunk_2"))
 
 
-def test_a_quotation_that_is_not_there_is_reported_beside_one_that_is() -> None:
+def test_a_missing_quotation_is_reported_beside_a_found_one() -> None:
     (check,) = checks(
         [
             verdict(
@@ -171,7 +169,7 @@ def test_a_quotation_that_is_not_there_is_reported_beside_one_that_is() -> None:
 
 
 @pytest.mark.parametrize("word", ["partial", "unsupported"])
-def test_a_verdict_that_confirms_nothing_needs_no_quotation(word: str) -> None:
+def test_verdicts_other_than_supported_need_no_quotation(word: str) -> None:
     (check,) = checks([verdict(verdict=word, evidence=[])])
     assert check.verdict == word
 
@@ -191,7 +189,7 @@ def test_a_verdict_that_confirms_nothing_needs_no_quotation(word: str) -> None:
         ("鋼", False),
     ],
 )
-def test_words_that_every_chunk_has_are_no_quotation(quote: str, says: bool) -> None:
+def test_words_common_to_every_chunk_arent_a_quotation(quote: str, says: bool) -> None:
     evidence = (
         Evidence(
             id="c",
@@ -202,7 +200,7 @@ def test_words_that_every_chunk_has_are_no_quotation(quote: str, says: bool) -> 
     assert (check.verdict == "supported") == says
 
 
-def test_all_of_a_short_chunk_is_a_quotation() -> None:
+def test_a_whole_short_chunk_is_a_quotation() -> None:
     (check,) = checks(
         [verdict(evidence=[supporting("c", quote="Yes")])],
         evidence=(Evidence(id="c", text="Yes."),),
@@ -220,9 +218,7 @@ def test_all_of_a_short_chunk_is_a_quotation() -> None:
         ("either_way", None),
     ],
 )
-def test_support_follows_from_the_verdict_whatever_the_model_says_of_it(
-    word: str, support: float | None
-) -> None:
+def test_support_is_derived_from_the_verdict(word: str, support: float | None) -> None:
     (check,) = checks([verdict(verdict=word) | {"support": 0.7}])
     assert check.support == support
 
@@ -244,9 +240,7 @@ def test_support_follows_from_the_verdict_whatever_the_model_says_of_it(
         ("partial", "20%", False),
     ],
 )
-def test_a_verdict_that_the_model_is_not_sure_of_can_be_read_either_way(
-    word: str, confidence: Any, counts: bool
-) -> None:
+def test_an_uncertain_verdict_is_debatable(word: str, confidence: Any, counts: bool) -> None:
     stance = "contradicts" if word == "contradicted" else "supports"
     evidence = [supporting("chunk_1", stance, "120 metres long")]
     (check,) = checks(
@@ -264,7 +258,7 @@ def test_a_verdict_that_the_model_is_not_sure_of_can_be_read_either_way(
         assert "So it says." in (check.issue or "")
 
 
-def test_what_can_be_read_either_way_is_shown_as_such_with_its_reason() -> None:
+def test_a_debatable_claim_shows_its_reason() -> None:
     for reasoning, issue in (
         ("Metres or yards?", "Metres or yards?"),
         ("", "This, or the evidence, can be read"),
@@ -283,7 +277,7 @@ def test_what_can_be_read_either_way_is_shown_as_such_with_its_reason() -> None:
         ("as the table says", None),
     ],
 )
-def test_a_calculation_is_checked_and_starts_from_figures_of_the_evidence(
+def test_a_calculation_is_checked_against_evidence_figures(
     calculation: str, issue: str | None
 ) -> None:
     evidence = (*EVIDENCE, Evidence(id="chunk_3", text="Both halves together are 240 metres."))
@@ -295,7 +289,7 @@ def test_a_calculation_is_checked_and_starts_from_figures_of_the_evidence(
         assert (check.verdict, check.abstained, check.issue) == ("unverifiable", "quotation", issue)
 
 
-def test_a_conflict_of_sources_is_on_record() -> None:
+def test_a_source_conflict_is_recorded() -> None:
     both = [
         supporting("chunk_1", quote="120 metres"),
         supporting("chunk_2", "contradicts", "opened in 1931", "long"),
@@ -309,7 +303,7 @@ def test_a_conflict_of_sources_is_on_record() -> None:
 
 
 @pytest.mark.parametrize("word", ["unsupported", "partial"])
-def test_a_passage_that_denies_a_claim_makes_it_contradicted(word: str) -> None:
+def test_a_contradicting_passage_makes_a_claim_contradicted(word: str) -> None:
     (check,) = checks(
         [verdict(verdict=word, evidence=[supporting("chunk_2", "contradicts", "opened in 1931")])],
         YEAR,
@@ -321,7 +315,7 @@ def against(quote: str = "nowhere at all") -> dict[str, Any]:
     return verdict(verdict="contradicted", evidence=[supporting("chunk_2", "contradicts", quote)])
 
 
-def test_what_is_wrong_with_a_verdict_is_told_when_the_claim_is_judged_again() -> None:
+def test_a_second_request_explains_the_problem_with_the_verdict() -> None:
     judge, asker = verifier(
         ({"verdicts": [verdict(1), verdict(2, evidence=[])]}, {"verdicts": [verdict(1)]})
     )
@@ -335,7 +329,7 @@ def test_what_is_wrong_with_a_verdict_is_told_when_the_claim_is_judged_again() -
     assert "120 metres" not in second
 
 
-def test_a_claim_is_judged_again_only_once() -> None:
+def test_a_claim_is_rejudged_only_once() -> None:
     judge, asker = verifier([verdict(evidence=[])])
     judge.verify([LENGTH], EVIDENCE)
     assert len(asker.asked) == 2
@@ -354,7 +348,7 @@ def test_a_claim_is_judged_again_only_once() -> None:
         (verdict(verdict="perhaps"), verdict(), "supported"),
     ],
 )
-def test_the_second_verdict_holds_but_what_was_said_against_a_claim_is_not_taken_back(
+def test_the_second_verdict_counts_but_contradictions_are_kept(
     first: dict[str, Any], second: dict[str, Any], found: str
 ) -> None:
     (check,) = verifier(({"verdicts": [first]}, {"verdicts": [second]}))[0].verify(
@@ -364,7 +358,7 @@ def test_the_second_verdict_holds_but_what_was_said_against_a_claim_is_not_taken
     assert found != "unverifiable" or check.abstained is not None
 
 
-def test_a_contradiction_names_both_places() -> None:
+def test_a_contradiction_has_both_positions() -> None:
     denied = supporting("chunk_2", "contradicts", "opened in 1931", "1932")
     given = verdict(
         verdict="contradicted",
@@ -396,7 +390,7 @@ def test_a_contradiction_names_both_places() -> None:
         ("nowhere to be found", "By its origin Judge Ash wrote the dissent.", None),
     ],
 )
-def test_a_contradiction_may_stand_in_the_line_that_names_the_source(
+def test_a_contradiction_may_be_in_a_chunks_header(
     quote: str, reasoning: str, kind: str | None
 ) -> None:
     source = "Water Court, dissent (Judge Ash)"
@@ -414,9 +408,7 @@ def test_a_contradiction_may_stand_in_the_line_that_names_the_source(
         assert check.issue == reasoning
 
 
-def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_leaves_it_open_has_no_quote() -> (
-    None
-):
+def test_a_contradiction_beside_support_is_kept() -> None:
     denied = supporting("chunk_2", "contradicts", "opened in 1931", "120")
     leaves_open = supporting("chunk_2", "leaves_open", "It opened in 1931")
     (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), leaves_open])])
@@ -443,7 +435,7 @@ def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_l
         "The interview names no date.",
     ],
 )
-def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_leaves_it_open(
+def test_a_claim_of_silence_is_supported_if_every_chunk_leaves_it_open(
     text: str,
 ) -> None:
     leaves_open, claim = supporting("all", "leaves_open"), Claim(text=text)
@@ -474,7 +466,7 @@ def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_lea
         "No reason was found. The letter states the date.",
     ],
 )
-def test_any_other_claim_is_not_supported_where_every_chunk_leaves_it_open(text: str) -> None:
+def test_other_claims_arent_supported_by_open_chunks(text: str) -> None:
     claim = Claim(text=text)
     assert (
         checks([verdict(evidence=[supporting("all", "leaves_open")])], claim)[0].verdict
@@ -544,29 +536,31 @@ def told(reference: ReferenceCheck) -> tuple[str, str, str | None]:
         (chunk_judged("", c="supports"), []),
     ],
 )
-def test_one_claim(one: ClaimJudgement, findings: list[tuple[str, str, str | None]]) -> None:
+def test_one_claim_is_verified(
+    one: ClaimJudgement, findings: list[tuple[str, str, str | None]]
+) -> None:
     assert references(one) == [findings]
 
 
-def test_chunks_that_bear_different_claims_of_a_sentence_are_both_needed() -> None:
+def test_chunks_supporting_different_claims_are_both_needed() -> None:
     first = chunk_judged("a b", a="supports", b="leaves_open")
     second = chunk_judged("a b", a="leaves_open", b="supports")
     assert references(first, second) == [[("a", "supports", None)], [("b", "supports", None)]]
 
 
-def test_a_chunk_that_no_claim_of_the_sentence_needs_is_redundant() -> None:
+def test_a_chunk_no_claim_needs_is_redundant() -> None:
     first = chunk_judged("a b c", a="supports", b="leaves_open", c="leaves_open")
     second = chunk_judged("a b c", a="leaves_open", b="supports", c="leaves_open")
     assert references(first, second)[0] == [("a", "supports", None), ("c", "redundant", None)]
 
 
-def test_another_chunk_is_better_only_where_nothing_cited_supports_the_claim() -> None:
+def test_a_better_chunk_is_suggested_only_without_cited_support() -> None:
     first = chunk_judged("a b", a="leaves_open", b="supports", c="supports")
     second = chunk_judged("a b", "unsupported", a="leaves_open", b="leaves_open")
     assert references(first, second) == [[("a", "unsupported", None), ("b", "supports", None)], []]
 
 
-def test_sentences_and_claims_given_alone_are_judged_each_for_itself() -> None:
+def test_separately_given_claims_are_judged_independently() -> None:
     for sentences in ((0, 1), (None, None)):
         first = chunk_judged("a", sentence=sentences[0], a="supports")
         second = chunk_judged("a", "unsupported", sentence=sentences[1], a="leaves_open")
@@ -576,7 +570,7 @@ def test_sentences_and_claims_given_alone_are_judged_each_for_itself() -> None:
         ]
 
 
-def test_a_claim_without_a_verdict_leaves_the_reference_open() -> None:
+def test_an_unjudged_claim_leaves_its_reference_open() -> None:
     first = chunk_judged("a", "unscored")
     second = chunk_judged("a", "unsupported", a="leaves_open")
     assert references(first, second) == [[], [("a", "unchecked", None)]]

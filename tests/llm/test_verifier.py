@@ -50,7 +50,7 @@ def checked(given: Any, *claims: Claim, missing: Any = None, **changes: Any) -> 
     )
 
 
-def test_where_no_chunk_has_text_no_model_is_asked_and_nothing_can_be_verified() -> None:
+def test_without_chunk_texts_no_model_is_called() -> None:
     judge, asker = verifier([])
     empty = (Evidence(id="chunk_1", text=" "),)
     found = judge.check([LENGTH], "How long is it?", "It is long.", empty, completeness=True)
@@ -59,7 +59,7 @@ def test_where_no_chunk_has_text_no_model_is_asked_and_nothing_can_be_verified()
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
-def test_claims_are_verified_in_batches_numbered_from_one() -> None:
+def test_claims_are_verified_in_numbered_batches() -> None:
     many = [
         LENGTH.model_copy(update={"text": f"It has {n} arches.", "markers": (), "start": n})
         for n in range(10)
@@ -78,7 +78,7 @@ def test_claims_are_verified_in_batches_numbered_from_one() -> None:
     ]
 
 
-def test_batches_and_completeness_are_under_way_at_once() -> None:
+def test_batches_and_completeness_run_in_parallel() -> None:
     meeting = threading.Barrier(3, timeout=20)
 
     def reply(given: dict[str, Any]) -> Any:
@@ -108,7 +108,7 @@ def test_batches_and_completeness_are_under_way_at_once() -> None:
         ('{"verdicts": [{"number": 1}]}', "CRITIC-ERR-001", '{"verdicts": [{"number": 1}]}'),
     ],
 )
-def test_a_batch_that_fails_leaves_its_claims_unscored_and_the_other_batches_stand(
+def test_a_failed_batch_leaves_only_its_claims_unscored(
     failure: Any, code: str, raw: str | None
 ) -> None:
     def reply(prompt: RolePrompt) -> Any:
@@ -121,7 +121,7 @@ def test_a_batch_that_fails_leaves_its_claims_unscored_and_the_other_batches_sta
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-COMPLETENESS")
-def test_what_is_missing_has_its_place_in_the_evidence() -> None:
+def test_a_missing_point_is_located_in_the_evidence() -> None:
     points = [
         {
             "description": "It opened in 1931.",
@@ -138,7 +138,7 @@ def test_what_is_missing_has_its_place_in_the_evidence() -> None:
     assert (second.evidence_id, second.start, second.weight) == (None, None, 0.5)
 
 
-def test_completeness_that_fails_leaves_the_verdicts_standing() -> None:
+def test_failed_completeness_keeps_the_verdicts() -> None:
     found = checked([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
     assert [check.verdict for check in found.checks] == ["supported"]
     assert found.missing == ()
@@ -149,13 +149,13 @@ def test_completeness_that_fails_leaves_the_verdicts_standing() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
-def test_completeness_is_asked_for_only_where_it_is_wanted() -> None:
+def test_completeness_is_checked_only_if_enabled() -> None:
     judge, asker = verifier([verdict()])
     judge.check([LENGTH], "How long is it?", "It is long.", EVIDENCE, completeness=False)
     assert [asked.file for asked in asker.asked] == ["claims_verify"]
 
 
-def test_the_verifier_sees_the_claim_without_its_markers_and_what_it_cites_beside_it() -> None:
+def test_the_verifier_receives_claims_without_markers_and_their_citations() -> None:
     judge, asker = verifier([verdict()])
     judge.verify(
         [LENGTH.model_copy(update={"statement": "The bridge is 120 metres long."})], EVIDENCE
@@ -169,7 +169,7 @@ def test_the_verifier_sees_the_claim_without_its_markers_and_what_it_cites_besid
     }
 
 
-def test_the_checks_say_which_prompts_judged() -> None:
+def test_checks_record_their_prompts() -> None:
     judge, asker = verifier([])
     for in_steps, name in ((False, "claims"), (True, "claims_verify")):
         judge = ModelVerifier(asker, judge.settings, in_steps=in_steps)
@@ -200,7 +200,7 @@ def extracted(
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
-def test_an_answer_that_comes_again_is_not_asked_about_again() -> None:
+def test_repeated_answers_use_cached_extractions() -> None:
     asker, kept = (
         ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}),
         Extractions(),
@@ -213,7 +213,7 @@ def test_an_answer_that_comes_again_is_not_asked_about_again() -> None:
     assert (len(asker.asked), len(other.asked)) == (2, 1)
 
 
-def test_a_failed_extraction_is_not_kept() -> None:
+def test_a_failed_extraction_isnt_cached() -> None:
     asker, kept = (
         ScriptedAsker({"claims_extract": [ProviderFailed("down"), {"claims": []}]}),
         Extractions(),
@@ -223,7 +223,7 @@ def test_a_failed_extraction_is_not_kept() -> None:
     assert extracted(asker, kept=kept)
 
 
-def test_extractions_that_nobody_asks_for_give_way() -> None:
+def test_unused_extractions_are_evicted() -> None:
     kept = Extractions(most=2)
     for key in "abc":
         kept.keep(key, ())
@@ -232,7 +232,7 @@ def test_extractions_that_nobody_asks_for_give_way() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
-def test_without_the_check_of_facts_no_model_is_asked_for_claims() -> None:
+def test_without_the_facts_check_no_claims_are_requested() -> None:
     asker = ScriptedAsker({})
     assert extracted(asker, check_factual=False) == ()
     assert extracted(asker, answer="  ") == ()
@@ -247,7 +247,7 @@ def test_without_the_check_of_facts_no_model_is_asked_for_claims() -> None:
         ("1. The bridge is long.", "CRITIC-ERR-001"),
     ],
 )
-def test_an_extraction_that_fails_says_so(failure: Any, code: str) -> None:
+def test_a_failed_extraction_is_reported(failure: Any, code: str) -> None:
     with pytest.raises(StepError) as raised:
         extracted(ScriptedAsker({"claims_extract": failure}))
     assert raised.value.code == code

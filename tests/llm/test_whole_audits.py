@@ -144,7 +144,7 @@ MIXES = [frozenset(mix) for size in range(6) for mix in itertools.combinations(M
 
 @pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "+".join(sorted(mix)) or "offline")
 @pytest.mark.parametrize("answer", [WRONG, None], ids=["answer", "draft"])
-def test_every_mix_of_roles_audits_a_case_to_its_end(
+def test_every_combination_of_roles_completes_an_audit(
     mix: frozenset[str], answer: str | None
 ) -> None:
     run = mixed(mix, answer)
@@ -179,7 +179,7 @@ def audited_at(depth: str, **changes: object) -> tuple[Run, Counter[str]]:
         return run, Counter(request.schema_name for request in server.requests)
 
 
-def test_a_quick_audit_asks_for_claims_alone_and_is_never_auto_accepted() -> None:
+def test_a_quick_audit_checks_only_claims_and_is_never_accepted() -> None:
     run, asked = audited_at("quick")
     assert asked == {"checked_claims_reply": 1}
     (first,) = run.iterations
@@ -193,7 +193,7 @@ def test_a_quick_audit_asks_for_claims_alone_and_is_never_auto_accepted() -> Non
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 
-def test_a_quick_audit_that_finds_a_fault_says_so_and_revises_nothing() -> None:
+def test_a_quick_audit_reports_faults_without_a_revision() -> None:
     run = run_audit(
         CASE.model_copy(update={"answer": "The bridge is long [9]."}), Settings(depth="quick")
     )
@@ -203,7 +203,7 @@ def test_a_quick_audit_that_finds_a_fault_says_so_and_revises_nothing() -> None:
 
 
 @pytest.mark.parametrize("context", [300, 512])
-def test_an_audit_by_a_server_that_cuts_every_prompt_accepts_nothing_and_accuses_nobody(
+def test_a_server_that_truncates_prompts_yields_no_acceptance_and_no_flag(
     context: int,
 ) -> None:
     with ModelServer(cutting(context)) as server:
@@ -227,15 +227,13 @@ def cutting(context: int) -> Script:
     return script
 
 
-def test_a_standard_audit_asks_every_role_once() -> None:
+def test_a_standard_audit_calls_every_role_once() -> None:
     run, asked = audited_at("standard")
     assert asked == {"checked_claims_reply": 1, "critique_reply": 1, "evaluation_reply": 1}
     assert not run.needs_review
 
 
-def test_a_thorough_audit_asks_judges_three_times_and_the_critics_model_for_doubtful_claims() -> (
-    None
-):
+def test_a_thorough_audit_samples_judges_and_rechecks_doubtful_claims() -> None:
     run, asked = audited_at("thorough")
     assert asked == {"checked_claims_reply": 1, "critique_reply": 3, "evaluation_reply": 3}
     assert audited_at("thorough", judge_samples=5)[1]["critique_reply"] == 5
@@ -243,7 +241,7 @@ def test_a_thorough_audit_asks_judges_three_times_and_the_critics_model_for_doub
 
 
 @pytest.mark.parametrize("depth", ["quick", "standard", "thorough"])
-def test_the_settings_of_a_depth_are_those_of_the_depth_again(depth: str) -> None:
+def test_a_depths_settings_map_back_to_the_depth(depth: str) -> None:
     settings = Settings(depth=depth).at_depth()
     assert settings.at_depth() == settings
 
@@ -293,7 +291,7 @@ def failing(request: Request) -> Behaviour | None:
 @pytest.mark.parametrize(
     ("script", "level"), [(sound, logging.INFO), (failing, logging.INFO), (sound, logging.DEBUG)]
 )
-def test_unless_texts_are_asked_for_the_log_of_a_whole_run_holds_none_and_no_key(
+def test_a_runs_log_has_no_texts_or_keys_by_default(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, script: object, level: int
 ) -> None:
     with caplog.at_level(level):
@@ -309,7 +307,7 @@ def test_unless_texts_are_asked_for_the_log_of_a_whole_run_holds_none_and_no_key
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-002")
-def test_no_key_is_in_the_record_the_events_or_the_database(tmp_path: Path) -> None:
+def test_keys_are_in_no_record_event_or_database(tmp_path: Path) -> None:
     events: list[Event] = []
     run = audited(tmp_path, failing, events)
     assert KEY not in run.model_dump_json()
@@ -318,7 +316,7 @@ def test_no_key_is_in_the_record_the_events_or_the_database(tmp_path: Path) -> N
         assert KEY.encode() not in file.read_bytes()
 
 
-def test_no_event_holds_the_text_of_answer_or_evidence(tmp_path: Path) -> None:
+def test_events_never_contain_answer_or_evidence_text(tmp_path: Path) -> None:
     events: list[Event] = []
     audited(tmp_path, sound, events)
     told = "".join(event.model_dump_json(exclude={"case_id"}) for event in events)

@@ -222,7 +222,7 @@ def test_a_search_that_is_stopped_does_not_sit_out_its_wait(server: Server) -> N
     assert len(server.asked) == 1
 
 
-def test_a_reply_without_end_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_reply_is_abandoned(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pubmed_source, "MOST_BYTES", 1000)
     server.faults = [Reply(body=b"x" * 5000)] * 4
     with pytest.raises(RetrievalFailed, match="MiB came"):

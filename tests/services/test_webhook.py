@@ -308,7 +308,7 @@ def test_a_name_that_resolves_to_a_private_address_is_not_called_and_the_one_loo
     ], "addresses that were looked at, no name to resolve again"
 
 
-def test_a_redirect_is_not_followed(bench: Workbench) -> None:
+def test_redirects_arent_followed(bench: Workbench) -> None:
     with (
         receiver() as (elsewhere, reached),
         receiver(lambda number: f"{elsewhere}/inside") as (address, calls),

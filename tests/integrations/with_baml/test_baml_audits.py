@@ -47,7 +47,7 @@ def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Even
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path) -> None:
+def test_repaired_replies_are_recorded_and_counted(tmp_path: Path) -> None:
     strict, _, _ = audited(careless, "pydantic", tmp_path)
     assert strict.iterations[0].critique.unscored
     assert strict.iterations[0].claim_report.unscored or strict.iterations[0].claims == ()
@@ -86,7 +86,7 @@ class Answered(BaseModel):
 
 
 @pytest.mark.spec("REQ-CRITIC-028", "CRITIC-ERR-006")
-def test_an_answer_passes_as_it_is_or_not_at_all() -> None:
+def test_an_answer_passes_unchanged_or_is_rejected() -> None:
     passing = 'Ten "metres" {long} [chunk_1].\nIt\'s so, he said: 5 > 3, \\n and so on; ```code``` and 🌉.'
     assert BamlValidator().validate(revision(passing), context()).revised_answer == passing
     for bad in ("", "x\x00", "It is long [chunk_1"):
@@ -95,7 +95,7 @@ def test_an_answer_passes_as_it_is_or_not_at_all() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
-def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
+def test_an_answer_is_coerced_into_a_custom_model_or_rejected() -> None:
     ours = BamlValidator(Answered)
     good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
     assert ours.validate(revision(good), context()).revised_answer == good

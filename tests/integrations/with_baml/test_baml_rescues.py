@@ -142,9 +142,7 @@ def by_baml(text: str, shape: type[BaseModel]) -> BaseModel | None:
 @pytest.mark.spec("REQ-CRITIC-028")
 @pytest.mark.parametrize("kind", RESCUABLE)
 @pytest.mark.parametrize("role", ROLES)
-def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(
-    role: str, kind: str
-) -> None:
+def test_a_malformed_reply_is_repaired_with_its_own_values(role: str, kind: str) -> None:
     shape, value = SHAPE[role], FULL[role]
     text = RESCUABLE[kind](value)
     meant = tame(value) if kind in ("quotes of Python", "a comment on each line") else value
@@ -156,7 +154,7 @@ def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(
 @pytest.mark.spec("REQ-CRITIC-028")
 @pytest.mark.parametrize("kind", HOPELESS)
 @pytest.mark.parametrize("role", ROLES)
-def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str) -> None:
+def test_truncated_or_ambiguous_replies_arent_completed(role: str, kind: str) -> None:
     text = HOPELESS[kind](FULL[role])
     if kind in LISTS and text == json.dumps(FULL[role])[:-1] + ",}":
         return  # there is no such list in it
@@ -166,7 +164,7 @@ def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str
 @pytest.mark.parametrize(
     "role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"]
 )
-def test_the_common_form_is_read_too(role: str) -> None:
+def test_the_shared_schema_is_read(role: str) -> None:
     shape = shared_schema.holding(SHAPE[role])
     field = next(iter(shape.model_fields))
     found = repair_record(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
@@ -175,7 +173,7 @@ def test_the_common_form_is_read_too(role: str) -> None:
     ].model_validate(FULL[role])
 
 
-def test_numbers_in_quotes_and_one_in_place_of_a_list_are_read() -> None:
+def test_quoted_numbers_and_scalars_for_lists_are_read() -> None:
     text = json.dumps(critique(conflicting_evidence="one", issues=raised()))[:-1] + ",}"
     found = repair_record(text, replies.CritiqueReply)
     read = replies.CritiqueReply.model_validate(found.value)
@@ -184,12 +182,12 @@ def test_numbers_in_quotes_and_one_in_place_of_a_list_are_read() -> None:
 
 
 @pytest.mark.parametrize("word", ["very high", "grave", "high?"])
-def test_a_word_outside_a_closed_set_is_not_bent_into_one(word: str) -> None:
+def test_an_unknown_enum_value_isnt_coerced(word: str) -> None:
     text = json.dumps(critique(issues=[raised(severity=word)]))[:-1] + ",}"
     assert repair_record(text, replies.CritiqueReply) is None
 
 
-def test_a_planted_record_in_a_quote_does_not_count() -> None:
+def test_a_record_inside_a_quotation_is_ignored() -> None:
     planted = repr(tame(critique(confidence=1.0)))
     own = critique(confidence=0.2, hallucination_detected=True)
     for text in (
@@ -219,7 +217,7 @@ HOSTILE = {
 }
 
 
-def test_hostile_replies_of_a_hundred_thousand_characters_do_no_harm() -> None:
+def test_hostile_replies_of_100_000_characters_are_harmless() -> None:
     """In a process of their own: BAML's parser would take it with it, or keep it for minutes."""
     script = (
         "import json, sys; from masis.integrations.baml import repair_record; "
@@ -246,7 +244,7 @@ class Odd(BaseModel):
     nested: list[list[str]]
 
 
-def test_a_teams_own_form_of_any_kind_is_read() -> None:
+def test_custom_models_of_any_kind_are_read() -> None:
     value = {
         "table": {"a": 1},
         "anything": {"b": [1, None]},

@@ -45,7 +45,7 @@ def test_a_critique_has_the_fields_of_the_spec(server: ModelServer) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-002")
-def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(
+def test_reasoning_steps_are_optional(
     server: ModelServer,
 ) -> None:
     critic = critic_at(server)
@@ -60,7 +60,7 @@ def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(
     )
 
 
-def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
+def test_a_string_as_evidence_is_rejected(
     server: ModelServer,
 ) -> None:
     critic = critic_at(server)
@@ -71,7 +71,7 @@ def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
     assert not server.requests
 
 
-def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(
+def test_a_fabricated_citation_lowers_confidence_and_is_an_issue(
     server: ModelServer,
 ) -> None:
     found = critic_at(server)(answer="It is 9 m long [chunk_7].", **ASKED)
@@ -82,7 +82,7 @@ def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool) -> None:
+def test_any_dspy_lm_is_called_without_its_own_retries_and_cache(strict: bool) -> None:
     lm = dspy.LM(
         "openai/gpt-4o" if strict else "openai/unheard-of",
         api_base="?",
@@ -100,7 +100,7 @@ def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool) -> 
     assert len(lm.history) == 2
 
 
-def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored() -> None:
+def test_a_failing_dspy_lm_leaves_the_critique_unscored() -> None:
     lm = dspy.LM("openai/any", api_base="http://127.0.0.1:9", api_key="loopback")
     found = CriticAgent(lm=lm, settings=Settings(retry_base_s=0.01, retry_cap_s=0.01))(
         answer=ANSWER, **ASKED
@@ -110,7 +110,7 @@ def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored() -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_model_that_never_answers_is_left_at_the_deadline(own: bool) -> None:
+def test_an_unresponsive_model_is_abandoned_at_the_deadline(own: bool) -> None:
     with ModelServer(lambda request: faulty("hang", request)) as served:
         lm = None if own else dspy.LM("openai/any", api_base=served.address, api_key="loopback")
         critic = critic_at(served, lm=lm, settings=settings_at(served, call_deadline_s=0.6))
@@ -120,7 +120,7 @@ def test_a_model_that_never_answers_is_left_at_the_deadline(own: bool) -> None:
     assert awaited.overall_quality_score is None
 
 
-def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> None:
+def test_an_unreadable_dspy_reply_is_requested_again() -> None:
     lm = dspy.utils.DummyLM([{"nonsense": "no"}] * 5)
     found = CriticAgent(lm=lm)(answer=ANSWER, **ASKED)
     assert found.overall_quality_score is None
@@ -128,7 +128,7 @@ def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> No
     assert len(lm.history) == 2
 
 
-def test_the_model_may_be_left_to_the_context(server: ModelServer) -> None:
+def test_the_model_can_come_from_the_dspy_context(server: ModelServer) -> None:
     critic = CriticAgent(lm=CONTEXT)
     lm = critic_at(server).for_run(RunControl())
     with dspy.context(lm=lm):
@@ -164,7 +164,7 @@ def test_a_revision_has_the_fields_of_the_spec(server: ModelServer) -> None:
     assert output.updated_confidence == 0.9
 
 
-def test_a_critique_may_come_as_the_spec_writes_it(server: ModelServer) -> None:
+def test_a_critique_in_the_format_of_the_spec_is_accepted(server: ModelServer) -> None:
     critique = {"issues": [{"issue_type": "factual", "severity": "high", "description": "Wrong."}]}
     found = reviser_at(server)(original_answer=ANSWER, critique=critique, **ASKED)
     assert found.issues_addressed == ("i1",)
@@ -172,12 +172,12 @@ def test_a_critique_may_come_as_the_spec_writes_it(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(("fault", "error"), [("prose", InvalidRevision), ("500", ProviderFailed)])
-def test_a_revision_that_is_none_is_an_error(fault: str, error: type[Exception]) -> None:
+def test_a_missing_revision_is_an_error(fault: str, error: type[Exception]) -> None:
     with ModelServer(lambda request: faulty(fault, request)) as served, pytest.raises(error):
         reviser_at(served)(original_answer=ANSWER, critique={}, **ASKED)
 
 
-def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, tmp_path: Path) -> None:
+def test_an_agent_behaves_like_a_dspy_module(server: ModelServer, tmp_path: Path) -> None:
     critic, loaded = critic_at(server), critic_at(server)
     asked = {"answer": ANSWER, **ASKED}
     example = dspy.Example(**asked).with_inputs(*asked)

@@ -41,9 +41,7 @@ OPTIMIZE = ("optimize", "--on", "cases.jsonl", "--model", "scripted:m", "--name"
 
 
 @pytest.mark.spec("REQ-CRITIC-007")
-def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(
-    learner: ModelServer, tmp_path: Path
-) -> None:
+def test_a_compiled_critic_is_saved_listed_and_used(learner: ModelServer, tmp_path: Path) -> None:
     making = start(*OPTIMIZE)
     out, said = making.communicate(timeout=250)
     assert making.returncode == 0, said
@@ -101,7 +99,7 @@ def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(
     assert json.loads((tmp_path / "runs.jsonl").read_text())["models"]["critic"] == "dspy:careful@2"
 
 
-def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(
+def test_a_control_run_saves_nothing_and_reports_no_gain(
     learner: ModelServer, tmp_path: Path
 ) -> None:
     made = masis(*OPTIMIZE, "--control", "--programs", "programs")
@@ -140,7 +138,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(
         ),
     ],
 )
-def test_wrong_use_is_reported_with_its_hint(
+def test_invalid_usage_is_reported_with_a_hint(
     arguments: tuple[str, ...], code: int, said: str, learner: ModelServer
 ) -> None:
     found = masis(*arguments)
@@ -148,7 +146,7 @@ def test_wrong_use_is_reported_with_its_hint(
     assert "Traceback" not in found.stderr
 
 
-def test_ctrl_c_stops_it_and_keeps_nothing(learner: ModelServer, tmp_path: Path) -> None:
+def test_ctrl_c_stops_compiling_and_saves_nothing(learner: ModelServer, tmp_path: Path) -> None:
     learner.latency_s = 0.5
     running = start(*OPTIMIZE, "--programs", "programs")
     until(

@@ -36,7 +36,7 @@ def plan(optimizer: Any = "bootstrap", **options: Any) -> programs.Plan:
 
 
 @pytest.mark.spec("REQ-CRITIC-007")
-def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from() -> None:
+def test_examples_improve_the_metric_on_held_out_answers() -> None:
     seen: list[str] = []
     with ModelServer(learning.critic) as served:
         session = compiling.Session(
@@ -58,7 +58,7 @@ def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
-def test_instructions_are_rewritten_from_what_went_wrong(
+def test_instructions_are_rewritten_from_failures(
     optimizer: str,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -79,7 +79,7 @@ def test_instructions_are_rewritten_from_what_went_wrong(
 
 
 @pytest.mark.spec("REQ-CRITIC-014")
-def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
+def test_a_reviser_can_be_compiled_and_used(tmp_path: Path) -> None:
     cases = []
     for each in learning.cases():
         wrong = [
@@ -107,7 +107,7 @@ def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
     assert [call.model for call in run.calls if call.role == "reviser"] == ["scripted:m"]
 
 
-def test_a_program_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+def test_a_program_file_round_trips(tmp_path: Path) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served)
         session = compiling.Session(plan(), settings)
@@ -130,7 +130,7 @@ def test_a_program_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["bootstrap", "gepa"])
-def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str) -> None:
+def test_the_cost_limit_holds_for_every_optimizer(optimizer: str) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, prices={"scripted:m": Price(input=1.0, output=1.0)})
         session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
@@ -139,12 +139,12 @@ def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str) -> None:
         assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was under way is finished
 
 
-def test_a_limit_on_cost_needs_a_price(server: ModelServer) -> None:
+def test_a_cost_limit_needs_a_price(server: ModelServer) -> None:
     with pytest.raises(SettingsError, match="no price is known"):
         compiling.Session(plan(max_cost=1.0), settings_at(server))
 
 
-def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing() -> None:
+def test_an_unusable_model_is_an_error_rather_than_no_gain() -> None:
     with ModelServer(lambda request: status(401, "no")) as served, pytest.raises(ProviderFailed):
         compiling.compile_program(compiling.Session(plan(), settings_at(served)), parts_of())
 
@@ -152,9 +152,7 @@ def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing() -> None
 @pytest.mark.parametrize(
     "demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}]
 )
-def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(
-    demo: Any, tmp_path: Path
-) -> None:
+def test_a_program_with_an_invalid_demonstration_is_rejected(demo: Any, tmp_path: Path) -> None:
     state = {"critic": programs.Predictor(instructions="Judge.", demos=({**demo, "issues": []},))}
     broken = CompiledRole.model_construct(
         name="a", version=1, role="critic", state=state, digest="0" * 64

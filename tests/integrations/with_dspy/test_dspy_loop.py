@@ -30,7 +30,7 @@ def loop_at(served: ModelServer, **options: Any) -> MultiAgentCriticLoop:
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-026", "REQ-CRITIC-027", "REQ-CRITIC-029")
-def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer) -> None:
+def test_the_loop_returns_the_fields_of_the_spec(server: ModelServer) -> None:
     loop = loop_at(server)
     found = loop(**GIVEN, reasoning_steps=["I measured it."])
     output = CriticLoopOutput(
@@ -47,7 +47,7 @@ def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer) -> None:
     assert CriticLoopInput(**(GIVEN | {"evidence_chunks": [chunk]})).max_iterations == 3
 
 
-def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
+def test_calls_of_any_dspy_lm_are_recorded(server: ModelServer) -> None:
     lm = dspy.LM("openai/foreign", api_base=server.address, api_key="loopback")
     run = MultiAgentCriticLoop(CriticAgent(lm=lm), RevisionAgent(lm=lm))(**GIVEN).run
     assert [(call.role, call.model, call.iteration) for call in run.calls] == [
@@ -58,7 +58,7 @@ def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
     assert all(call.prompt_tokens > 500 and call.completion_tokens > 30 for call in run.calls)
 
 
-def test_the_limit_of_iterations_is_heeded_and_checked() -> None:
+def test_the_iteration_limit_is_validated_and_respected() -> None:
     with ModelServer(issues="always") as served:
         loop = loop_at(served, max_iterations=2, improvement_threshold=0.0)
         assert loop(**GIVEN, max_iterations=1).total_iterations == 1
@@ -66,7 +66,7 @@ def test_the_limit_of_iterations_is_heeded_and_checked() -> None:
         loop_at(served, max_iterations=6)
 
 
-def test_an_optimiser_reaches_both_agents_through_the_loop(server: ModelServer) -> None:
+def test_an_optimizer_reaches_both_agents_through_the_loop(server: ModelServer) -> None:
     loop = loop_at(server)
     assert sorted(name for name, _ in loop.named_predictors()) == [
         "critic_agent.critic",

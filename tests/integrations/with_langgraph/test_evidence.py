@@ -41,7 +41,7 @@ def corpus() -> InMemoryRetriever:
 
 @pytest.mark.spec("AESOP-DECISION", "AESOP-ROUNDS")
 @pytest.mark.parametrize("asked", QUESTIONS, ids=[each["id"] for each in QUESTIONS])
-def test_the_graph_decides_as_a_screening_of_the_same_corpus_does(asked: dict[str, Any]) -> None:
+def test_the_graph_decides_like_a_screening_of_the_same_corpus(asked: dict[str, Any]) -> None:
     settings = Settings(screening_retrieve=asked["retrieve"])
     state = evidence_graph([corpus()], settings).invoke({"user_query": asked["question"]})
     work = screen(
@@ -56,7 +56,7 @@ def test_the_graph_decides_as_a_screening_of_the_same_corpus_does(asked: dict[st
 
 
 @pytest.mark.spec("AESOP-ASYNC", "AESOP-DECISION")
-def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing() -> None:
+def test_the_node_returns_kept_and_discarded_abstracts_and_gaps() -> None:
     weak = next(each for each in QUESTIONS if each["kind"] == "weak")
     found = corpus().search(weak["question"], 10)
     state = {
@@ -76,9 +76,7 @@ def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing
     assert json.loads(json.dumps(update, allow_nan=False)) == update
 
 
-def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_nothing_twice() -> (
-    None
-):
+def test_as_a_subgraph_it_feeds_other_nodes_without_duplicates() -> None:
     nodes = {
         "before": lambda state: {
             "trace": [{"node": "before"}],
@@ -112,7 +110,7 @@ class Theirs(BaseRetriever):
         ]
 
 
-def test_a_retriever_of_langchain_and_a_plain_function_are_asked_like_ours() -> None:
+def test_langchain_retrievers_and_functions_can_be_sources() -> None:
     plain: Any = lambda query: corpus().search(query, 60)  # noqa: E731
     ours, *others = (
         evidence_graph([source], SETTINGS).invoke(STRONG) for source in (corpus(), Theirs(), plain)
@@ -124,7 +122,7 @@ def test_a_retriever_of_langchain_and_a_plain_function_are_asked_like_ours() -> 
         assert kept[0] == kept[1]
 
 
-def test_whatever_a_source_of_others_raises_the_round_goes_on_without_it() -> None:
+def test_a_failing_source_doesnt_end_the_round() -> None:
     def away(query: str) -> list[Document]:
         raise ConnectionError("secret-host:5432 refused")
 
@@ -133,7 +131,7 @@ def test_whatever_a_source_of_others_raises_the_round_goes_on_without_it() -> No
     assert state["metrics"]["warnings"] == ["away: it can't be asked, or read: ConnectionError."]
 
 
-def test_a_source_or_grader_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
+def test_unusable_sources_and_graders_are_reported_at_construction() -> None:
     with pytest.raises(SettingsError, match="openai"):
         evidence_critic_node(Settings(screening_graders="openai:gpt-4o"))
     with pytest.raises(InputError, match="retrievers: int can't be asked"):

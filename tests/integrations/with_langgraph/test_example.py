@@ -54,7 +54,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
-def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path) -> None:
+def test_a_new_process_resumes_after_a_decision(db: Path) -> None:
     stopped = in_process(*documented(0, db))
     assert stopped["next"] == ["person"]
     assert ran(*documented(1, db), expect=1)["next"] == ["person"]  # nobody has decided yet
@@ -88,7 +88,7 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     assert ran("resume", "ferry", "--db", str(db)) == ended
 
 
-def test_a_thread_under_way_is_not_begun_again_and_one_nobody_began_is_named(db: Path) -> None:
+def test_resuming_an_unknown_thread_is_reported(db: Path) -> None:
     ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
     again = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db), expect=2)
     assert "is under way" in again["stderr"]

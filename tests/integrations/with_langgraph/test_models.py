@@ -26,7 +26,7 @@ def settings_at(server: ModelServer, **changes: Any) -> Settings:
 
 
 @pytest.mark.parametrize("reply", [status(500), says("no JSON at all")])
-def test_a_critic_that_fails_leaves_no_confidence_and_what_the_citations_prove(
+def test_a_failing_critic_leaves_only_citation_findings(
     reply: Behaviour,
 ) -> None:
     with ModelServer(lambda request: reply) as server:
@@ -60,7 +60,7 @@ TRIALS = {
     ],
     ids=["critic", "evidence critic"],
 )
-def test_a_cancelled_node_asks_no_further_question(node_of: Any, state: dict[str, Any]) -> None:
+def test_a_cancelled_node_makes_no_more_calls(node_of: Any, state: dict[str, Any]) -> None:
     async def cancelled(server: ModelServer) -> int:
         node = node_of(settings_at(server, screening_graders="here:judge-1"))
         task = asyncio.create_task(node.ainvoke(state))

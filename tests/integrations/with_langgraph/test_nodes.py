@@ -50,7 +50,7 @@ def wrong() -> dict[str, Any]:
 
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-CRITIC-P2")
-def test_the_critic_writes_the_fields_of_the_spec_and_no_others() -> None:
+def test_the_critic_writes_exactly_the_fields_of_the_spec() -> None:
     update = critic_node().invoke(asked())
     assert set(update) == {"critique", "confidence", "final_answer", "metrics", "trace"}
     assert set(NAMES.split()) <= set(update["critique"])
@@ -70,7 +70,7 @@ def test_the_critic_writes_the_fields_of_the_spec_and_no_others() -> None:
 
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-CRITIC-P3", "MASIS-CRITIC-P6")
-def test_the_critic_in_a_graph_finds_what_an_audit_finds_penalties_included() -> None:
+def test_the_graph_critic_equals_an_audit_including_penalties() -> None:
     update, run = critic_node().invoke(asked()), alone(WRONG)
     (iteration,) = run.iterations
     assert update["critique"] == json.loads(iteration.critique.model_dump_json())
@@ -83,7 +83,7 @@ def test_the_critic_in_a_graph_finds_what_an_audit_finds_penalties_included() ->
 
 
 @pytest.mark.parametrize("answer", [WRONG, RIGHT])
-def test_acceptance_decides_in_a_graph_as_in_any_other_audit(answer: str) -> None:
+def test_acceptance_in_a_graph_equals_other_audits(answer: str) -> None:
     run = alone(answer)
     expected = [{"code": each.code, "tier": each.tier} for each in run.review_reasons]
     for graph in (critic_node(), audited()):
@@ -93,16 +93,14 @@ def test_acceptance_decides_in_a_graph_as_in_any_other_audit(answer: str) -> Non
 
 
 @pytest.mark.parametrize(("decision", "wrong"), [("sufficient", False), ("retrieve_more", True)])
-def test_evidence_that_the_evidence_critic_found_insufficient_must_be_looked_at(
-    decision: str, wrong: bool
-) -> None:
+def test_insufficient_screening_evidence_needs_review(decision: str, wrong: bool) -> None:
     state = asked(RIGHT, metrics={"screening": {"round": 1, "ruling": {"decision": decision}}})
     codes = [each["code"] for each in audited().invoke(state)["metrics"]["review_reasons"]]
     assert ("insufficient_evidence" in codes) == wrong
 
 
 @pytest.mark.spec("MASIS-CRITIC-TELEMETRY")
-def test_the_critic_s_entry_in_the_trace_has_exactly_the_fields_of_the_spec() -> None:
+def test_the_critics_trace_entry_has_exactly_the_fields_of_the_spec() -> None:
     update = critic_node().invoke(asked())
     (entry,) = update["trace"]
     assert entry.pop("duration_ms") > 0
@@ -118,7 +116,7 @@ def test_the_critic_s_entry_in_the_trace_has_exactly_the_fields_of_the_spec() ->
 
 
 @pytest.mark.spec("MASIS-EVAL-STATE", "MASIS-EVAL-TELEMETRY")
-def test_the_evaluator_writes_evaluation_time_and_an_entry_with_exactly_the_fields_of_the_spec(
+def test_the_evaluators_trace_entry_has_exactly_the_fields_of_the_spec(
     wrong: dict[str, Any],
 ) -> None:
     update = evaluator_node().invoke(wrong)
@@ -137,7 +135,7 @@ def test_the_evaluator_writes_evaluation_time_and_an_entry_with_exactly_the_fiel
 
 
 @pytest.mark.spec("MASIS-EVAL-P4")
-def test_issues_of_another_answer_do_not_bind(wrong: dict[str, Any]) -> None:
+def test_issues_of_another_answer_are_ignored(wrong: dict[str, Any]) -> None:
     state = wrong | {"final_answer": RIGHT}
     update = evaluator_node().invoke(state)
     assert update["metrics"]["evaluation"]["faithfulness"] > 0.9
@@ -156,7 +154,7 @@ def test_a_retry_is_the_next_iteration_of_the_same_run(wrong: dict[str, Any]) ->
     assert again["metrics"]["citation_violations"] == 1
 
 
-def test_other_evidence_begins_another_run(wrong: dict[str, Any]) -> None:
+def test_changed_evidence_starts_another_run(wrong: dict[str, Any]) -> None:
     more = [*EVIDENCE, {"id": "chunk_9", "text": "It cost 4 million crowns."}]
     again = audited().invoke(wrong | {"evidence": more})
     run = Run.model_validate(again["metrics"]["run"])
@@ -167,23 +165,23 @@ def test_other_evidence_begins_another_run(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["user_query", "draft_answer"])
 @pytest.mark.parametrize("value", ["", "  ", None, 7])
-def test_a_state_without_question_or_draft_is_refused_by_name(name: str, value: Any) -> None:
+def test_a_state_without_question_or_draft_is_rejected(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"{name}: is empty"):
         critic_node().invoke(asked() | {name: value})
 
 
-def test_an_audit_that_something_else_wrote_is_refused_by_its_place() -> None:
+def test_an_audit_written_by_something_else_is_rejected() -> None:
     with pytest.raises(InputError, match=r"metrics\.run\.id: Field required"):
         critic_node().invoke(asked(metrics={"run": {"iterations": []}}))
 
 
-def test_a_model_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
+def test_an_unusable_model_is_reported_at_construction() -> None:
     for factory in (critic_node, evaluator_node, synthesizer_node):
         with pytest.raises(SettingsError, match="openai"):
             factory(Settings(critic="openai:gpt-4o"))
 
 
-def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(
+def test_the_synthesizer_drafts_then_addresses_the_critique(
     wrong: dict[str, Any],
 ) -> None:
     first = synthesizer_node().invoke({"user_query": QUESTION, "evidence": EVIDENCE})
@@ -193,7 +191,7 @@ def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(
     assert "120 metres" in revised
 
 
-def test_who_streams_sees_each_node_s_update_and_each_step_inside_it() -> None:
+def test_streaming_yields_node_updates_and_steps() -> None:
     seen = list(audited().stream(asked(), stream_mode=["updates", "custom"]))
     updates = [next(iter(chunk)) for mode, chunk in seen if mode == "updates"]
     steps = [
@@ -207,12 +205,12 @@ def test_who_streams_sees_each_node_s_update_and_each_step_inside_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["half a pair \ud800 [chunk_1].", "a null \x00 byte [chunk_1]."])
-def test_text_that_nobody_can_keep_is_refused_with_a_reason(text: str) -> None:
+def test_unstorable_text_is_rejected_with_a_reason(text: str) -> None:
     with pytest.raises(InputError):
         critic_node().invoke(asked(text))
 
 
-def test_a_graph_whose_state_is_a_model_of_pydantic_is_read_too(wrong: dict[str, Any]) -> None:
+def test_pydantic_graph_states_are_supported(wrong: dict[str, Any]) -> None:
     class Typed(BaseModel):
         user_query: str
         draft_answer: str

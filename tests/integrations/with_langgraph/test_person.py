@@ -45,7 +45,7 @@ def graph(bench: Workbench) -> Any:
     return reviewed(bench, InMemorySaver())
 
 
-def test_the_graph_stops_while_its_case_waits_in_the_queue(graph: Any, bench: Workbench) -> None:
+def test_the_graph_pauses_while_its_case_is_in_the_queue(graph: Any, bench: Workbench) -> None:
     state = graph.invoke(asked(WRONG), thread("bridge"))
     (told,) = waiting(graph.get_state(thread("bridge"))).values()
     opened = bench.cases.open(told["case_id"])
@@ -65,7 +65,7 @@ def test_the_graph_stops_while_its_case_waits_in_the_queue(graph: Any, bench: Wo
         ("reject", {"reason": "It makes things up."}, None),
     ],
 )
-def test_a_decision_resumes_the_graph_and_settles_the_answer(
+def test_a_decision_resumes_the_graph_with_the_answer(
     graph: Any, bench: Workbench, verdict: str, more: dict[str, Any], answer: str | None
 ) -> None:
     before = graph.invoke(asked(WRONG), thread())
@@ -82,7 +82,7 @@ def test_a_decision_resumes_the_graph_and_settles_the_answer(
     assert resume(graph, thread(), bench) == after, "a thread that has ended is left as it is"
 
 
-def test_nothing_but_the_log_is_taken_for_a_decision(graph: Any, bench: Workbench) -> None:
+def test_only_log_entries_count_as_decisions(graph: Any, bench: Workbench) -> None:
     graph.invoke(asked(WRONG), thread())
     for forged in ({"verdict": "approve"}, True, "approve", {"review": {"state": "decided"}}):
         state = graph.invoke(Command(resume=forged), thread())
@@ -91,17 +91,13 @@ def test_nothing_but_the_log_is_taken_for_a_decision(graph: Any, bench: Workbenc
     assert resume(graph, thread(), bench) is None
 
 
-def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(
-    graph: Any, bench: Workbench
-) -> None:
+def test_a_decision_undone_before_resuming_doesnt_count(graph: Any, bench: Workbench) -> None:
     state = graph.invoke(asked(WRONG), thread())
     bench.reviews.undo(ADA, decided(bench, state["review"]["case_id"], "approve").id)
     assert resume(graph, thread(), bench) is None
 
 
-def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(
-    graph: Any, bench: Workbench
-) -> None:
+def test_an_accepted_answer_passes_without_review(graph: Any, bench: Workbench) -> None:
     state = graph.invoke(asked(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["review"]["source"]) == ("accepted", "CODE")
@@ -109,7 +105,7 @@ def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(
     assert bench.cases.open(state["review"]["case_id"]).state == "accepted"
 
 
-def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(
+def test_a_spot_checked_run_doesnt_pause_the_graph(
     bench: Workbench,
 ) -> None:
     graph = reviewed(bench, InMemorySaver(), Settings(spot_check_share=1.0))
@@ -119,9 +115,7 @@ def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(
     assert bench.cases.open(state["review"]["case_id"]).state == "needs_review"
 
 
-def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_a_new_run(
-    graph: Any, bench: Workbench
-) -> None:
+def test_storing_again_is_idempotent_and_a_fork_is_a_new_run(graph: Any, bench: Workbench) -> None:
     graph.invoke(asked(WRONG), thread())
     history = list(graph.get_state_history(thread()))
     before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
@@ -134,7 +128,7 @@ def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_a_ne
     assert len(bench.cases.open(case_id).runs) == 2
 
 
-def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(
+def test_a_graph_without_critic_or_keep_is_reported(
     bench: Workbench,
 ) -> None:
     with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
@@ -146,7 +140,7 @@ def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(
         keep_node(bench).invoke(asked(WRONG) | state | {"evidence": EVIDENCE[:1]})
 
 
-def test_interrupts_of_other_nodes_are_left_to_them(bench: Workbench) -> None:
+def test_other_nodes_interrupts_are_untouched(bench: Workbench) -> None:
     nodes = {"critic": critic_node(), "theirs": lambda state: interrupt({"kind": "theirs"})}
     compiled = chain(nodes).compile(checkpointer=InMemorySaver())
     compiled.invoke(asked(WRONG), thread())
@@ -154,7 +148,7 @@ def test_interrupts_of_other_nodes_are_left_to_them(bench: Workbench) -> None:
     assert waiting(compiled.get_state(thread())) == {}
 
 
-def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_path: Path) -> None:
+def test_an_async_graph_pauses_and_resumes_equally(bench: Workbench, tmp_path: Path) -> None:
     checkpoints = str(tmp_path / "checkpoints.db")
 
     async def begun() -> dict[str, Any]:
@@ -181,7 +175,7 @@ def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_pat
     assert after["trace"][:-1] == state["trace"]
 
 
-def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: Workbench) -> None:
+def test_an_outer_graph_waits_for_a_review_in_a_subgraph(bench: Workbench) -> None:
     graph = chain({"audit": reviewed(bench, None)}).compile(checkpointer=InMemorySaver())
     graph.invoke(asked(WRONG), thread())
     (told,) = waiting(graph.get_state(thread())).values()

@@ -29,7 +29,7 @@ SAFE = JsonPlusSerializer(allowed_msgpack_modules=None)
 """Reads back plain values only: what a checkpointer in strict mode does."""
 
 
-def test_metrics_of_several_nodes_stand_beside_each_other() -> None:
+def test_metrics_of_several_nodes_are_combined() -> None:
     metrics = merged_metrics({}, {"node_latency_ms": {"critic": 5.0}, "theirs": 1})
     metrics = merged_metrics(
         metrics, {"node_latency_ms": {"evaluator": 7.0}, "evaluation": {"overall_score": 0.5}}
@@ -41,7 +41,7 @@ def test_metrics_of_several_nodes_stand_beside_each_other() -> None:
     }
 
 
-def test_violations_add_up_confidences_line_up_and_the_last_audit_replaces_the_one_before() -> None:
+def test_reducers_combine_violations_confidences_and_audits() -> None:
     first = {
         "citation_violations": 2,
         "confidence_history": [0.3],
@@ -59,7 +59,7 @@ def test_violations_add_up_confidences_line_up_and_the_last_audit_replaces_the_o
     }
 
 
-def test_reducers_leave_what_they_were_given_alone() -> None:
+def test_reducers_dont_mutate_their_input() -> None:
     before = {"confidence_history": [0.1], "node_latency_ms": {"critic": 1.0}}
     copy = json.loads(json.dumps(before))
     merged_metrics(before, {"confidence_history": [0.2], "node_latency_ms": {"critic": 2.0}})
@@ -78,12 +78,12 @@ def test_reducers_leave_what_they_were_given_alone() -> None:
     ],
     ids=["ours", "mapping", "chunk_id and content", "document", "document with metadata", "object"],
 )
-def test_evidence_of_any_make_is_read(chunk: Any) -> None:
+def test_evidence_of_any_type_is_read(chunk: Any) -> None:
     (read,) = evidence_of({"evidence": [chunk]})
     assert (read.id, read.text, read.source) == ("c1", "Steel.", "Atlas")
 
 
-def test_evidence_without_ids_is_named_by_its_place_and_keeps_what_else_it_holds() -> None:
+def test_evidence_without_ids_gets_positional_ids() -> None:
     found = plain_evidence(
         [Document(page_content="A", metadata={"page": 3}), "B", {"text": "C", "score": 0.5}]
     )
@@ -95,7 +95,7 @@ def test_evidence_without_ids_is_named_by_its_place_and_keeps_what_else_it_holds
 @pytest.mark.parametrize(
     "one", ["The bridge is long.", {"id": "c1", "text": "The bridge is long."}]
 )
-def test_one_chunk_in_place_of_a_list_is_refused_and_not_read_letter_by_letter(one: Any) -> None:
+def test_a_string_instead_of_a_list_is_rejected(one: Any) -> None:
     with pytest.raises(InputError, match="evidence: is a single item, not a list of chunks"):
         plain_evidence(one)
     if isinstance(one, str):
@@ -103,7 +103,7 @@ def test_one_chunk_in_place_of_a_list_is_refused_and_not_read_letter_by_letter(o
             abstracts_by_id(one)
 
 
-def test_a_chunk_found_twice_is_there_once_and_two_texts_under_one_id_are_refused() -> None:
+def test_duplicate_chunks_are_merged_and_conflicting_ids_rejected() -> None:
     chunk = {"id": "c1", "text": "Steel."}
     assert plain_evidence([chunk, chunk]) == [chunk]
     with pytest.raises(InputError, match=r"evidence\[1\]: the id 'c1' names two different texts"):
@@ -111,12 +111,12 @@ def test_a_chunk_found_twice_is_there_once_and_two_texts_under_one_id_are_refuse
 
 
 @pytest.mark.parametrize("chunk", [{"id": "c1"}, 7, None, SimpleNamespace(name="x"), {"text": 7}])
-def test_evidence_without_a_text_is_refused_by_its_place(chunk: Any) -> None:
+def test_evidence_without_text_is_rejected_with_its_position(chunk: Any) -> None:
     with pytest.raises(InputError, match=r"evidence\[0\]: (has no text|isn't a chunk of evidence)"):
         plain_evidence([chunk])
 
 
-def test_what_json_cannot_hold_is_written_out_or_left_out_of_metadata() -> None:
+def test_unserializable_metadata_is_converted_or_dropped() -> None:
     day = datetime.date(2024, 5, 1)
     chunk, document = plain_evidence(
         [{"id": "1", "text": "A", "day": day}, Document("B", metadata={"day": day})]
@@ -124,13 +124,13 @@ def test_what_json_cannot_hold_is_written_out_or_left_out_of_metadata() -> None:
     assert (chunk["day"], document) == ("2024-05-01", {"id": "chunk_2", "text": "B"})
 
 
-def test_later_evidence_replaces_what_was_retrieved_before() -> None:
+def test_later_evidence_replaces_earlier_evidence() -> None:
     assert replaced_evidence([{"id": "a", "text": "A"}], [{"chunk_id": "b", "text": "B"}]) == [
         {"id": "b", "text": "B"}
     ]
 
 
-def test_abstracts_of_any_make_are_read() -> None:
+def test_abstracts_of_any_type_are_read() -> None:
     found = abstracts_by_id(
         [
             {"pmid": "123", "title": "A trial", "abstract": "We gave aspirin."},
@@ -144,7 +144,7 @@ def test_abstracts_of_any_make_are_read() -> None:
 
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
-def test_a_checkpointer_that_reads_plain_values_only_gives_the_whole_state_back() -> None:
+def test_a_strict_checkpointer_restores_the_state() -> None:
     documents = [Document(id=each["id"], page_content=each["text"]) for each in EVIDENCE]
     graph = audited(checkpointer=InMemorySaver(serde=SAFE))
     state = graph.invoke(asked(evidence=documents), thread())

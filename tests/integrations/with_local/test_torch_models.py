@@ -76,7 +76,7 @@ def reference(
 
 
 @pytest.mark.parametrize("kind", ["Roberta", "DebertaV2", "Bert"])
-def test_an_entailment_model_gives_what_transformers_gives(tmp_path: Path, kind: str) -> None:
+def test_entailment_scores_equal_those_of_transformers(tmp_path: Path, kind: str) -> None:
     config = getattr(transformers, f"{kind}Config")(**sizes(id2label=NLI))
     model = getattr(transformers, f"{kind}ForSequenceClassification")(config)
     model.save_pretrained(tmp_path)
@@ -92,7 +92,7 @@ def test_an_entailment_model_gives_what_transformers_gives(tmp_path: Path, kind:
     )
 
 
-def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+def test_pickled_weights_are_rejected(tmp_path: Path) -> None:
     transformers.RobertaConfig(**sizes(id2label=NLI)).save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
     torch.save({}, tmp_path / "pytorch_model.bin")
@@ -101,7 +101,7 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Roberta", "DebertaV2"])
-def test_minicheck_is_asked_in_the_form_it_was_trained_on(tmp_path: Path, kind: str) -> None:
+def test_minicheck_input_matches_its_training(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / f"MiniCheck-{kind}"
     config = getattr(transformers, f"{kind}Config")(**sizes(num_labels=2))
     model = getattr(transformers, f"{kind}ForSequenceClassification")(config)
@@ -135,7 +135,7 @@ def test_minicheck_flan_t5_decodes_one_word(tmp_path: Path) -> None:
     assert [score.supports for score in scores] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-def test_hhem_is_read_without_its_repository_s_code(tmp_path: Path) -> None:
+def test_hhem_runs_without_remote_code(tmp_path: Path) -> None:
     # As published: config.json names a class of the repository's own, weights carry its prefix
     # "t5.".
     model = transformers.T5ForTokenClassification(transformers.T5Config(**T5, num_labels=2))
@@ -161,7 +161,7 @@ def test_hhem_is_read_without_its_repository_s_code(tmp_path: Path) -> None:
     assert [score.supports for score in scores] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-def test_a_long_text_is_not_read_in_part(tmp_path: Path) -> None:
+def test_a_long_text_isnt_truncated(tmp_path: Path) -> None:
     model = transformers.RobertaForSequenceClassification(
         transformers.RobertaConfig(**sizes(id2label=NLI))
     )
@@ -202,7 +202,7 @@ def sentence_pieces(folder: Path) -> Tokenizer:
 
 
 @pytest.mark.parametrize("form", ["minicheck", "hhem"])
-def test_prompts_are_tokenised_as_a_whole_as_the_makers_do(tmp_path: Path, form: str) -> None:
+def test_prompts_are_tokenized_as_a_whole(tmp_path: Path, form: str) -> None:
     # Piece by piece, the blank before the evidence would be a token of its own.
     folder = tmp_path / form
     if form == "minicheck":
@@ -232,7 +232,7 @@ def test_prompts_are_tokenised_as_a_whole_as_the_makers_do(tmp_path: Path, form:
         )
 
 
-def test_factcg_is_asked_by_its_template(tmp_path: Path) -> None:
+def test_factcg_uses_its_template(tmp_path: Path) -> None:
     folder = tmp_path / "FactCG-DeBERTa-v3-Large"
     config = transformers.DebertaV2Config(
         **sizes(num_labels=2, problem_type="single_label_classification")
@@ -256,7 +256,7 @@ def test_factcg_is_asked_by_its_template(tmp_path: Path) -> None:
     assert {score.contradicts for score in scores if score} == {None}
 
 
-def test_a_model_that_reads_the_claim_first_is_given_it_first(tmp_path: Path) -> None:
+def test_claim_first_models_get_the_claim_first(tmp_path: Path) -> None:
     folder = tmp_path / "deberta-v3-large-mnli"
     model = transformers.DebertaV2ForSequenceClassification(
         transformers.DebertaV2Config(**sizes(num_labels=2))
@@ -304,7 +304,7 @@ def tagged_by_lettucedetect(
 
 
 @pytest.mark.parametrize("kind", TAGGED)
-def test_a_tagger_gives_what_lettucedetect_gives(tmp_path: Path, kind: str) -> None:
+def test_tagger_output_equals_lettucedetect(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / f"lettucedect-base-{kind}-en-v1"
     config = getattr(transformers, f"{kind}Config")(
         **sizes(num_labels=2, max_position_embeddings=256, **TAGGED[kind])

@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "frameworks.md"
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_example_runs_as_written_and_prints_what_the_page_shows(
+def test_the_example_prints_the_documented_output(
     transport: str, tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # over stdio the example starts a server itself

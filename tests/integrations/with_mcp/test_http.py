@@ -54,7 +54,7 @@ def refused(*arguments: str, database: Path) -> str:
     return f"{refusal.exit_code}: {refusal.stderr}"
 
 
-def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(door: Door) -> None:
+def test_dns_rebinding_and_other_origins_are_rejected(door: Door) -> None:
     port = urlsplit(door.url).port
     assert status(door) == 200
     assert status(door, Host=f"localhost:{port}") == 200
@@ -69,7 +69,7 @@ def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(door: D
     assert status(door, b" " * (limits.BODY + 1)) == 413
 
 
-def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(database: Path) -> None:
+def test_remote_clients_need_an_allowed_host_and_the_secret(database: Path) -> None:
     with Door(
         "http",
         database,
@@ -99,7 +99,7 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
         assert "open sesame, please" not in door.log.read_text()
 
 
-def test_so_many_requests_and_guesses_a_second_and_no_more(
+def test_requests_and_wrong_secrets_are_rate_limited(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(transports, "GUESSES", (0.001, 3))
@@ -124,7 +124,7 @@ def test_so_many_requests_and_guesses_a_second_and_no_more(
     workbench.close()
 
 
-def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
+def test_a_public_address_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
     database = tmp_path / "never.db"
     without_flag = refused("--host", "0.0.0.0", database=database)
     assert without_flag.startswith("2: ")
@@ -155,7 +155,7 @@ def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) 
         ("0.0.0.0", ("audits.example.org",), "s" * 15, False),  # a secret that could be guessed
     ],
 )
-def test_who_may_reach_an_address(
+def test_reachable_addresses_are_recognized(
     host: str, allowed: tuple[str, ...], token: str | None, served: bool
 ) -> None:
     if served:
@@ -165,7 +165,7 @@ def test_who_may_reach_an_address(
             check_address(host, allowed, token)
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = refused("--port", str(port), database=tmp_path / "m.db")
@@ -173,7 +173,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}: can't listen on this address" in told
 
 
-def test_bodies_that_a_page_may_send_without_asking_are_refused(door: Door) -> None:
+def test_simple_request_content_types_are_rejected(door: Door) -> None:
     for kind in ("text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", ""):
         assert status(door, Content_Type=kind) == 415
     assert status(door) == 200

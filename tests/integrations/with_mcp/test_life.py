@@ -62,7 +62,7 @@ async def under_way(client: Client, models: Models) -> asyncio.Future[Any]:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked_again(
+def test_a_cancelled_audit_stops_and_can_be_resumed(
     transport: str, database: Path, models: Models
 ) -> None:
     with asking(models.server, transport, database) as door:
@@ -90,7 +90,7 @@ def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked
     assert first["claims_reply"] == paid["claims_reply"] * run["iterations"][-1]["iteration_number"]
 
 
-def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models) -> None:
+def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -> None:
     with asking(models.server, "http", database, "--concurrency", "1") as door:
 
         async def meanwhile(client: Client) -> None:
@@ -115,9 +115,7 @@ def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models
         door.use(meanwhile)
 
 
-def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(
-    database: Path, models: Models
-) -> None:
+def test_concurrent_audits_of_one_case_are_merged(database: Path, models: Models) -> None:
     models.waits = False
     with asking(models.server, "stdio", database) as door:
 
@@ -162,7 +160,7 @@ HELLO = line(
 AUDIT = line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
 
 
-def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end(
+def test_stdout_carries_only_the_protocol_and_eof_ends_the_server(
     database: Path,
 ) -> None:
     process = spoken(Door("stdio", database, "--log", "debug"))
@@ -181,7 +179,7 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end
     assert BRIDGE["answer"] not in log, "no text in the log unless log_texts says so"
 
 
-def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served(
+def test_a_too_long_message_is_rejected_and_the_next_is_served(
     database: Path,
 ) -> None:
     process = spoken(Door("stdio", database))
@@ -201,7 +199,7 @@ def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served
 
 
 @pytest.mark.parametrize("how", ["the end of input", "SIGTERM"])  # SIGINT: over HTTP
-def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
+def test_an_audit_interrupted_by_shutdown_can_be_resumed(
     how: str, database: Path, models: Models
 ) -> None:
     process = spoken(asking(models.server, "stdio", database))
@@ -222,7 +220,7 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
     )
 
 
-def test_over_http_a_signal_ends_it_in_good_order_too(database: Path, models: Models) -> None:
+def test_a_signal_shuts_the_http_server_down_cleanly(database: Path, models: Models) -> None:
     with asking(models.server, "http", database) as door:
 
         async def leave_one_under_way(client: Client) -> None:

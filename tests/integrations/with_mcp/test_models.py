@@ -36,7 +36,7 @@ def opened(
     return inside(database, settings, max_cost=max_cost)
 
 
-def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data_leave(
+def test_the_operator_chooses_models_and_clients_see_the_data_flow(
     database: Path, served: ModelServer
 ) -> None:
     with asking(served, "stdio", database) as door:
@@ -57,7 +57,7 @@ def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data
     }
 
 
-def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_audit_can_be_made_again(
+def test_a_failing_model_is_unscored_and_the_audit_can_be_repeated(
     database: Path,
 ) -> None:
     broken = [True]
@@ -79,9 +79,7 @@ def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_a
     assert second["final_quality_score"] is not None
 
 
-def test_a_check_that_takes_long_tells_that_it_is_still_at_work(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_checks_send_progress(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.integrations.mcp.server.ALIVE_S", 0.25)
     told: list[tuple[float, float | None, str | None]] = []
 
@@ -93,9 +91,7 @@ def test_a_check_that_takes_long_tells_that_it_is_still_at_work(
     assert told[0][1:] == (None, "seconds, still at work")
 
 
-def test_a_result_shows_which_models_were_asked_and_what_that_cost(
-    database: Path, served: ModelServer
-) -> None:
+def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> None:
     with opened(database, served, price=True) as door:
         checked = door.call("verify_claims", CLAIMS)
         audited = door.call("run_audit", {"caseId": "bridge"})
@@ -112,9 +108,7 @@ def test_a_result_shows_which_models_were_asked_and_what_that_cost(
     assert not read.meta or "masis/cost" not in read.meta
 
 
-def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(
-    database: Path, served: ModelServer
-) -> None:
+def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServer) -> None:
     with opened(database, served, price=True, max_cost=0.0001) as door:
         cut = door.call("run_audit", {"caseId": "bridge"})
         asked = len(served.requests)
@@ -132,7 +126,7 @@ def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(
     assert not read.is_error
 
 
-def test_with_a_limit_a_model_of_unknown_price_is_asked_once(
+def test_with_a_cost_limit_an_unpriced_model_is_called_once(
     database: Path, served: ModelServer
 ) -> None:
     with opened(database, served, max_cost=5.0) as door:

@@ -16,7 +16,7 @@ from tests.integrations.with_mcp.door import BRIDGE, Door, found
 from tests.reviewing import ADA
 
 
-def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
+def test_runs_and_cases_are_json_resources(door: Door) -> None:
     case = {**BRIDGE, "id": "à/b%2F c?#", "query": "How long is the bridge of à?"}
     made, whole = door.result("run_audit", case=case), door.result("get_case", caseId=case["id"])
     (run,), (kept,) = (
@@ -31,7 +31,7 @@ def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
     assert json.loads(kept.text)["case"] == case
 
 
-def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(door: Door) -> None:
+def test_resources_are_listed_in_pages_newest_first(door: Door) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"listed-{number}"}) for number in range(60)]
     door.workbench().cases.add(ADA, many)
 
@@ -70,7 +70,7 @@ def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(
         ("masis://case/", "there is no resource"),
     ],
 )
-def test_an_address_of_nothing_is_an_error_that_says_what_there_is(
+def test_an_unknown_resource_is_reported_with_the_known_kinds(
     door: Door, uri: str, expected: str
 ) -> None:
     with pytest.raises(MCPError) as wrong:
@@ -79,9 +79,7 @@ def test_an_address_of_nothing_is_an_error_that_says_what_there_is(
     assert expected in wrong.value.message
 
 
-def test_clients_of_the_generation_before_are_served_too(
-    door: Door, bridge: dict[str, Any]
-) -> None:
+def test_clients_of_the_previous_protocol_are_served(door: Door, bridge: dict[str, Any]) -> None:
     told: list[float] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -106,7 +104,7 @@ def test_clients_of_the_generation_before_are_served_too(
     assert json.loads(resource.contents[0].text)["id"] == made["run_id"]
 
 
-def test_prompts_and_ids_are_offered_to_whoever_types(door: Door, bridge: dict[str, Any]) -> None:
+def test_prompts_and_ids_are_completed(door: Door, bridge: dict[str, Any]) -> None:
     template = ResourceTemplateReference(uri="masis://case/{case_id}")
 
     async def typed(client: Client) -> list[Any]:

@@ -65,7 +65,7 @@ def scripted_run() -> Run:
     "REQ-CRITIC-OBS-001-TOKENS",
     "DRAFT-CRITIQUE-METRICS",
 )
-def test_every_metric_of_the_specs_arrives_with_its_unit(seen: Seen) -> None:
+def test_every_metric_of_the_specs_is_exported_with_its_unit(seen: Seen) -> None:
     seen.audited(CASE, prices={"here:m": {"input": 1.0, "output": 2.0}})
     scripted_run()  # it improves
     arrived = seen.metrics()
@@ -76,7 +76,7 @@ def test_every_metric_of_the_specs_arrives_with_its_unit(seen: Seen) -> None:
     }
 
 
-def test_metrics_have_names_of_their_own_and_ascending_bounds() -> None:
+def test_metric_names_are_unique_and_bounds_ascend() -> None:
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
         assert list(metric.bounds) == sorted(set(metric.bounds))
@@ -84,7 +84,7 @@ def test_metrics_have_names_of_their_own_and_ascending_bounds() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-001")
-def test_the_values_are_those_of_the_run(seen: Seen) -> None:
+def test_metric_values_match_the_run(seen: Seen) -> None:
     run = scripted_run()
     found = seen.metrics()
     first, second = run.iterations
@@ -133,7 +133,7 @@ def test_tokens_are_counted_by_role_and_kind(seen: Seen) -> None:
     assert all(asked.items() <= dict(point.attributes).items() for point in calls.points)
 
 
-def test_a_failed_call_is_counted_with_its_kind_of_error(seen: Seen) -> None:
+def test_failed_calls_are_counted_by_error_kind(seen: Seen) -> None:
     with ModelServer(
         lambda request: None, refuses=("json_schema", "json_object"), keys=["another"]
     ) as server:
@@ -143,7 +143,7 @@ def test_a_failed_call_is_counted_with_its_kind_of_error(seen: Seen) -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-METRICS")
-def test_drafts_are_counted_as_the_package_counts_them(seen: Seen) -> None:
+def test_draft_metrics_match_the_package(seen: Seen) -> None:
     sources = [{"id": "1", "content": "Timeout: 60 seconds"}]
     results = [
         critique_draft("What is the timeout?", f"The timeout is {seconds} seconds.", sources)

@@ -66,7 +66,7 @@ def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
     ]
 
 
-def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
+def test_model_calls_follow_the_semantic_conventions(seen: Seen) -> None:
     run = seen.audited(CASE, issues="none", prices={"here:m": {"input": 1.0, "output": 2.0}})
     call = next(each for each in run.calls if each.role == "critic")
     span = next(span for span in seen.named("chat m") if told(span)["masis.role"] == "critic")
@@ -92,9 +92,7 @@ def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
     assert agent.items() <= told(seen.one("invoke_agent critic")).items()
 
 
-def test_a_call_that_recorded_replies_answered_says_so_and_is_in_no_metric_of_calls(
-    seen: Seen, tmp_path: Path
-) -> None:
+def test_replayed_calls_are_marked_and_not_counted(seen: Seen, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     recorded = seen.audited(CASE, issues="none", max_iterations=1, record=str(file))
     seen.spans.clear()
@@ -111,7 +109,7 @@ def test_a_call_that_recorded_replies_answered_says_so_and_is_in_no_metric_of_ca
     assert seen.metrics()["gen_ai.client.operation.duration"].count == before
 
 
-def test_the_names_are_those_of_the_conventions() -> None:
+def test_names_follow_the_semantic_conventions() -> None:
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
     ours = set(
@@ -124,7 +122,7 @@ def test_the_names_are_those_of_the_conventions() -> None:
     assert ours <= theirs
 
 
-def test_a_run_tells_how_it_ended(seen: Seen) -> None:
+def test_a_run_span_records_its_ending(seen: Seen) -> None:
     run = run_audit(CASE, Settings(max_iterations=1))
     found = told(seen.one("invoke_workflow audit"))
     assert "invalid_reference" in found["masis.review_reasons"]
@@ -171,7 +169,7 @@ def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-003")
-def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
+def test_spans_have_no_text_by_default(watch: Watch) -> None:
     def failing(request: Request) -> Behaviour | None:
         if request.schema_name == "evaluation_reply":
             return Behaviour(status=500, error={"message": request.text})
@@ -194,7 +192,7 @@ def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
     assert told(whole.named("invoke_workflow audit")[0])["masis.question"] == CASE.query
 
 
-def test_audits_side_by_side_keep_their_spans_apart_within_their_callers(seen: Seen) -> None:
+def test_parallel_audits_have_separate_span_trees(seen: Seen) -> None:
     tracer = seen.tracers.get_tracer("web")
     cases = [CASE.model_copy(update={"id": f"walrus-{number}"}) for number in range(6)]
 
@@ -228,7 +226,7 @@ def test_audits_side_by_side_keep_their_spans_apart_within_their_callers(seen: S
     assert {span.context.trace_id for span in seen.named("chat m") if span.context} == by_trace
 
 
-def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> None:
+def test_a_failed_reviser_is_an_error_in_step_and_run(seen: Seen) -> None:
     failing = roles(
         critic=ScriptedCritic([said(0.5, objections=(MAJOR,))]),
         reviser=ScriptedReviser([ReviserFailed("no walrus sleeps here")]),
@@ -246,7 +244,7 @@ def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> 
     assert "walrus sleeps" not in seen.text()
 
 
-def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None:
+def test_a_call_without_a_reply_is_an_error_with_its_attempts(seen: Seen) -> None:
     def busy(request: Request) -> Behaviour | None:
         return Behaviour(status=500) if request.schema_name == "critique_reply" else None
 
@@ -262,7 +260,7 @@ def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None
     assert [event.name for event in step.events] == ["call_retried", "warning", "critic"]
 
 
-def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
+def test_an_interrupted_run_ends_its_spans(seen: Seen) -> None:
     def stop(event: masis.Event) -> None:
         if event.step == "critique":
             raise KeyboardInterrupt
@@ -279,14 +277,14 @@ def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
     assert not seen.metrics()
 
 
-def test_a_run_that_a_person_stops_is_no_error(seen: Seen) -> None:
+def test_a_cancelled_run_isnt_an_error(seen: Seen) -> None:
     run_to_completion(loop.audit(CASE, roles(), Settings(), run_id="r1", cancelled=lambda: True))
     run = seen.one("invoke_workflow audit")
     assert run.status.status_code is StatusCode.UNSET
     assert told(run)["masis.termination_reason"] == "cancelled"
 
 
-def test_a_critique_of_a_draft_has_a_span_around_its_audit(seen: Seen) -> None:
+def test_a_draft_critique_has_a_parent_span(seen: Seen) -> None:
     critique_draft(
         "How long?", "It is 30 seconds long.", [{"id": "1", "content": "It is 60 seconds long."}]
     )
@@ -297,7 +295,7 @@ def test_a_critique_of_a_draft_has_a_span_around_its_audit(seen: Seen) -> None:
     assert told(draft)["masis.sources"] == 1
 
 
-def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
+def test_a_screening_and_its_rounds_have_spans(seen: Seen) -> None:
     abstracts = [
         Abstract(
             id=str(number),
@@ -314,7 +312,7 @@ def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
     assert "walrus" not in seen.text().lower()
 
 
-def test_a_line_of_the_log_says_where_in_the_trace_it_was_written(watch: Watch) -> None:
+def test_log_lines_have_trace_ids(watch: Watch) -> None:
     lines: list[dict[str, Any]] = []
 
     class Kept(logging.Handler):

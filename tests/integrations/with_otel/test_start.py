@@ -86,7 +86,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> str:
     return address
 
 
-def test_off_means_that_opentelemetry_is_not_imported() -> None:
+def test_disabled_telemetry_doesnt_import_opentelemetry() -> None:
     code = (
         "import sys, masis; from masis.integrations import telemetry; from masis import Settings,"
         " Case;telemetry.start(Settings());masis.run_audit(Case(id='1', query='How?', answer='So"
@@ -138,7 +138,7 @@ def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             each.join(timeout=30)
 
 
-def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
+def test_an_unreachable_collector_is_reported_once_without_failing_audits(
     closed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bare = [run_audit(CASE) for _ in range(5)]
@@ -156,7 +156,7 @@ def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
     assert "not delivered" in told[0].getMessage()
 
 
-def test_a_collector_that_does_not_answer_delays_the_end_no_longer_than_allowed() -> None:
+def test_an_unresponsive_collector_delays_exit_only_briefly() -> None:
     with collecting(answer_s=30.0) as slow:
         on = telemetry.start(Settings(telemetry="otlp"))
         run_audit(CASE)
@@ -170,7 +170,7 @@ def case_file(tmp_path: Path, count: int) -> Path:
     return file
 
 
-def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Collector) -> None:
+def test_metrics_are_sent_after_ctrl_c(tmp_path: Path, collector: Collector) -> None:
     environment = {
         "XDG_DATA_HOME": str(tmp_path),
         "MASIS_TELEMETRY": "otlp",
@@ -192,7 +192,7 @@ def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Colle
 
 
 @pytest.mark.parametrize("ends", ["closed by the server", "the server is gone"])
-def test_a_worker_of_the_page_sends_what_it_measured(
+def test_page_workers_send_their_metrics(
     tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
@@ -213,7 +213,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     assert "masis.loop.duration" in collector.metrics
 
 
-def test_no_key_of_a_collector_is_in_the_log(
+def test_collector_keys_are_never_logged(
     closed: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(

@@ -41,7 +41,7 @@ def rows(out: Path) -> dict[str, dict[str, Any]]:
     return by_id
 
 
-def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_path: Path) -> None:
+def test_a_folder_is_audited_like_single_cases_without_repeats(tmp_path: Path) -> None:
     cases = numbered(5)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:3]) + b"{broken\n")
@@ -70,7 +70,7 @@ def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_p
 
 
 @pytest.mark.soak
-def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(
+def test_a_case_that_kills_its_worker_is_skipped(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "cases.jsonl"

@@ -86,9 +86,7 @@ def two_nodes(folder: str) -> Iterator[Cluster]:
 
 
 @pytest.mark.soak(full=10)
-def test_a_killed_node_changes_nothing_in_the_output(
-    tmp_path: Path, folder: str, rounds: int
-) -> None:
+def test_a_killed_node_doesnt_change_the_output(tmp_path: Path, folder: str, rounds: int) -> None:
     file = written(tmp_path / "cases.jsonl", 400)
     with two_nodes(folder) as cluster:
         expected = undisturbed(file)
@@ -116,9 +114,7 @@ def test_a_killed_node_changes_nothing_in_the_output(
 
 
 @pytest.mark.soak(full=10)
-def test_a_killed_driver_goes_on_with_the_same_command_and_leaves_no_process(
-    tmp_path: Path, rounds: int
-) -> None:
+def test_a_killed_driver_can_be_rerun_and_leaves_no_process(tmp_path: Path, rounds: int) -> None:
     file = written(tmp_path / "cases.jsonl", 1000)
     command = [
         sys.executable,

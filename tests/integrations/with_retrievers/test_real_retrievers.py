@@ -81,7 +81,7 @@ def both(retriever: Any, **kwargs: Any) -> list[PipelineResult]:
 @pytest.mark.parametrize(
     "retriever", [OfLangChain(), OfLlamaIndex()], ids=["langchain", "llama-index"]
 )
-def test_a_question_goes_through_a_real_retriever_to_a_critique(retriever: Any) -> None:
+def test_a_real_retriever_works_with_a_critique(retriever: Any) -> None:
     for found in both(retriever, draft=lambda query, context: DRAFT):
         assert [each.id for each in found.search_results] == ["a", "b"]
         assert [each.path for each in found.search_results] == ["a.md", "b.md"]
@@ -97,7 +97,7 @@ def test_an_async_retriever_is_awaited() -> None:
     assert [each.id for each in awaited.search_results] == ["z"]
 
 
-def test_a_vector_store_of_langchain() -> None:
+def test_a_langchain_vector_store_works() -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
     store.add_documents([Document(page_content=text, id=name) for name, text in TEXTS.items()])
     for found in both(store.as_retriever(search_kwargs={"k": 2}), options=ONLY_SEARCH):
@@ -109,7 +109,7 @@ def test_a_vector_store_of_langchain() -> None:
         assert all(each.relevance_score is not None for each in found.search_results)
 
 
-def test_an_index_of_llama_index() -> None:
+def test_a_llama_index_index_works() -> None:
     nodes = [LlamaDocument(text=text, id_=name) for name, text in TEXTS.items()]
     index = VectorStoreIndex.from_documents(nodes, embed_model=MockEmbedding(embed_dim=8))
     for found in both(index.as_retriever(similarity_top_k=2), options=ONLY_SEARCH):
@@ -118,7 +118,7 @@ def test_an_index_of_llama_index() -> None:
         assert len({each.id for each in found.search_results}) == 2
 
 
-def test_a_chain_of_langchain_writes_the_draft() -> None:
+def test_a_langchain_chain_can_write_the_draft() -> None:
     prompt = ChatPromptTemplate.from_messages(
         [("system", "Answer from: {context}"), ("human", "{question}")]
     )
@@ -133,7 +133,7 @@ def test_a_chain_of_langchain_writes_the_draft() -> None:
         assert len(found.search_results) == 2
 
 
-def test_documents_of_both_are_evidence_for_the_decorator_and_the_assertion() -> None:
+def test_documents_of_both_libraries_work_as_evidence() -> None:
     of_langchain, of_llama = OfLangChain().invoke(QUESTION), OfLlamaIndex().retrieve(QUESTION)
     assert [each.id for each in documents([*of_langchain, *of_llama])] == ["a", "b"]
     for found in (of_langchain, of_llama):
