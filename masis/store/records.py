@@ -24,36 +24,10 @@ from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
 from masis.schema.wording import count_noun
+from masis.store.orders import DEFAULT_ORDER, OrderName
 
 RunState = Literal["running", "finished", "interrupted"]
-QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
-"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the
-severity of the worst issue, then by the estimated probability that the answer is faulty;
-``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``: lowest
-confidence in the answer, unscored ones first; ``oldest``, ``newest``: by import; ``random``: drawn
-with a seed. In the first three, cases not yet audited come last, and behind them what the viewer
-has decided and others are still to settle."""
-
 PageSize = Annotated[int, Field(ge=1, le=1000)]
-RISK_OF_FITTED = 3.0
-"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on
-one scale.
-"""
-TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
-SEVERITY_RANK: dict[Severity | None, int] = {
-    "critical": 4,
-    "high": 3,
-    "medium": 2,
-    "low": 1,
-    None: 0,
-}
-
-
-def risk_of(tier: ReviewTier | None, severity: Severity | None, likely: float) -> float:
-    """Return what the order ``risk`` goes by: tier, then severity of the worst issue, then
-    probability of fault.
-    """
-    return TIER_RANK[tier] + (SEVERITY_RANK[severity] + likely) / len(SEVERITY_RANK)
 
 
 class CaseFilter(Record):
@@ -92,7 +66,7 @@ class CaseFilter(Record):
     quality_to: Share | None = None
     confidence_from: Share | None = None
     confidence_to: Share | None = None
-    order: QueueOrder = "risk"
+    order: OrderName = DEFAULT_ORDER
     seed: int = 0
     page: int = Field(default=1, ge=1)
     size: PageSize = 50

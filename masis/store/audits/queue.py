@@ -9,7 +9,6 @@ written (``Database.cached``).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import Counter
@@ -22,7 +21,8 @@ from masis.schema.review import Standing
 from masis.store.audits.run_records import reword_headlines
 from masis.store.core.connections import Database, StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
-from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
+from masis.store.orders import ORDERS, fitted_probability, risk_of
+from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 from masis.views.headline import wording_version
 
 QUERY_SHOWN = 200
@@ -55,17 +55,17 @@ class Matching(NamedTuple):
     words_only: bool = False
 
 
-class _Order(NamedTuple):
-    """The sort key of a queue, before the case's number, and its bound values."""
+class _SortKey(NamedTuple):
+    """The sort key of a queue in SQL, used before the case's number, with its bound values."""
 
     key: str
-    falls: bool = False
-    values: tuple[Any, ...] = ()
+    descending: bool
+    values: tuple[Any, ...]
 
     def by(self, matching: Matching, *, forward: bool = True) -> str:
         key = f"+{self.key}" if matching.narrowed else self.key
         number = "seq" if forward else "seq DESC"
-        return f"{key} {'DESC' if self.falls == forward else 'ASC'}, {number}"
+        return f"{key} {'DESC' if self.descending == forward else 'ASC'}, {number}"
 
     def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
         """Return the condition for all cases after (or before) number ``seq``, which need not match
@@ -75,32 +75,9 @@ class _Order(NamedTuple):
             f"SELECT {self.key} FROM cases WHERE seq = ?",  # noqa: S608 (every name is ours, what people give is bound; so below)
             [*self.values, seq],
         ).fetchone()[0]
-        sign, past = "<" if self.falls == forward else ">", ">" if forward else "<"
+        sign, past = "<" if self.descending == forward else ">", ">" if forward else "<"
         condition = f"{self.key} {sign}= ? AND ({self.key} {sign} ? OR seq {past} ?)"
         return condition, (*self.values, own, *self.values, own, seq)
-
-
-_ORDERS = {
-    "risk": _Order("risk", falls=True),
-    "disagreement": _Order("disagreement", falls=True),
-    "least_confident": _Order("doubt", falls=True),
-    "oldest": _Order("seq"),
-    "newest": _Order("seq", falls=True),
-}
-"""The sort key of each order. ``masis/audit/acceptance.py`` computes the first two when a run ends.
-"""
-
-_PRESSING = ("risk", "disagreement", "least_confident")
-"""Orders that list cases the viewer can decide before those that wait for others."""
-
-_PRIME = 2_147_483_647
-# Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would
-# stay sorted in runs. The fifth power is a permutation modulo this prime and breaks the steps up. A
-# function in Python is slower.
-_SHUFFLED = (
-    f"(SELECT ((x * x % {_PRIME}) * (x * x % {_PRIME}) % {_PRIME}) * x % {_PRIME} "  # noqa: S608
-    f"FROM (SELECT (seq * ? + ?) % {_PRIME} AS x))"
-)
 
 
 _BEHIND = 1000
@@ -109,23 +86,21 @@ keys.
 """
 
 
-def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
-    if case_filter.order in _PRESSING and case_filter.viewer is not None:
-        order, mine = _ORDERS[case_filter.order], [case_filter.viewer]
-        # without any the index has the order
-        if connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", mine).fetchone()[0]:
-            behind = f"{order.key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
-            if case_filter.order == "risk":  # what needs nobody comes last
-                behind += f" - {2 * _BEHIND} * (standing = 'nothing_found')"
-            return order._replace(key=f"({behind})", values=tuple(mine))
-        return order
-    if case_filter.order != "random":
-        return _ORDERS[case_filter.order]
-    drawn = hashlib.sha256(str(case_filter.seed).encode()).digest()
-    return _Order(
-        _SHUFFLED,
-        values=tuple(1 + int.from_bytes(part) % (_PRIME - 1) for part in (drawn[:8], drawn[8:16])),
-    )
+def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortKey:
+    order = ORDERS[case_filter.order]
+    key, viewer = order.key, case_filter.viewer
+    values: tuple[Any, ...] = order.values(case_filter.seed)
+    # If no case waits for others, the key stays the indexed column, so SQLite sorts nothing.
+    if (
+        order.by_audit
+        and viewer is not None
+        and connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", [viewer]).fetchone()[0]
+    ):
+        key = f"{key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
+        if order.last:
+            key += f" - {2 * _BEHIND} * ({order.last})"
+        key, values = f"({key})", (*values, viewer)
+    return _SortKey(key, order.descending, values)
 
 
 _HEADLINES_KEPT = 10_000
@@ -142,7 +117,7 @@ class Queue(StorePart):
     def search(self, case_filter: CaseFilter) -> CasePage:
         """Return one page of the matching cases and their total number."""
         with self._database.reading() as connection:
-            found, order = matching(connection, case_filter), _order(connection, case_filter)
+            found, order = matching(connection, case_filter), _sort_key(connection, case_filter)
             total = self._count(case_filter, found)
             numbers = [
                 row[0]
@@ -216,7 +191,7 @@ class Queue(StorePart):
         it was opened from. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            beyond = _order(connection, case_filter).beyond(
+            beyond = _sort_key(connection, case_filter).beyond(
                 connection, case_seq(connection, case_id), forward=forward
             )
             return _first_matching(connection, case_filter, without, forward=forward, beyond=beyond)
@@ -347,7 +322,7 @@ def _first_matching(
     forward: bool = True,
     beyond: Condition = ("1", ()),
 ) -> str | None:
-    found, order = matching(connection, case_filter), _order(connection, case_filter)
+    found, order = matching(connection, case_filter), _sort_key(connection, case_filter)
     row = connection.execute(
         f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond[0]} "  # noqa: S608
         # by number, which every index holds: for its id each case would be looked up
@@ -538,7 +513,7 @@ def _case_summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary
     if likely is not None and not isclose(
         row["risk"], risk_of(row["tier"], row["severity"], likely)
     ):
-        likely = row["risk"] / RISK_OF_FITTED
+        likely = fitted_probability(row["risk"])
     return record_of(
         CaseSummary,
         row,
