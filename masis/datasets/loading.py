@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from masis.datasets.mapping.profile import (
     Profile,
-    builtin_profiles,
+    import_profiles,
     likely_choice,
     load_profile,
     profile_of,
@@ -117,7 +117,7 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     formats, row = formats_of(_rows_or_path(source, {}), sheet=sheet)
     if formats:
         return Suggestion(
-            formats[0], _evidence_options(row, builtin_profiles()[formats[0]]), None, row
+            formats[0], _evidence_options(row, import_profiles()[formats[0]]), None, row
         )
     columns = columns_of(row)
     choice = likely_choice(columns)
@@ -202,14 +202,14 @@ def chosen_profile(name: str | os.PathLike[str] | None) -> Profile | None:
     """
     if name is None:
         return None
-    if isinstance(name, str) and name in builtin_profiles():
-        return builtin_profiles()[name]
+    if isinstance(name, str) and name in import_profiles():
+        return import_profiles()[name]
     if Path(name).suffix == ".toml":
         return load_profile(Path(name))
-    near = difflib.get_close_matches(str(name), builtin_profiles(), n=1)
+    near = difflib.get_close_matches(str(name), import_profiles(), n=1)
     hint = (
         f"Did you mean {near[0]!r}?"
         if near
-        else f"Name a TOML file, or one of: {', '.join(builtin_profiles())}."
+        else f"Name a TOML file, or one of: {', '.join(import_profiles())}."
     )
     raise InputError(f"{str(name)[:40]!r} isn't a profile", hint=hint, field="profile")

@@ -6,17 +6,22 @@ the names of a registry annotate them with ``RegisteredName`` in place of a ``Li
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import (
     no_info_plain_validator_function,
     plain_serializer_function_ser_schema,
 )
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 @cache
@@ -26,6 +31,26 @@ def added_entry_points(group: str) -> tuple[EntryPoint, ...]:
     They are read once per process, because reading them opens the metadata of every package.
     """
     return tuple(entry_points(group=group))
+
+
+def load_added(group: str, kind: type[T]) -> dict[str, T]:
+    """Return what other packages add to a group, by name.
+
+    An entry that can't be loaded, or that isn't of this kind, is left out with a warning. Otherwise
+    one broken package would stop commands that don't need it.
+    """
+    added = {}
+    for point in added_entry_points(group):
+        try:
+            loaded = point.load()
+        except Exception as error:  # noqa: BLE001 (the package runs code of its own)
+            logger.warning("%s: can't load %s: %s", group, point.value, error)
+            continue
+        if isinstance(loaded, kind):
+            added[point.name] = loaded
+        else:
+            logger.warning("%s: %s isn't a %s", group, point.value, kind.__name__)
+    return added
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, builtin_profiles
+from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, import_profiles
 from masis.datasets.mapping.row import SUGGEST_HINT, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, DataRow, read_rows, to_row
@@ -85,9 +85,9 @@ def read_any(
     seen = dict[str, tuple[int, bytes]]()  # the first row of each id, with its digest
     count = 0
     try:
-        explicit_profile = builtin_profiles()[profile] if isinstance(profile, str) else profile
+        explicit_profile = import_profiles()[profile] if isinstance(profile, str) else profile
         rows, chosen = _open_source(source, explicit_profile, names, source_name, sheet)
-        is_custom_profile = chosen != builtin_profiles().get(chosen.name)
+        is_custom_profile = chosen != import_profiles().get(chosen.name)
         unused = {
             field
             for field in ("query", "answer", "evidence")
@@ -191,7 +191,7 @@ class FormatMatch(NamedTuple):
 
 
 def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
-    """Return the built-in profiles that a row fits after its keys are renamed.
+    """Return the profiles that a row fits after its keys are renamed.
 
     A row with the names of our own format fits that one alone.
     """
@@ -200,10 +200,10 @@ def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
     except InputError:  # reported with its line when the row is read
         return []
     if isinstance(mapped.get("query"), str) and "evidence" in mapped:
-        return [builtin_profiles()[OWN_FORMAT]]
+        return [import_profiles()[OWN_FORMAT]]
     return [
         profile
-        for profile in builtin_profiles().values()
+        for profile in import_profiles().values()
         if profile.required and _fits_profile(profile, mapped)
     ]
 
@@ -273,7 +273,7 @@ def _open_source(
         raise InputError(
             f"fits {names_text}", hint=f"Choose one: --as {fits[0].name}, for example."
         )
-    chosen = fits[0] if fits else builtin_profiles()[OWN_FORMAT]
+    chosen = fits[0] if fits else import_profiles()[OWN_FORMAT]
     all_rows = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
     return _prepare_rows(all_rows, source, chosen), chosen
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import count_noun, shorten
@@ -463,8 +463,10 @@ def _draw_case_export(workbench: Workbench, case_filter: CaseFilter, page: CaseP
                 f" {command_markdown('masis export --format FORMAT --out FILE')}"
             )
             return
-        name = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
-        chosen, encoding = FORMATS[name], "jsonl"
+        name = st.selectbox(
+            "Format", list(export_formats()), key="export-format", persist_state="session"
+        )
+        chosen, encoding = export_formats()[name], "jsonl"
         if chosen.tabular:
             encoding = st.selectbox(
                 "File", ENCODINGS, key="export-encoding", persist_state="session"
@@ -502,7 +504,7 @@ def zip_export(
         RecordDamaged: A record can't be read. The message names its case and run.
 
     """
-    chosen, out = FORMATS[name], io.BytesIO()
+    chosen, out = export_formats()[name], io.BytesIO()
     suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
     with tempfile.TemporaryDirectory() as folder:
         workbench.exports.write_file(
