@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from masis.errors import SettingsError
-from masis.integrations.local.forms import FORMS, labels_of
-from masis.integrations.local.inputs import TEMPLATES
+from masis.integrations.local import forms
+from masis.integrations.local.forms import FORMS, Form, InputForm, OutputLabels, labels_of
 from tests.integrations.tiny_models import NLI
 
 TWO = {"0": "LABEL_0", "1": "LABEL_1"}
@@ -44,7 +44,7 @@ def test_the_meaning_of_the_outputs_is_read_from_their_names(
 ) -> None:
     found = read({**ROBERTA, **config})
     assert (found.supports, found.contradicts, found.inverted) == expected
-    assert found.form == "pair"
+    assert found.form.name == "pair"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_models_that_name_no_outputs_are_known_by_their_class_and_name(
     name: str, config: dict[str, Any], head: str, form: str, supports: int
 ) -> None:
     found = read(config, name)
-    assert (found.head, found.form, found.supports, found.contradicts) == (
+    assert (found.head, found.form.name, found.supports, found.contradicts) == (
         head,
         form,
         supports,
@@ -156,7 +156,7 @@ def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
             read(config, name)
         return
     found = read(config, name)
-    assert (found.head, found.form, found.unsupported) == ("tokens", "passages", unsupported)
+    assert (found.head, found.form.name, found.unsupported) == ("tokens", "passages", unsupported)
     assert "confirms nothing" in found.words
 
 
@@ -259,7 +259,7 @@ def test_folders_further_up_say_nothing_about_a_model() -> None:
         with pytest.raises(SettingsError, match="id2label does not tell"):
             read({**DEBERTA, "id2label": TWO}, name)
     # A relative name has no parts that tell: its folder does.
-    assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form == "factcg"
+    assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form.name == "factcg"
 
 
 def test_several_labels_that_were_trained_each_for_itself_are_read_so() -> None:
@@ -284,7 +284,7 @@ def test_a_refusal_says_what_was_found_and_what_would_be_accepted() -> None:
 
 def test_factcg_s_template_is_its_own_to_the_last_blank() -> None:
     # factcg/utils.py, INSTRUCTION_TEMPLATE
-    (template,) = TEMPLATES["factcg"]
+    (template,) = read(DEBERTA, "local:factcg").form.template
     assert isinstance(template, str)
     assert (
         template.format(evidence="E", claim="C")
@@ -298,3 +298,21 @@ def test_every_form_is_in_the_docs_with_its_source_in_the_code() -> None:
     for form in FORMS:
         assert form.source
         assert form.name.split(",")[0] in docs, form.name
+
+
+def test_a_new_family_of_models_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = InputForm("house", ("Evidence: {evidence} Claim: {claim}",))
+    house = Form(
+        "House models",
+        "'house' in its name",
+        "card of house/model",
+        OutputLabels("classes", prompt, supports=1),
+        architectures=("BertForSequenceClassification",),
+        called=("house",),
+        meanings=("lacks", "supports"),
+    )
+    monkeypatch.setattr(forms, "FORMS", (house, *FORMS))
+    bert = {"architectures": ["BertForSequenceClassification"], "id2label": TWO}
+    assert read(bert, "local:org/house-1").form is prompt
+    with pytest.raises(SettingsError, match=r"Accepted: House models \('house' in its name\)"):
+        read(bert, "local:org/flat-1")

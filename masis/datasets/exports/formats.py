@@ -119,7 +119,7 @@ def export_format(summary: str, **fields: Any) -> Callable[[MakeRows], Format]:
 
             @export_format("the rejected answers, one row each")
             def rejected(judged):
-                if judged.decision != "reject":
+                if judged.decided is None or judged.decided.verdict != "reject":
                     return "not rejected"
                 return [{"question": judged.question, "answer": judged.answer}]
 
