@@ -21,7 +21,7 @@ from pydantic_core import to_json
 from masis.datasets.exports.answers import JudgedAnswer, Row
 from masis.schema.base import Record
 from masis.schema.registry import load_added
-from masis.schema.review import Verdict
+from masis.schema.review import LABEL_CHOICES, Verdict
 from masis.schema.team import LabelTypes
 
 _ABOUT = (
@@ -144,21 +144,16 @@ def export_formats() -> dict[str, Format]:
     return own
 
 
-_CORRECTIONS = (
-    *("supported", "partial", "contradicted", "unsupported", "unverifiable"),
-    *("valid", "fabricated", "misattributed", "redundant", "contradicts"),
-)
-
-
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
     """Return Label Studio's labelling interface for tasks with these labels and choices.
 
     The manifest contains it. It also asks for a verdict, which ``masis decide --file`` imports, and
     always offers the default types of reported issues.
     """
+    corrections = (*LABEL_CHOICES["claim"], *LABEL_CHOICES["reference"])
     types = LabelTypes().names
     offered = {
-        "labels": ("Label", dict.fromkeys((*_CORRECTIONS, *types, *sorted(labels)))),
+        "labels": ("Label", dict.fromkeys((*corrections, *types, *sorted(labels)))),
         "choices": ("Choice", dict.fromkeys((*types, *sorted(choices)))),
         "verdicts": ("Choice", get_args(Verdict)),
     }

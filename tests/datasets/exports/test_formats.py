@@ -16,12 +16,12 @@ import pytest
 from defusedxml import ElementTree
 
 from masis.datasets.exports.export import DECISIONS, Selection
-from masis.datasets.exports.formats import export_formats
+from masis.datasets.exports.formats import export_formats, labelling_interface
 from masis.datasets.exports.splits import SplitShares, assign_splits
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.review import TargetLabel
+from masis.schema.review import LABEL_CHOICES, TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
 from masis.store import Store
@@ -498,3 +498,14 @@ def test_the_docs_list_every_format_with_its_encodings() -> None:
         name: "jsonl, csv, parquet" if form.tabular else form.suffix[1:] or "jsonl"
         for name, form in export_formats().items()
     }
+
+
+def test_label_studio_offers_every_label_that_a_reviewer_can_choose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(LABEL_CHOICES, "claim", (*LABEL_CHOICES["claim"], "outdated"))
+    offered = re.findall(r'<Label value="([^"]+)"/>', labelling_interface((), ()))
+    corrections = [*LABEL_CHOICES["claim"], *LABEL_CHOICES["reference"]]
+    assert offered == list(
+        dict.fromkeys((*corrections, *(label.name for label in DEFAULT_LABEL_TYPES)))
+    )
