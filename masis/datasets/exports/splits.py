@@ -55,7 +55,10 @@ class SplitShares(NamedTuple):
     test: int = 10
 
 
-def assign_splits(questions: Iterable[str], shares: SplitShares = SplitShares()) -> list[str]:  # noqa: B008 (a tuple)
+def assign_splits(
+    questions: Iterable[str],
+    shares: SplitShares = SplitShares(),  # noqa: B008 (a tuple)
+) -> list[str]:
     """Return the side of each question, in order.
 
     A question's side depends on the hash of its words; near-duplicates of an earlier question join
@@ -151,7 +154,9 @@ def _near_duplicate_groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.u
             pairs.append(np.stack((first_indexes[near], second_indexes[near])))
         first_indexes, second_indexes = np.concatenate(pairs, axis=1)
         edges = np.ones(len(first_indexes), dtype=bool)
-        joined = coo_array((edges, (first_indexes, second_indexes)), shape=(len(bands),) * 2)  # type: ignore[no-untyped-call]
+        joined = coo_array(  # type: ignore[no-untyped-call]
+            (edges, (first_indexes, second_indexes)), shape=(len(bands),) * 2
+        )
         _, label = connected_components(joined, directed=False)
         _, first = np.unique(label, return_index=True)
         group = first[label]

@@ -112,7 +112,7 @@ def freeze_version(
 
 
 def file_name(name: str, form: str, encoding: str) -> str:
-    """Return the default file name of a version, or for ``hf`` the folder's name."""
+    """Return the default name of a version's file or folder."""
     suffix = export_formats()[form].suffix if form in export_formats() else ""
     return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
 
@@ -133,7 +133,7 @@ class _FrozenSelection(Selection):
 def rebuild_version(
     store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
 ) -> ExportResult:
-    """Write a version to a file (a folder for ``hf``) with exactly the frozen bytes.
+    """Write a version to a file or folder with exactly the frozen bytes.
 
     The manifest is written too. On an error the file stays unchanged. Output to stdout or a pipe
     can't be undone: the error then follows the output.

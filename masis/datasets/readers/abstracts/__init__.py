@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
@@ -208,12 +208,10 @@ def _format_records(
             yield error.at(line=row.number)
 
 
-def _read_pubmed_xml(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
-    return (article.found for article in read_articles(stream, source=source))
-
-
-_READERS = {
-    "pubmed_xml": _read_pubmed_xml,
+_READERS: dict[str, Callable[..., Iterator[Abstract | InputError]]] = {
+    "pubmed_xml": lambda stream, source: (
+        article.found for article in read_articles(stream, source=source)
+    ),
     "ris": read_ris,
     "bibtex": read_bibtex,
     "medline": read_medline,
