@@ -339,6 +339,6 @@ def repeated_ids(place: str, named: int = MOST_NAMED_IDS) -> Repeats:
     rows: dict[str, list[tuple[str, int, int]]] = {}
     repetitions = lake.to_table(columns=columns, filter=of_shown).to_pylist()
     for row in sorted(repetitions, key=lambda row: tuple(row.values())):
-        place = (row["source"], row["source_offset"], row["source_row"])
-        rows.setdefault(row["case_id"], []).append(place)
+        origin = (row["source"], row["source_offset"], row["source_row"])
+        rows.setdefault(row["case_id"], []).append(origin)
     return Repeats(len(repeated), rows)

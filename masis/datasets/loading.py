@@ -52,8 +52,8 @@ def read_cases(
     Args:
         source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an
             iterable of mappings.
-        profile: The name of a built-in profile, or the path of your own TOML file. By default the
-            profile is recognised.
+        profile: The name of a profile, or the path of your own TOML file. By default the profile is
+            recognized.
         map: Which column or key holds a field if the names differ: ``{"answer": "response"}``, with
             paths such as ``inputs.question``. ``{"answer": None}`` says that answers are to be
             drafted.
