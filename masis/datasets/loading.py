@@ -89,7 +89,7 @@ class Suggestion(NamedTuple):
 
     Attributes:
         format: The format that the rows fit; "" if none.
-        names: The field map; empty if the rows fit a format or nothing was recognised.
+        names: The field map; empty if the rows fit a format or nothing was recognized.
             ``evidence.id`` is "" if the answer's markers count the chunks instead of naming their
             ids, and ``evidence.split`` is the separator of chunks in an evidence that is one text.
         profile: The profile that reads the rows; None if they fit a format.

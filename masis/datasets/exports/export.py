@@ -173,11 +173,11 @@ class ExportTally:
                 self._versions[name][str(run.versions.get(name))] += 1
         for name, counter in self._balance.items():
             counter.update("none" if row[name] is None else str(row[name]) for row in rows)
-        for region in (
-            each for row in rows for made in row.get("annotations", ()) for each in made["result"]
-        ):
-            for name in ("labels", "choices"):
-                self._counts[name].update(region["value"].get(name, ()))
+        if self._format.interface:
+            for annotation in (annotation for row in rows for annotation in row["annotations"]):
+                for region in annotation["result"]:
+                    for name in ("labels", "choices"):
+                        self._counts[name].update(region["value"].get(name, ()))
 
     def manifest(
         self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ _NEAR_SHARE = 0.7
 """The share of equal hashes, and so roughly of words, from which questions are near-duplicates."""
 
 _MOST_NEIGHBOURS = 50
-"""The most neighbours in a band that a question is compared with.
+"""The most neighbors in a band that a question is compared with.
 
 Templates fill a band with thousands of questions that differ.
 """
@@ -116,7 +116,7 @@ def _min_hashes(questions: Sequence[frozenset[str]]) -> npt.NDArray[np.uint64]:
     The share of equal values estimates the share of common words (MinHash).
     """
     hashes = [[_hash_word(word) for word in words] or [0] for words in questions]
-    flat = np.array([each for word_hashes in hashes for each in word_hashes], dtype=np.uint64)
+    flat = np.array(list(chain.from_iterable(hashes)), dtype=np.uint64)
     starts = np.cumsum([0, *map(len, hashes[:-1])])
     lowest: npt.NDArray[np.uint64] = np.minimum.reduceat(
         (flat[:, None] * _HASH_COEFFICIENTS[0] + _HASH_COEFFICIENTS[1]) % _PRIME, starts

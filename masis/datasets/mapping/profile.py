@@ -98,7 +98,7 @@ class Profile(Record):
     """The paths of one tool's format.
 
     Attributes:
-        required: Paths that must have a value; a file is recognised by them.
+        required: Paths that must have a value; a file is recognized by them.
         whole: Path to a whole case in the workbench's own format, which is used unchanged.
         evidence_ids: The ids of an evidence that is plain texts, in the same order.
         evidence_sources: The sources of such an evidence, in the same order.

@@ -187,7 +187,7 @@ class Queue(StorePart):
     def beside(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
     ) -> str | None:
-        """Return the neighbour of a case in the filter's order, skipping ``without``, or None at
+        """Return the neighbor of a case in the filter's order, skipping ``without``, or None at
         the ends.
 
         The given case need not match the filter, since a decision often removes it from the queue

@@ -306,7 +306,7 @@ def _draw_filter_summary(
                 args=(
                     filter_.name,
                     address.in_words(
-                        other for other in address.words(filter_.name) if word and other != word
+                        kept for kept in address.words(filter_.name) if word and kept != word
                     ),
                 ),
             )
