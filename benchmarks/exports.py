@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.datasets.exports.export import Selection, write_file
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.services import ANONYMOUS, Workbench, demo_cases
@@ -100,7 +100,7 @@ def measure(database: Path, form: str, encoding: str, dataset_size: int) -> None
     peak = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
     late = (
         ""
-        if clock <= TARGET_S or dataset_size != 50_000 or not FORMATS[form].tabular
+        if clock <= TARGET_S or dataset_size != 50_000 or not export_formats()[form].tabular
         else f"  over {TARGET_S} s"
     )
     print(
@@ -114,7 +114,7 @@ def main() -> None:
     """Fill two databases, a tenth and all, and measure every export of both."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=50_000)
-    parser.add_argument("--formats", default=",".join(FORMATS))
+    parser.add_argument("--formats", default=",".join(export_formats()))
     parser.add_argument(
         "--one",
         nargs=4,
@@ -130,7 +130,7 @@ def main() -> None:
             database = Path(folder) / f"{count}.db"
             fill(database, count)
             for form in given.formats.split(","):
-                for encoding in ENCODINGS[FORMATS[form].tabular]:
+                for encoding in ENCODINGS[export_formats()[form].tabular]:
                     command = [
                         sys.executable,
                         __file__,

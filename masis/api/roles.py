@@ -11,6 +11,7 @@ from typing import Any
 
 from masis.api.exam_results import ExamResults, examinee_of, unexamined_name
 from masis.audit import loop, output_validation
+from masis.audit.checks import checks_named
 from masis.audit.control.run_control import RunControl
 from masis.audit.escalation import EscalatingVerifier, Savings
 from masis.audit.sampling import SampledCritic, SampledEvaluator
@@ -54,11 +55,13 @@ def build_roles(
             calls.
 
     Raises:
-        SettingsError: A model can't be asked: it is unknown or has no key.
+        SettingsError: A model can't be asked, because it is unknown or has no key; or a check isn't
+            installed.
         MissingExtra: The SDK of a model, or the output validator, is not installed.
 
     """
     settings = settings.at_depth()
+    checks_named(settings.checks)
     control = RunControl()
     ask = partial(registry.asker, control=control, settings=settings, replies=replies)
     models = {
@@ -265,8 +268,9 @@ def _with_second_opinion(
 def check_models(settings: Settings) -> None:
     """Raise SettingsError or MissingExtra if a role names a model that can't be asked; ask nothing.
 
-    The same goes for an output validator that is not installed.
+    The same goes for an output validator and for checks that aren't installed.
     """
+    checks_named(settings.checks)
     output_validation.validator_named(settings.output_validator)
     for role, string in settings.models().items():
         resolve_model(string, role, settings)

@@ -88,7 +88,7 @@ def merge_issues(
 
 
 class RaisedIssues(NamedTuple):
-    """The critic's objections as issues, and as notes those whose quote isn't in the answer."""
+    """Objections as issues, and as notes those whose quote isn't in the answer."""
 
     issues: tuple[Issue, ...]
     notes: tuple[str, ...]
@@ -97,7 +97,14 @@ class RaisedIssues(NamedTuple):
 def raise_critic_issues(
     objections: Iterable[Objection], answer: str, before: Sequence[Issue]
 ) -> RaisedIssues:
-    """Return the critic's objections as issues, numbered after the earlier ones.
+    """Return the critic's objections as issues, numbered after the earlier ones."""
+    return raise_issues("critic", objections, answer, before)
+
+
+def raise_issues(
+    source: IssueSource, objections: Iterable[Objection], answer: str, before: Sequence[Issue]
+) -> RaisedIssues:
+    """Return objections as issues, numbered after the earlier ones.
 
     A quote that isn't in the answer gives no position.
     """
@@ -111,7 +118,7 @@ def raise_critic_issues(
             )
         issues.append(
             _make_issue(
-                "critic",
+                source,
                 objection.type,
                 objection.rule,
                 _severity_of(objection, place, denied),

@@ -25,6 +25,7 @@ from pydantic_core import to_jsonable_python
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, limits
 from masis.audit.carried import issues_still_open, with_carried, with_raised
+from masis.audit.checks import run_checks
 from masis.audit.citations import audit_citations, carry_over_citations
 from masis.audit.claims import ClaimResults, Verifier
 from masis.audit.context import AuditContext
@@ -613,6 +614,7 @@ class AuditRun:
             answer=checked_answer,
             evidence=evidence,
         )
+        found_issues += run_checks(self.settings.checks, self.case, checked_answer, found_issues)
         if self.iterations:
             still_open = issues_still_open(
                 self.iterations[-1],

@@ -120,13 +120,14 @@ def repeats(repeated: Repeats) -> Iterator[str]:
     """Yield lines that list the ids found in several rows, or nothing if all ids are unique."""
     if not repeated.total:
         return
-    yield f"{count_noun(repeated.total, 'id occurs', 'ids occur')} in several rows; each row was audited:"
-    for repeat in repeated.named:
+    ids = count_noun(repeated.total, "id occurs", "ids occur")
+    yield f"{ids} in several rows; each row was audited:"
+    for case_id, places in repeated.named.items():
         rows = (
             f"{source}, row {row}{f' from {offset:,}' if offset else ''}"
-            for source, offset, row in repeat.rows
+            for source, offset, row in places
         )
-        yield f"  {repeat.case_id}: {'; '.join(rows)}"
+        yield f"  {case_id}: {'; '.join(rows)}"
     if repeated.total > len(repeated.named):
         yield f"  and {repeated.total - len(repeated.named):,} more"
     yield "A database holds one case per id. Give each its own id before you import them."

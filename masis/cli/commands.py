@@ -6,9 +6,9 @@
         db: Path | None = DATABASE,
     ) -> None:
 
-What kind of option it is follows from the annotation: ``bool`` a flag, ``Literal`` a choice, a
-tuple one that may be repeated (or several arguments). Errors and exit codes are handled in one
-place, ``CommandGroup.invoke``.
+The annotation determines the kind of option: ``bool`` is a flag, ``Literal`` or the names of a
+registry a choice, and a tuple an option that may be repeated (or several arguments). Errors and
+exit codes are handled in one place, ``CommandGroup.invoke``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,27 @@ import difflib
 import importlib
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
 from masis.cli.output import printable, say
 from masis.errors import MasisError, SettingsError
+from masis.schema.registry import RegisteredName
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 + SIGINT, as in shells."""
@@ -101,7 +112,8 @@ def _read_parameters(
     """Return the options that a function's parameters declare, and the function that accepts their
     values.
     """
-    hints = get_type_hints(function.func if isinstance(function, partial) else function)
+    plain = function.func if isinstance(function, partial) else function
+    hints = get_type_hints(plain, include_extras=True)
     parameters, groups = list[click.Parameter](), dict[str, _Group]()
     for parameter in inspect.signature(function).parameters.values():
         declared = changed.get(parameter.name, parameter.default)
@@ -166,10 +178,31 @@ def help_text(docstring: str) -> str:
     return "\n\n".join(parts)
 
 
+class RegisteredChoice(click.Choice[str]):
+    """A choice of the names of a registry, which it asks whenever an option is parsed or shown.
+
+    Reading them when a command is imported would miss entries that are added later, and would open
+    the metadata of every installed package even to print a version.
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names that are valid now."""
+        return tuple(self._names())
+
+
 def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]:
     """Return click's settings for the type of a parameter."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(member for member in get_args(annotation) if member is not type(None))
+    if get_origin(annotation) is Annotated:
+        plain, *marks = get_args(annotation)
+        names = next((mark.names for mark in marks if isinstance(mark, RegisteredName)), None)
+        return {"type": RegisteredChoice(names)} if names else _settings_of(plain, kind)
     if get_origin(annotation) is tuple:
         inner = _settings_of(get_args(annotation)[0], kind)
         if kind is click.Argument:

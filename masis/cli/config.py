@@ -14,6 +14,7 @@ from click.shell_completion import get_completion_class
 
 from masis.api.roles import resolve_model
 from masis.audit import output_validation
+from masis.audit.checks import checks_named
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, option
 from masis.cli.options import Judges
@@ -63,6 +64,7 @@ def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ())
     checks.append(
         ("output_validator", partial(output_validation.validator_named, settings.output_validator))
     )
+    checks.append(("checks", partial(checks_named, settings.checks)))
     for setting, check in checks:
         try:
             check()

@@ -15,12 +15,20 @@ from typing import Any
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, option, options
+from masis.cli.commands import (
+    CommandGroup,
+    JobFailed,
+    RegisteredChoice,
+    argument,
+    command,
+    option,
+    options,
+)
 from masis.cli.options import FileOptions
 from masis.cli.output import Emit, ErrorReport, ProgressBar, say, table
 from masis.datasets import loading
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection, manifest_bytes
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.datasets.exports.splits import SPLITS, SplitShares
 from masis.datasets.lake import is_lake
 from masis.datasets.mapping.profile import profile_text
@@ -374,25 +382,32 @@ def _selection(
 SELECTION = options(_selection)
 ENCODING = option(
     "The encoding of the rows; csv and parquet:"
-    f" {', '.join(n for n, f in FORMATS.items() if f.tabular)}. Default: the file's extension,"
+    f" {', '.join(n for n, f in export_formats().items() if f.tabular)}. Default: the file's extension,"
     " else jsonl.",
     "--as",
     type=click.Choice(ENCODINGS),
 )
 OUT = shared.out("The file to write (a folder for hf); '-' for stdout.", folders=True)
 
-WHOLE = ("cases", "runs", "executions")
+WHOLE = {
+    "cases": "the cases as imported",
+    "runs": "the newest finished run of each case",
+    "executions": "the log of executions, numbers without texts",
+}
 """Formats that accept no filter because they copy all records of their kind."""
 
 
 @command()
 def export(
     form: str = option(
-        "cases: the cases as imported. runs: the newest finished run of each case. "
-        "executions: the log of executions, numbers without texts. "
-        + " ".join(f"{name}: {export_format.summary}." for name, export_format in FORMATS.items()),
+        " ".join(
+            f"{name}: {summary}."
+            for name, summary in (
+                WHOLE | {n: f.summary for n, f in export_formats().items()}
+            ).items()
+        ),
         "--format",
-        type=click.Choice([*WHOLE, *FORMATS]),
+        type=RegisteredChoice(lambda: [*WHOLE, *export_formats()]),
         required=True,
     ),
     encoding: str | None = ENCODING,
@@ -463,10 +478,11 @@ def export(
 
 def _check_out(form: str, out: Path, emit: Emit) -> None:
     """Raise UsageError if the format can't be written to this path."""
-    if form != "hf":
+    is_folder = form not in WHOLE and export_formats()[form].folder
+    if not is_folder:
         shared.writable_file(out)
-    if out == shared.STDIO and (form == "hf" or emit.as_json):
-        what = "hf is a folder" if form == "hf" else "--json says what was written"
+    if out == shared.STDIO and (is_folder or emit.as_json):
+        what = f"{form} is a folder" if is_folder else "--json says what was written"
         raise click.UsageError(f"{what}: name one with --out.")
 
 
@@ -528,7 +544,7 @@ def dataset() -> None:
 def freeze(
     name: str = argument(),
     form: str = option(
-        "As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True
+        "As in 'masis export'.", "--format", type=RegisteredChoice(export_formats), required=True
     ),
     encoding: str | None = ENCODING,
     description: str = option("The purpose of the version, stored with it.", default=""),

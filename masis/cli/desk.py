@@ -24,7 +24,7 @@ from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
-from masis.services.records import CaseFilter, QueueOrder
+from masis.services.records import DEFAULT_ORDER, CaseFilter, OrderName
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
@@ -57,7 +57,7 @@ def queue(
     text: str = shared.SEARCH,
     fields: Names = shared.FIELD,
     datasets: Names = shared.DATASET,
-    order: QueueOrder = option("The order of the list.", default="risk"),
+    order: OrderName = option("The order of the list.", default=DEFAULT_ORDER),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:

@@ -304,18 +304,18 @@ MOST_NAMED_IDS = 10
 """The most repeated ids to name; the others are counted."""
 
 
-class Repeat(NamedTuple):
-    """A repeated id with the input rows that have it: file, offset of the row count, and row."""
-
-    case_id: str
-    rows: tuple[tuple[str, int, int], ...]
-
-
 class Repeats(NamedTuple):
-    """The number of ids that occur in several rows, and the first of them in order."""
+    """The ids that occur in several rows.
+
+    Attributes:
+        total: The number of these ids.
+        named: The first of them in order, each with its input rows: file, offset of the row count,
+            and row.
+
+    """
 
     total: int
-    named: tuple[Repeat, ...]
+    named: dict[str, list[tuple[str, int, int]]]
 
 
 def repeated_ids(place: str, named: int = MOST_NAMED_IDS) -> Repeats:
@@ -333,13 +333,12 @@ def repeated_ids(place: str, named: int = MOST_NAMED_IDS) -> Repeats:
     counts = lake.to_table(columns=["case_id"]).to_pandas()["case_id"].value_counts()
     repeated = sorted(counts.index[counts > 1])
     if not repeated:
-        return Repeats(0, ())
-    shown, of_shown = repeated[:named], dataset.field("case_id").isin(repeated[:named])
+        return Repeats(0, {})
+    of_shown = dataset.field("case_id").isin(repeated[:named])
     columns = ["case_id", "source", "source_offset", "source_row"]
-    rows = sorted(
-        tuple(row.values()) for row in lake.to_table(columns=columns, filter=of_shown).to_pylist()
-    )
-    return Repeats(
-        len(repeated),
-        tuple(Repeat(name, tuple(row[1:] for row in rows if row[0] == name)) for name in shown),
-    )
+    rows: dict[str, list[tuple[str, int, int]]] = {}
+    repetitions = lake.to_table(columns=columns, filter=of_shown).to_pylist()
+    for row in sorted(repetitions, key=lambda row: tuple(row.values())):
+        origin = (row["source"], row["source_offset"], row["source_row"])
+        rows.setdefault(row["case_id"], []).append(origin)
+    return Repeats(len(repeated), rows)

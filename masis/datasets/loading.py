@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from masis.datasets.mapping.profile import (
     Profile,
-    builtin_profiles,
+    import_profiles,
     likely_choice,
     load_profile,
     profile_of,
@@ -52,8 +52,8 @@ def read_cases(
     Args:
         source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an
             iterable of mappings.
-        profile: The name of a built-in profile, or the path of your own TOML file. By default the
-            profile is recognised.
+        profile: The name of a profile, or the path of your own TOML file. By default the profile is
+            recognized.
         map: Which column or key holds a field if the names differ: ``{"answer": "response"}``, with
             paths such as ``inputs.question``. ``{"answer": None}`` says that answers are to be
             drafted.
@@ -89,7 +89,7 @@ class Suggestion(NamedTuple):
 
     Attributes:
         format: The format that the rows fit; "" if none.
-        names: The field map; empty if the rows fit a format or nothing was recognised.
+        names: The field map; empty if the rows fit a format or nothing was recognized.
             ``evidence.id`` is "" if the answer's markers count the chunks instead of naming their
             ids, and ``evidence.split`` is the separator of chunks in an evidence that is one text.
         profile: The profile that reads the rows; None if they fit a format.
@@ -117,7 +117,7 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     formats, row = formats_of(_rows_or_path(source, {}), sheet=sheet)
     if formats:
         return Suggestion(
-            formats[0], _evidence_options(row, builtin_profiles()[formats[0]]), None, row
+            formats[0], _evidence_options(row, import_profiles()[formats[0]]), None, row
         )
     columns = columns_of(row)
     choice = likely_choice(columns)
@@ -202,14 +202,14 @@ def chosen_profile(name: str | os.PathLike[str] | None) -> Profile | None:
     """
     if name is None:
         return None
-    if isinstance(name, str) and name in builtin_profiles():
-        return builtin_profiles()[name]
+    if isinstance(name, str) and name in import_profiles():
+        return import_profiles()[name]
     if Path(name).suffix == ".toml":
         return load_profile(Path(name))
-    near = difflib.get_close_matches(str(name), builtin_profiles(), n=1)
+    near = difflib.get_close_matches(str(name), import_profiles(), n=1)
     hint = (
         f"Did you mean {near[0]!r}?"
         if near
-        else f"Name a TOML file, or one of: {', '.join(builtin_profiles())}."
+        else f"Name a TOML file, or one of: {', '.join(import_profiles())}."
     )
     raise InputError(f"{str(name)[:40]!r} isn't a profile", hint=hint, field="profile")

@@ -381,8 +381,8 @@ def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
         except UnicodeDecodeError as error:
             raise utf8_error(error, number + 1) from error
 
-    def beside() -> str:
-        """Return the next character that is no blank; "" at the end."""
+    def next_character() -> str:
+        """Return the next character that isn't blank, or "" at the end."""
         nonlocal at
         while True:
             at = cast("re.Match[str]", _BLANKS.match(text, at)).end()
@@ -391,9 +391,9 @@ def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
             more()
 
     cut_off = "The list is cut off: write the file again."
-    beside()
+    next_character()
     at += 1
-    while beside() != "]" or number:
+    while next_character() != "]" or number:
         while (item := parse_item(text, at, ended=ended)) is None or (
             item[1] == len(text) and not ended
         ):
@@ -411,7 +411,7 @@ def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
         number += 1
         value, at = item
         yield to_row(number, read, value)
-        following = beside()
+        following = next_character()
         if following == "]":
             break
         if not following:
@@ -423,7 +423,7 @@ def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
             raise InputError(f"isn't a valid JSON list after item {number}", hint=hint, line=number)
         at += 1
     at += 1
-    if beside():
+    if next_character():
         raise InputError("continues after its JSON list", hint="Put everything into one list.")
 
 

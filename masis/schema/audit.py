@@ -326,7 +326,8 @@ IssueType = Literal[
     "contradiction",
     "outdated",
 ]
-IssueSource = Literal["citations", "claims", "critic", "instructions"]
+IssueSource = Literal["citations", "claims", "critic", "instructions", "checks"]
+"""``checks`` are those that other packages add (``masis.audit.checks``)."""
 
 
 class Issue(Record):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any, Literal
+from importlib.metadata import EntryPoint
+from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic_core import PydanticKnownError
-from pydantic_core.core_schema import (
-    no_info_plain_validator_function,
-    plain_serializer_function_ser_schema,
-)
 
 from masis.schema.base import Record
+from masis.schema.registry import RegisteredName, added_entry_points
 
 PROVIDERS_GROUP = "masis.providers"
 """The group of entry points by which a package adds an API that models are reached by."""
@@ -25,35 +20,14 @@ OWN_PROVIDERS = (
 """The APIs of this package, which are there even if the installation lists no entry points."""
 
 
-@cache
 def provider_entry_points() -> dict[str, EntryPoint]:
     """Return the entry point of every API by its kind. The package's own come first and win."""
-    added = {point.name: point for point in entry_points(group=PROVIDERS_GROUP)}
+    added = {point.name: point for point in added_entry_points(PROVIDERS_GROUP)}
     own = {point.name: point for point in OWN_PROVIDERS}
     return own | {name: point for name, point in added.items() if name not in own}
 
 
-class _KindOfProvider:
-    """Checks a kind against the entry points, as a ``Literal`` does against its values."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return no_info_plain_validator_function(
-            self._check, serialization=plain_serializer_function_ser_schema(str)
-        )
-
-    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        return {"type": "string", "enum": list(provider_entry_points())}
-
-    @staticmethod
-    def _check(value: Any) -> str:
-        kinds = provider_entry_points()
-        if isinstance(value, str) and value in kinds:
-            return value
-        expected = ", ".join(map(repr, kinds))
-        raise PydanticKnownError("literal_error", {"expected": expected})
-
-
-ProviderKind = Annotated[str, _KindOfProvider()]
+ProviderKind = Annotated[str, RegisteredName(provider_entry_points)]
 """The API protocol of a server.
 
 ``openai`` is Chat Completions, which most servers implement; ``anthropic`` is Messages; other

@@ -94,6 +94,24 @@ decision is blind.
 """
 
 
+LABEL_CHOICES = {
+    "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
+    "reference": (
+        "valid",
+        "fabricated",
+        "misattributed",
+        "redundant",
+        "unsupported",
+        "contradicts",
+    ),
+    "sentence": ("uncited", "exempt"),
+}
+"""The labels by which a reviewer corrects or confirms the audit, by the kind of target.
+
+The types of issues that reviewers report are the team's own (``LabelTypes``).
+"""
+
+
 class TargetLabel(Record):
     """A person's label on a part of the audited answer, or on the whole answer.
 

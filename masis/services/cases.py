@@ -17,6 +17,7 @@ from masis.schema.wording import count_noun
 from masis.services.access import OPEN, Access, Service
 from masis.services.audits import POLICY
 from masis.services.records import (
+    ORDERS,
     AddResult,
     CaseFilter,
     CasePage,
@@ -353,7 +354,7 @@ class CaseService(Service):
             )
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
-        if case_filter.order in ("risk", "disagreement", "least_confident"):
+        if ORDERS[case_filter.order].by_audit:
             update |= {"order": "random", "seed": policy.seed + 1}
         update["reviewers"] = tuple(name for name in case_filter.reviewers if name != POLICY.name)
         if {"needs_review", "accepted"} & set(case_filter.states):

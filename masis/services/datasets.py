@@ -18,7 +18,7 @@ from masis.datasets.exports.export import (
     write_export,
     write_file,
 )
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.datasets.exports.versions import (
     KINDS,
     Kind,
@@ -51,7 +51,7 @@ class ExportService(Service):
         name: str = "-",
         on_case: Callable[[int], None] | None = None,
     ) -> ExportResult:
-        """Write the matching cases to a stream, in any of ``FORMATS`` except ``hf``.
+        """Write the matching cases to a stream, in any format that isn't a folder.
 
         Raises:
             InputError: The format or the encoding isn't valid.
@@ -79,7 +79,7 @@ class ExportService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> ExportResult:
-        """Write the matching cases to a file (a folder for ``hf``) with a manifest, atomically.
+        """Write the matching cases to a file (a folder for some formats) with a manifest, atomically.
 
         Raises:
             InputError: The format, the encoding or the path isn't valid.
@@ -107,7 +107,7 @@ class ExportService(Service):
         if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
             return 0
         states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
-        case_filter = selection.cases if form in FORMATS and selection else CaseFilter()
+        case_filter = selection.cases if form in export_formats() and selection else CaseFilter()
         states = tuple(
             state for state in states if not case_filter.states or state in case_filter.states
         )
@@ -193,7 +193,7 @@ class DatasetService(Service):
     def write(
         self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
     ) -> ExportResult:
-        """Write a version to a file (a folder for ``hf``) with its manifest: exactly the frozen
+        """Write a version to a file (a folder for some formats) with its manifest: exactly the frozen
         bytes, or nothing.
 
         Raises:

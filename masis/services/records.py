@@ -8,6 +8,7 @@ from masis.store.audits.inbox import Acknowledgement, Form, ReceivedRequest
 from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
 from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import Unguarded, explained_errors
+from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder
 from masis.store.records import (
     AddResult,
     CaseFilter,
@@ -18,7 +19,6 @@ from masis.store.records import (
     DecisionPage,
     Facets,
     LogHead,
-    QueueOrder,
     RunProgress,
     RunState,
     RunSummary,

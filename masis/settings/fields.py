@@ -419,6 +419,11 @@ class Settings(Record):
         "What an improved answer must pass before it is audited: pydantic, or baml, which also"
         " repairs replies out of form.",
     )
+    checks: Annotated[str, Field(max_length=1000)] = LOOP(
+        "",
+        "a team checks what only it knows, and another package can't do so unasked",
+        "Checks of answers that other packages add, with commas between them; empty: none.",
+    )
     improvement_threshold: Share = LOOP(
         0.05, "REQ-CRITIC-017", "It stops when a revision raises quality by less than this."
     )

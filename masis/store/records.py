@@ -24,51 +24,33 @@ from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
 from masis.schema.wording import count_noun
+from masis.store.orders import DEFAULT_ORDER, OrderName
 
 RunState = Literal["running", "finished", "interrupted"]
-QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
-"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the
-severity of the worst issue, then by the estimated probability that the answer is faulty;
-``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``: lowest
-confidence in the answer, unscored ones first; ``oldest``, ``newest``: by import; ``random``: drawn
-with a seed. In the first three, cases not yet audited come last, and behind them what the viewer
-has decided and others are still to settle."""
-
 PageSize = Annotated[int, Field(ge=1, le=1000)]
-RISK_OF_FITTED = 3.0
-"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on
-one scale.
-"""
-TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
-SEVERITY_RANK: dict[Severity | None, int] = {
-    "critical": 4,
-    "high": 3,
-    "medium": 2,
-    "low": 1,
-    None: 0,
-}
-
-
-def risk_of(tier: ReviewTier | None, severity: Severity | None, likely: float) -> float:
-    """Return what the order ``risk`` goes by: tier, then severity of the worst issue, then
-    probability of fault.
-    """
-    return TIER_RANK[tier] + (SEVERITY_RANK[severity] + likely) / len(SEVERITY_RANK)
 
 
 class CaseFilter(Record):
-    """Which cases, in which order, which page of them. Empty fields don't filter.
+    """A filter of cases, with the order and the page of the list.
 
-    Values within one field are alternatives (any of these states); fields narrow each other.
-    ``text`` finds cases that hold all its words in id, question, answer or evidence; if none does,
-    the last one, from three letters on, is taken as the beginning of a word. ``flags`` are issues
-    found in the original answer, ``reasons`` why its run needs review, ``tiers`` how pressing the
-    most pressing of these reasons is, ``severities`` how severe the worst issue is (``none``: an
-    audit found none). ``standings`` is where cases stand for people, ``viewer`` who they stand so
-    for: a shared case that this reviewer has decided ``waits`` for the others, for nobody else.
-    ``open_to`` names a reviewer: cases whose decision they have made or skipped (unless
-    ``skipped_too``), that others have taken, or that are assigned to as many others as are wanted,
-    don't match. ``undecided_by`` leaves out what one person has decided.
+    A case must meet every field that isn't empty. The values within a field are alternatives.
+
+    Attributes:
+        text: Words that must all occur in id, question, answer or evidence. If no case has them
+            all, the last word is the beginning of a word, if it has three letters or more.
+        standings: The statuses of the cases.
+        viewer: The reviewer who sees these statuses. A shared case that this reviewer has decided
+            ``waits`` for the others, but only for this reviewer.
+        flags: Issues in the original answer.
+        reasons: Why the run needs review.
+        tiers: How urgent the most urgent of these reasons is.
+        severities: The severity of the worst issue; ``none`` if an audit found no issue.
+        open_to: A reviewer who may decide the case now. That excludes cases that they have decided
+            or skipped (unless ``skipped_too``), that others have taken, and that are assigned to as
+            many others as the case needs.
+        undecided_by: A person who hasn't decided the case.
+        seed: The seed of the order ``random``.
+
     """
 
     text: str = ""
@@ -92,22 +74,26 @@ class CaseFilter(Record):
     quality_to: Share | None = None
     confidence_from: Share | None = None
     confidence_to: Share | None = None
-    order: QueueOrder = "risk"
+    order: OrderName = DEFAULT_ORDER
     seed: int = 0
     page: int = Field(default=1, ge=1)
     size: PageSize = 50
 
 
 class CaseSummary(OneLine, Record):
-    """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the
-    newest finished run; ``revised_quality`` is that of its best revision, None where there is none.
-    ``headline``: in a line what is worst about the answer, in words from outside; where there are
-    more issues, a second line counts them by kind. ``severity`` is that of its worst issue; within
-    it the order ``risk`` goes by the estimated ``fault_probability``. ``disagreement`` is how far
-    citation engine, critic and evaluator differ, from 0 to 1.
+    """A case in a list. Its scores are those of the original answer in the newest finished run.
 
-    ``version`` changes whenever state, run or decision changes; hand it in with a decision, which
-    is refused if it has.
+    Attributes:
+        revised_quality: The quality of the best revision, if there is one.
+        headline: The worst issue in one line, which may quote the answer or the evidence. A second
+            line counts the other issues by kind.
+        severity: The severity of the worst issue.
+        fault_probability: The estimated probability that the answer is faulty. The order ``risk``
+            sorts by it within a tier and a severity.
+        disagreement: How far citation engine, critic and evaluator differ, from 0 to 1.
+        version: Changes with state, run and decision. A decision that names another version is
+            refused.
+
     """
 
     id: str
@@ -155,9 +141,7 @@ CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
-    """How many cases have which value, over the whole store; ``lesser`` of those in
-    ``nothing_found`` have an issue.
-    """
+    """The number of cases in the store by value; ``lesser`` in ``nothing_found`` have an issue."""
 
     standings: dict[str, int]
     lesser: int
@@ -167,10 +151,12 @@ class Facets(Record):
 
 
 class AssessedCase(NamedTuple):
-    """A case that stands by a finished run and by no person's decision.
+    """A case whose state follows from a finished run, and not from a person's decision.
 
-    ``accepted``: the policy accepts it by entry ``entry_id``; ``touched``: a person has an entry on
-        it.
+    Attributes:
+        accepted: Whether the policy accepts it, by the entry ``entry_id``.
+        touched: Whether a person has an entry on it.
+
     """
 
     case_seq: int
@@ -198,12 +184,14 @@ class FoundCases(NamedTuple):
 
 
 class RunSummary(Record):
-    """A run in a list; ``why`` says why it was interrupted, ``asked_by`` who asked for it ("" where
-    nobody is known).
+    """A run in a list. Its figures are those of the original answer, and None until it is finished.
 
-    Figures are None until it is finished, and the original answer's; ``revised_quality`` is that of
-    the best revision. Of a run that retention has removed (``removed_at``) the figures stand; its
-    content and its settings are gone.
+    Attributes:
+        revised_quality: The quality of the best revision.
+        why: Why the run was interrupted.
+        asked_by: The name of the person who started it, or "" if it isn't known.
+        removed_at: When retention removed its content and settings; its figures are kept.
+
     """
 
     id: str
@@ -266,9 +254,9 @@ class LogFilter(Record):
 class DecisionFilter(LogFilter):
     """A filter of the decision log. Times are ISO 8601; ``until`` is exclusive.
 
-    ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made
-    does not match. Unless ``machine_shown`` is "first", neither do acceptances by the policy whose
-    cases are hidden from them.
+    ``blind_to`` names a reviewer, for whom entries of others don't match while the case still needs
+    decisions. Unless ``machine_shown`` is "first", acceptances by the policy don't match either if
+    their cases are hidden from the reviewer.
     """
 
     case_id: str | None = None
@@ -301,11 +289,16 @@ class LogHead(NamedTuple):
 
 
 class DatasetVersion(Record):
-    """A frozen, named data set: its time, author, selection and manifest.
+    """A frozen, named data set.
 
-    ``form`` and ``encoding`` are those of an export, ``selection`` the filter, split and shares as
-    the manifest has them; ``log_length`` and ``log_digest`` say where the decision log ended,
-    ``app`` which version of MASIS made it.
+    Attributes:
+        form: The name of its export format.
+        encoding: The encoding of its rows.
+        selection: The filter, split and shares, as in the manifest.
+        log_length: The length of the decision log when it was frozen.
+        log_digest: The last digest of the log then.
+        app: The version of MASIS that made it.
+
     """
 
     name: str
@@ -350,9 +343,7 @@ class LostFromDataset(NamedTuple):
 
 
 class StoreCheck(Record):
-    """The health of a database: the ``problems`` of file, schema and derived states, and the checks
-    of both logs.
-    """
+    """The health of a database: problems of file, schema and derived states, and both logs."""
 
     path: str
     bytes: int

@@ -92,12 +92,14 @@ KINDS: dict[str, Kind] = {
     "misattributed": Kind("misattributed citation", "misattributed citations", "bad"),
     "partial": Kind("partly supported claim", "partly supported claims", "bad"),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
+    "check": Kind("serious issue by an added check", "serious issues by added checks", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad"),
     "figure": Kind("figure not in the evidence", "figures not in the evidence", "calm"),
     "marked": Kind("place marked by the tagger", "places marked by the tagger", "calm"),
     "missing": Kind("missing point", "missing points", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
+    "lesser_check": Kind("lesser issue by an added check", "lesser issues by added checks", "warn"),
     "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
@@ -118,7 +120,7 @@ _COUNTED_IN_SENTENCE = frozenset(
 _LINE_PREFIXES = {"missing": "Missing: ", "conflict": "Sources disagree: "}
 """The words that introduce a line, by kind."""
 
-_MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "conflict"})
+_MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "lesser_check", "conflict"})
 """Kinds that don't change the status "Nothing found". The line marks them as lesser issues."""
 
 _CLAIM_KINDS = frozenset({"contradicted", "unsupported", "partial"})
@@ -600,6 +602,8 @@ def _kind_beyond_checks(issue: Issue) -> str:
         return "instruction"
     if issue.rule == "source_conflict":
         return "conflict"
+    if issue.source == "checks":
+        return "check" if issue.major else "lesser_check"
     if issue.source == "critic":
         return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
     return "missing" if issue.rule in ("missing_information", "dropped_content") else ""

@@ -526,8 +526,11 @@ SCORE: dict[str, Word] = {
 def rule_word(rule: str) -> Word:
     """Return the label of a rule.
 
-    Rules of the critic that aren't in ``RULE`` are named by their type.
+    Rules of the critic that aren't in ``RULE`` are named by their type, and the rules of checks
+    that packages add by the check.
     """
+    if rule.startswith("check_"):
+        return Word(rule.removeprefix("check_"), "warn", "Raised by a check that a package adds")
     return RULE.get(rule) or Word(
         rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic"
     )

@@ -18,7 +18,7 @@ import pytest
 from masis.cli.audit import WorstAnswers
 from masis.cli.audit_ray import repeats
 from masis.cli.output import say
-from masis.datasets.lake import Repeat, Repeats
+from masis.datasets.lake import Repeats
 from masis.schema.actor import Actor
 from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
@@ -354,10 +354,11 @@ def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
 def test_ids_in_several_rows_are_named_with_files_and_rows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    hostile = Repeat("case\x1b[31m-2", (("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)))
-    for line in repeats(
-        Repeats(12, (Repeat("case-1", (("a.jsonl", 0, 1), ("b.jsonl", 0, 7))), hostile))
-    ):
+    named = {
+        "case-1": [("a.jsonl", 0, 1), ("b.jsonl", 0, 7)],
+        "case\x1b[31m-2": [("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)],
+    }
+    for line in repeats(Repeats(12, named)):
         say(line)
     told = capsys.readouterr().err
     assert "12 ids occur in several rows; each row was audited:" in told

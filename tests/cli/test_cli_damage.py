@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.errors import DatabaseFull, RecordDamaged
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
@@ -111,7 +111,7 @@ READ = {"claims": "a claim without a verdict", "sentences": "a sentence without 
 @pytest.mark.parametrize(
     ("form", "how"),
     [
-        *((form, "no date") for form in FORMATS),
+        *((form, "no date") for form in export_formats()),
         *(("decided", how) for how in list(ALTERED)[:2]),
         *READ.items(),
     ],

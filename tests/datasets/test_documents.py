@@ -146,7 +146,7 @@ def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_nam
         assert sorted(row.case.id for row in rows if row.case) == ["a", "more/a"]
         (problem,) = [str(problem) for row in rows for problem in row.problems]
         assert problem.startswith(
-            f"{place}/README.md, line 1: holds no sources that can be recognised. Put the"
+            f"{place}/README.md, line 1: holds no sources that can be recognized. Put the"
         )
     (folder / "rows.jsonl").write_text('{"query": "Why?", "evidence": ["So."]}\n')
     # beside data, documents describe it

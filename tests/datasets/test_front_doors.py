@@ -23,7 +23,7 @@ import masis
 from masis.api import audits, batch
 from masis.cli import main
 from masis.cli import output as cli_output
-from masis.datasets.mapping.profile import OWN_FORMAT, builtin_profiles
+from masis.datasets.mapping.profile import OWN_FORMAT, import_profiles
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.actor import Actor
@@ -684,4 +684,4 @@ def test_the_page_of_imports_says_what_is_read_as_what() -> None:
     ]
     assert rows == list(DOCUMENTED)
     assert set(DOCUMENTED.values()) - {""} <= {name for name, _, _ in RECORDS}
-    assert {f"`{name}`" for name in builtin_profiles()} <= set(re.findall(r"`[a-z-]+`", page))
+    assert {f"`{name}`" for name in import_profiles()} <= set(re.findall(r"`[a-z-]+`", page))

@@ -161,7 +161,7 @@ WRONG: list[tuple[str, str, bytes, str, Hint]] = [
      ("f.jsonl", LINE)),
     ("a PDF", "f.pdf", b"%PDF-1.7", "f.pdf: is a PDF. Name a file of JSON Lines", ("f.jsonl", LINE)),
     ("a document without sources", "f.md", b"# Why?\n\nSo.\n",
-     "f.md, line 1: holds no sources that can be recognised. Put the question",
+     "f.md, line 1: holds no sources that can be recognized. Put the question",
      lambda c: c + b"\n## Sources\n\n1. So it is.\n"),
 ]  # fmt: skip
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from masis.errors import SettingsError
-from masis.integrations.local.forms import FORMS, labels_of
-from masis.integrations.local.inputs import TEMPLATES
+from masis.integrations.local import forms
+from masis.integrations.local.forms import FORMS, Form, InputForm, OutputLabels, labels_of
 from tests.integrations.tiny_models import NLI
 
 TWO = {"0": "LABEL_0", "1": "LABEL_1"}
@@ -44,7 +44,7 @@ def test_output_meanings_are_read_from_label_names(
 ) -> None:
     found = read({**ROBERTA, **config})
     assert (found.supports, found.contradicts, found.inverted) == expected
-    assert found.form == "pair"
+    assert found.form.name == "pair"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_models_without_label_names_are_recognized_by_class_and_name(
     name: str, config: dict[str, Any], head: str, form: str, supports: int
 ) -> None:
     found = read(config, name)
-    assert (found.head, found.form, found.supports, found.contradicts) == (
+    assert (found.head, found.form.name, found.supports, found.contradicts) == (
         head,
         form,
         supports,
@@ -156,7 +156,7 @@ def test_a_tagger_uses_the_unsupported_output(
             read(config, name)
         return
     found = read(config, name)
-    assert (found.head, found.form, found.unsupported) == ("tokens", "passages", unsupported)
+    assert (found.head, found.form.name, found.unsupported) == ("tokens", "passages", unsupported)
     assert "confirms nothing" in found.words
 
 
@@ -259,7 +259,7 @@ def test_parent_folder_names_dont_identify_a_model() -> None:
         with pytest.raises(SettingsError, match="id2label does not tell"):
             read({**DEBERTA, "id2label": TWO}, name)
     # A relative name has no parts that tell: its folder does.
-    assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form == "factcg"
+    assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form.name == "factcg"
 
 
 def test_multi_label_models_use_sigmoid_outputs() -> None:
@@ -284,7 +284,7 @@ def test_a_rejected_model_names_what_was_found_and_expected() -> None:
 
 def test_the_factcg_template_matches_the_authors_exactly() -> None:
     # factcg/utils.py, INSTRUCTION_TEMPLATE
-    (template,) = TEMPLATES["factcg"]
+    (template,) = read(DEBERTA, "local:factcg").form.template
     assert isinstance(template, str)
     assert (
         template.format(evidence="E", claim="C")
@@ -298,3 +298,21 @@ def test_every_input_format_is_documented_with_its_source() -> None:
     for form in FORMS:
         assert form.source
         assert form.name.split(",")[0] in docs, form.name
+
+
+def test_a_new_family_of_models_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = InputForm("house", ("Evidence: {evidence} Claim: {claim}",))
+    house = Form(
+        "House models",
+        "'house' in its name",
+        "card of house/model",
+        OutputLabels("classes", prompt, supports=1),
+        architectures=("BertForSequenceClassification",),
+        called=("house",),
+        meanings=("lacks", "supports"),
+    )
+    monkeypatch.setattr(forms, "FORMS", (house, *FORMS))
+    bert = {"architectures": ["BertForSequenceClassification"], "id2label": TWO}
+    assert read(bert, "local:org/house-1").form is prompt
+    with pytest.raises(SettingsError, match=r"Accepted: House models \('house' in its name\)"):
+        read(bert, "local:org/flat-1")

@@ -29,7 +29,7 @@ from masis.api.roles import (
 from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
-from masis.integrations.local.forms import Head, OutputLabels
+from masis.integrations.local.forms import PAIR, Head, OutputLabels
 from masis.integrations.local.scoring import _pair_scores
 from masis.integrations.local.verifier import (
     MOST,
@@ -288,7 +288,7 @@ def test_thresholds_are_configurable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("head", ["classes", "score"])
 def test_token_level_outputs_arent_read_as_claim_scores(head: Head) -> None:
     with pytest.raises(StepError, match="for every token"):
-        list(_pair_scores(np.zeros((2, 7, 2)), OutputLabels(head, "pair"), 2))
+        list(_pair_scores(np.zeros((2, 7, 2)), OutputLabels(head, PAIR), 2))
 
 
 def test_outputs_that_differ_from_the_configuration_are_rejected(tmp_path: Path) -> None:

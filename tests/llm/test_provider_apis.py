@@ -16,8 +16,9 @@ from masis.errors import MissingExtra, SettingsError
 from masis.llm.endpoints import Endpoint
 from masis.llm.provider_apis import ProviderApi, provider
 from masis.llm.providers.base import Call, ModelReply, TokenUsage
-from masis.schema import providers
+from masis.schema import providers, registry
 from masis.schema.providers import ProviderSettings, provider_entry_points
+from masis.schema.registry import added_entry_points
 from masis.settings import Settings
 from tests.llm import canned
 from tests.llm.asking import CASE
@@ -49,10 +50,10 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     module.example_api = example_api  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     point = EntryPoint("example", f"{module.__name__}:example_api", providers.PROVIDERS_GROUP)
-    monkeypatch.setattr(providers, "entry_points", lambda group: (point,))
-    provider_entry_points.cache_clear()
+    monkeypatch.setattr(registry, "entry_points", lambda group: (point,))
+    added_entry_points.cache_clear()
     yield "example"
-    provider_entry_points.cache_clear()
+    added_entry_points.cache_clear()
 
 
 def test_an_audit_uses_a_provider_from_another_package(example: str) -> None:
@@ -80,12 +81,12 @@ def _of_kind(kind: str) -> Settings:
 
 def test_a_package_cant_replace_a_built_in_api(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("openai", "elsewhere:api", providers.PROVIDERS_GROUP)
-    monkeypatch.setattr(providers, "entry_points", lambda group: (point,))
-    provider_entry_points.cache_clear()
+    monkeypatch.setattr(registry, "entry_points", lambda group: (point,))
+    added_entry_points.cache_clear()
     try:
         assert provider_entry_points()["openai"].value == "masis.llm.providers:openai_api"
     finally:
-        provider_entry_points.cache_clear()
+        added_entry_points.cache_clear()
 
 
 def test_a_missing_sdk_names_its_extra() -> None:

@@ -1,53 +1,71 @@
-"""The tutorial of docs/extending.md, followed to the letter in a package of its own."""
+"""The tutorial of docs/extending.md, followed step by step in a package of its own."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.plugins import write_package
 
-CASE = {
-    "id": "one",
-    "query": "How long is the bridge?",
-    "answer": "The bridge is 120 metres long [1].",
-    "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-}
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
-
-def blocks(language: str) -> list[str]:
-    """The code blocks of the tutorial in this language."""
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+# A file of the tutorial: its name on a line of its own, then its content as a code block.
+FILE = re.compile(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+EMPTY_FILE = re.compile(r"`([\w/]+/__init__\.py)`")
 
 
-def test_the_provider_of_the_tutorial_judges_an_answer(tmp_path: Path) -> None:
-    (module,), (project, config), (command,) = blocks("python"), blocks("toml"), blocks("text")
-    (tmp_path / "house_models.py").write_text(module, encoding="utf-8")
-    # What an installation makes of the entry point in pyproject.toml.
-    installed = tmp_path / "house_models-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: house-models\nVersion: 1.0\n")
-    group = project.replace('[project.entry-points."masis.providers"]', "[masis.providers]")
-    (installed / "entry_points.txt").write_text(group.replace('"', ""), encoding="utf-8")
-    (tmp_path / "masis.toml").write_text(config, encoding="utf-8")
-    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE) + "\n", encoding="utf-8")
-    environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "MASIS_CONFIG": "masis.toml"}
-    program, *arguments = command.split()
+def run(command: str, folder: Path) -> str:
+    """Run a command of the tutorial and return what it printed."""
+    program, *arguments = shlex.split(command)
     assert program == "masis"
+    environment = {
+        "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+        "MASIS_CONFIG": "masis.toml",
+        "MASIS_DB": "tutorial.db",
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "masis.cli", *arguments, "--out", "runs.jsonl", "--db", "a.db"],
-        cwd=tmp_path,
+        [sys.executable, "-m", "masis.cli", *arguments],
+        cwd=folder,
         env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    run = json.loads((tmp_path / "runs.jsonl").read_text(encoding="utf-8"))
-    assert run["models"]["critic"] == "mine:judge-1"
-    assert run["iterations"][0]["critique"]["critique_reasoning"] == "Read by the house model."
+    return done.stdout + done.stderr
+
+
+def entry_points(project: str) -> str:
+    """Return what an installation writes to ``entry_points.txt`` for a ``pyproject.toml``."""
+    groups = tomllib.loads(project)["project"]["entry-points"]
+    return "\n".join(
+        line
+        for group, points in groups.items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
+    )
+
+
+def test_the_package_of_the_tutorial_works(tmp_path: Path) -> None:
+    files = dict(FILE.findall(TUTORIAL)) | dict.fromkeys(EMPTY_FILE.findall(TUTORIAL), "")
+    assert len(files) == 9
+    write_package(tmp_path, entry_points(files["pyproject.toml"]), files)
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
+    suggested, _, shown, _, _ = (run(command, tmp_path) for command in commands.splitlines())
+
+    assert "has the format house-logs" in suggested
+    audited = json.loads((tmp_path / "runs.jsonl").read_text(encoding="utf-8"))
+    assert audited["models"]["critic"] == "mine:judge-1"
+    (iteration,) = audited["iterations"]
+    assert iteration["critique"]["critique_reasoning"] == "Read by the house model."
+    assert "A length in metres: 120 metres" in shown
+    with (tmp_path / "rejected.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["case_id"], row["reason"]) == ("b-1", "Metres instead of feet.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from masis.datasets.exports.export import Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.errors import InputError, NotAllowed, StoreError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -329,7 +329,7 @@ def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
     """Everything that is exported or counted about the cases of a database."""
     found: dict[str, object] = {}
     everything = Selection(CaseFilter())
-    for form in FORMATS:
+    for form in export_formats():
         for encoding in ("jsonl",) if form != "hf" else ():
             out = io.BytesIO()
             try:
@@ -413,14 +413,17 @@ def test_an_undecided_copy_is_in_no_export_and_in_no_sample_for_a_guarantee(
         exported = {
             name: value
             for name, value in figures(workbench, folder).items()
-            if name in (*FORMATS, "offer")
+            if name in (*export_formats(), "offer")
         }
     assert not [
         name for name, value in exported.items() if any(copy in repr(value) for copy in copies)
     ]
     assert all(offer["pool"] == 0 for offer in exported["offer"])  # type: ignore[attr-defined]
     workbench.datasets.freeze(
-        ADA, "round-1", "cases" if "cases" in FORMATS else "decided", Selection(CaseFilter())
+        ADA,
+        "round-1",
+        "cases" if "cases" in export_formats() else "decided",
+        Selection(CaseFilter()),
     )
     workbench.datasets.write(ADA, "round-1", tmp_path / "frozen.jsonl")
     frozen = (tmp_path / "frozen.jsonl").read_text(encoding="utf-8")

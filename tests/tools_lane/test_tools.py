@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports.formats import FORMATS
-from masis.datasets.mapping.profile import builtin_profiles
+from masis.datasets.exports.formats import export_formats
+from masis.datasets.mapping.profile import import_profiles
 from masis.datasets.mapping.reader import formats_of, read_any
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench, demo_cases
@@ -73,7 +73,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_what_the_installed_library_writes_is_read_as_the_fixture_is(
     path: Path, written: dict[str, Path]
 ) -> None:
-    profile = builtin_profiles()[formats_of(path).formats[0]]
+    profile = import_profiles()[formats_of(path).formats[0]]
     (fixture,) = read_any(path)
     (now,) = read_any(written[f"{profile.name}{path.suffix}"])
     names = {"query", "answer", "evidence", "citations"}
@@ -114,11 +114,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     workbench.close()
 
 
-@pytest.mark.parametrize("form", sorted(FORMATS))
+@pytest.mark.parametrize("form", sorted(export_formats()))
 def test_datasets_loads_what_is_exported_with_every_row(
     form: str, bench: Workbench, tmp_path: Path
 ) -> None:
-    chosen = FORMATS[form]
+    chosen = export_formats()[form]
     path = tmp_path / f"export{'' if form == 'hf' else chosen.suffix}"
     exported = bench.exports.write_file(ADA, path, form)
     assert exported.rows

@@ -18,9 +18,9 @@ from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.drafts import case_subject
-from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
+from masis.services.records import NOT_DECIDED, ORDERS, CaseFilter, CaseSummary
 from masis.ui.queue import case_list
-from masis.ui.queue.case_list import FIGURES, ORDER_HELP, case_columns, case_row, state_cell
+from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.shell import address
 from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
@@ -172,10 +172,9 @@ def test_a_list_shows_the_figure_it_is_sorted_by(
     shown = [severity_mark(row) for row in rows]
     assert shown == sorted(shown, key=lambda each: [*SEVERITY, "none"].index(each.split()[0]))
     assert len(set(shown)) > 1  # it tells apart rows that stand alike
-    assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
+    assert [case_columns(order)[-1]["title"] for order in ORDERS] == [
         *("Severity", "Disagreement", "Confidence", "Quality", "Quality", "Quality")
     ]
-    assert get_args(QueueOrder)[:3] == (*FIGURES,)
     for order, name in (("disagreement", "disagreement"), ("least_confident", "confidence")):
         found = audited_workbench.cases.find(CaseFilter(states=("needs_review",), order=order)).rows
         cells: list[Any] = [case_row(row, {}, order=order)["cells"][-1] for row in found]
@@ -328,7 +327,6 @@ def test_false_quotations_have_a_chip_and_a_filter(tmp_path: Path) -> None:
 def test_each_order_has_an_explanation(
     audited_workbench: Workbench,
 ) -> None:
-    assert set(ORDER_HELP) == set(address.ORDERS)
     said = texts(open_page("queue"))
     assert "Wrong answers are first" in said
     assert "7 cases" in said

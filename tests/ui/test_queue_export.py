@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.queue.case_list import zip_export
@@ -41,7 +41,7 @@ def test_every_format_is_offered_with_encodings_for_flat_ones(
 ) -> None:
     page = open_page("queue")
     chosen = page.selectbox(key="export-format")
-    assert list(chosen.options) == list(FORMATS)
+    assert list(chosen.options) == list(export_formats())
     page = chosen.select("labels").run()
     assert list(page.selectbox(key="export-encoding").options) == ["jsonl", "csv", "parquet"]
 

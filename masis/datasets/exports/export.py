@@ -23,7 +23,7 @@ from pydantic_core import to_json
 
 from masis import version
 from masis.datasets.exports.answers import JudgedAnswer, Row
-from masis.datasets.exports.formats import FORMATS, Format, labelling_interface
+from masis.datasets.exports.formats import Format, export_formats, labelling_interface
 from masis.datasets.exports.splits import SPLITS, SplitShares, assign_splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.datasets.writers.lines import escape_formula
@@ -79,12 +79,12 @@ class DigestStream(io.RawIOBase):
 Rows = Iterator[dict[str, Any]]
 
 
-def _write_lines(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+def _write_lines(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
     for row in rows:
         out.write(to_json(row) + b"\n")
 
 
-def _write_list(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+def _write_list(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
     before = b"[\n"
     for row in rows:
         out.write(before + to_json(row))
@@ -92,8 +92,8 @@ def _write_list(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
     out.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
 
-def _write_csv(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
-    text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
+def _write_csv(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
+    text = io.TextIOWrapper(out, "utf-8", newline="")
     writer = csv.DictWriter(text, columns, extrasaction="ignore")
     writer.writeheader()
     for row in rows:
@@ -106,7 +106,7 @@ def _write_csv(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
     text.detach()  # detach() flushes the rest and leaves the stream open
 
 
-def _write_parquet(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+def _write_parquet(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
     import pyarrow
     import pyarrow.parquet
 
@@ -173,11 +173,11 @@ class ExportTally:
                 self._versions[name][str(run.versions.get(name))] += 1
         for name, counter in self._balance.items():
             counter.update("none" if row[name] is None else str(row[name]) for row in rows)
-        for region in (
-            each for row in rows for made in row.get("annotations", ()) for each in made["result"]
-        ):
-            for name in ("labels", "choices"):
-                self._counts[name].update(region["value"].get(name, ()))
+        if self._format.interface:
+            for annotation in (annotation for row in rows for annotation in row["annotations"]):
+                for region in annotation["result"]:
+                    for name in ("labels", "choices"):
+                        self._counts[name].update(region["value"].get(name, ()))
 
     def manifest(
         self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]
@@ -212,7 +212,7 @@ class ExportTally:
             "licences": _sort_counts(self._counts["licences"]),
             "files": files,
         }
-        if self._format.name == "label-studio":
+        if self._format.interface:
             manifest["labelling_interface"] = labelling_interface(
                 self._counts["labels"], self._counts["choices"]
             )
@@ -304,7 +304,7 @@ def write_export(
     name: str = "-",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> ExportResult:
-    """Write an export to a stream in any of ``FORMATS`` except ``hf``, which is a folder.
+    """Write an export to a stream in any format that isn't a folder.
 
     Args:
         store: The database.
@@ -320,13 +320,14 @@ def write_export(
 
     """
     chosen, how = _check_format(form, encoding)
-    if chosen.name == "hf":
-        raise InputError("is a folder, not one file", hint="Name a folder with --out.", field="hf")
+    if chosen.folder:
+        raise InputError("is a folder, not one file", hint="Name a folder with --out.", field=form)
     tally, stream = ExportTally(chosen), DigestStream(out)
     with contextlib.closing(_export_rows(store, chosen, selection, tally, watcher)) as judged_rows:
         flat = how in ("csv", "parquet")
         rows = (chosen.table_row(judged, row) if flat else row for judged, row in judged_rows)
-        _WRITERS[how](rows, stream, chosen.columns_in(how))
+        write = chosen.write or _WRITERS[how]
+        write(rows, cast("BinaryIO", stream), chosen.columns_in(how))
     out.flush()
     files = [stream.manifest_entry(name, tally.rows)]
     return ExportResult(
@@ -335,9 +336,9 @@ def write_export(
 
 
 def _write_folder(
-    store: Store, folder: Path, selection: Selection, watcher: Watcher
+    store: Store, folder: Path, form: Format, selection: Selection, watcher: Watcher
 ) -> ExportResult:
-    """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest.
+    """Write a format that is a folder: ``data/SPLIT.jsonl``, a card and the manifest.
 
     The folder is replaced as a whole or not at all.
 
@@ -347,12 +348,10 @@ def _write_folder(
     """
     with whole_folder(folder, MANIFEST) as new_folder:
         (new_folder / "data").mkdir()
-        tally = ExportTally(FORMATS["hf"])
+        tally = ExportTally(form)
         with (
             contextlib.ExitStack() as files,
-            contextlib.closing(
-                _export_rows(store, FORMATS["hf"], selection, tally, watcher)
-            ) as judged_rows,
+            contextlib.closing(_export_rows(store, form, selection, tally, watcher)) as judged_rows,
         ):
             files_by_side = {
                 side: files.enter_context((new_folder / "data" / f"{side}.jsonl").open("wb"))
@@ -385,20 +384,20 @@ def write_file(
 ) -> ExportResult:
     """Write an export to a file, with its manifest beside it as ``NAME.manifest.json``.
 
-    The file is replaced as a whole or not at all. ``hf`` writes a folder. A device, a pipe and
+    The file is replaced as a whole or not at all. Some formats write a folder. A device, a pipe and
     stdout (``-``) get no manifest.
 
     Raises:
         InputError: See ``write_export``.
 
     """
-    _check_format(form, encoding)
+    chosen, _ = _check_format(form, encoding)
     if path == STDIO:
         return write_export(
             store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher
         )
-    if form == "hf":
-        return _write_folder(store, path, selection, watcher)
+    if chosen.folder:
+        return _write_folder(store, path, chosen, selection, watcher)
     with whole_file(path) as stream:
         written = write_export(
             store, stream, form, selection, encoding=encoding, name=path.name, watcher=watcher
@@ -415,10 +414,12 @@ def manifest_bytes(manifest: dict[str, Any]) -> bytes:
 
 
 def _check_format(form: str, encoding: str) -> tuple[Format, str]:
-    chosen = FORMATS.get(form)
+    chosen = export_formats().get(form)
     if chosen is None:
         raise InputError(
-            f"{form!r} isn't a format", hint=f"There are: {', '.join(FORMATS)}.", field="format"
+            f"{form!r} isn't a format",
+            hint=f"There are: {', '.join(export_formats())}.",
+            field="format",
         )
     if encoding not in ENCODINGS:
         raise InputError(
@@ -427,7 +428,9 @@ def _check_format(form: str, encoding: str) -> tuple[Format, str]:
             field="as",
         )
     if encoding != "jsonl" and not chosen.tabular:
-        tabular = ", ".join(name for name, candidate in FORMATS.items() if candidate.tabular)
+        tabular = ", ".join(
+            name for name, candidate in export_formats().items() if candidate.tabular
+        )
         raise InputError(
             f"{form} has nested rows, so it can't be written as {encoding}",
             hint=f"Write it as jsonl, or choose one of: {tabular}.",
@@ -454,7 +457,7 @@ def _export_rows(
 def _outcome_rows(
     outcome: CaseOutcome, side: str, form: Format, tally: ExportTally
 ) -> Iterator[tuple[JudgedAnswer, Row]]:
-    if outcome.redacted and form.name != "decided":
+    if outcome.redacted and not form.redacted:
         tally.leave_out("redacted")
         return
     judged: list[JudgedAnswer] = []

@@ -1,14 +1,17 @@
-"""The export formats, as ``formats.toml`` declares them.
+"""The export formats: those that ``formats.toml`` declares, and those that other packages add.
 
-A format says which rows a decided case gives, and why some cases give none.
+A format says which rows a decided case gives, and why some cases give none. Command line, pages and
+dataset versions are derived from ``export_formats``. A package adds a format with an entry point of
+the group ``masis.exports`` (``docs/extending.md``).
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from importlib import resources
-from typing import Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 from xml.sax.saxutils import quoteattr
 
 import jmespath
@@ -17,7 +20,8 @@ from pydantic_core import to_json
 
 from masis.datasets.exports.answers import JudgedAnswer, Row
 from masis.schema.base import Record
-from masis.schema.review import Verdict
+from masis.schema.registry import load_added
+from masis.schema.review import LABEL_CHOICES, Verdict
 from masis.schema.team import LabelTypes
 
 _ABOUT = (
@@ -27,11 +31,29 @@ _ABOUT = (
 """The columns about the judgement, which every flat row has."""
 
 
-class Format(Record):
-    """One format; ``formats.toml`` describes its fields."""
+EXPORTS_GROUP = "masis.exports"
+"""The group of entry points by which a package adds an export format."""
 
-    name: str
+MakeRows = Callable[[JudgedAnswer], list[Row] | str]
+"""Returns the rows of a judged answer, or the reason why there are none."""
+
+WriteRows = Callable[[Iterator[Row], BinaryIO, Sequence[str]], None]
+"""Writes rows to a stream, given the format's columns."""
+
+
+class Format(Record):
+    """One format; ``formats.toml`` describes the fields that a file can have.
+
+    Attributes:
+        make: The function that makes the rows, in place of ``row`` and ``each``.
+        write: The function that writes the file, if it isn't JSON Lines, JSON, CSV or Parquet.
+
+    """
+
+    name: str = ""
     summary: str
+    make: MakeRows | None = None
+    write: WriteRows | None = None
     row: str = ""
     each: str = ""
     columns: tuple[str, ...] = ()
@@ -40,6 +62,9 @@ class Format(Record):
     of: Literal["case", "reviewer"] = "case"
     balance: tuple[str, ...] = ()
     suffix: str = ".jsonl"
+    folder: bool = False
+    redacted: bool = False
+    interface: bool = False
 
     @property
     def tabular(self) -> bool:
@@ -47,7 +72,7 @@ class Format(Record):
 
         Its rows are flat, or ``table`` names flat columns.
         """
-        return bool(self.columns or self.table)
+        return self.write is None and bool(self.columns or self.table)
 
     def columns_in(self, encoding: str) -> tuple[str, ...]:
         """Return the columns of its table in order.
@@ -65,7 +90,9 @@ class Format(Record):
                 return reason
         if self.row:
             return [jmespath.search(self.row, judged)]
-        items: list[Row] = judged.get(self.each)
+        items: list[Row] | str = self.make(judged) if self.make else judged.get(self.each)
+        if isinstance(items, str):
+            return items
         if not self.columns:
             return items
         about = {name: judged.get(name) for name in _ABOUT}
@@ -84,15 +111,37 @@ class Format(Record):
         return {**cells, "record": to_json(row).decode()}
 
 
-_FILES = resources.files("masis.datasets.exports")
-_TABLES = tomllib.loads((_FILES / "formats.toml").read_text(encoding="utf-8"))
-FORMATS = {name: Format(name=name, **fields) for name, fields in _TABLES.items()}
-"""Every format by its name."""
+def export_format(summary: str, **fields: Any) -> Callable[[MakeRows], Format]:
+    """Declare a function that makes the rows of one format.
 
-_CORRECTIONS = (
-    *("supported", "partial", "contradicted", "unsupported", "unverifiable"),
-    *("valid", "fabricated", "misattributed", "redundant", "contradicts"),
-)
+    Example:
+        ::
+
+            @export_format("the rejected answers, one row each")
+            def rejected(judged):
+                if judged.decided is None or judged.decided.verdict != "reject":
+                    return "not rejected"
+                return [{"question": judged.question, "answer": judged.answer}]
+
+    Args:
+        summary: What the format holds, for help texts and pages.
+        fields: Other fields of ``Format``, such as ``columns`` or ``suffix``.
+
+    """
+    return lambda make: Format(summary=summary, make=make, **fields)
+
+
+_FILES = resources.files("masis.datasets.exports")
+
+
+@cache
+def export_formats() -> dict[str, Format]:
+    """Return every format by its name. The project's own come first and win."""
+    tables = tomllib.loads((_FILES / "formats.toml").read_text(encoding="utf-8"))
+    own = {name: Format(name=name, **fields) for name, fields in tables.items()}
+    for name, added in load_added(EXPORTS_GROUP, Format).items():
+        own.setdefault(name, added.model_copy(update={"name": name}))
+    return own
 
 
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
@@ -101,9 +150,10 @@ def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
     The manifest contains it. It also asks for a verdict, which ``masis decide --file`` imports, and
     always offers the default types of reported issues.
     """
+    corrections = (*LABEL_CHOICES["claim"], *LABEL_CHOICES["reference"])
     types = LabelTypes().names
     offered = {
-        "labels": ("Label", dict.fromkeys((*_CORRECTIONS, *types, *sorted(labels)))),
+        "labels": ("Label", dict.fromkeys((*corrections, *types, *sorted(labels)))),
         "choices": ("Choice", dict.fromkeys((*types, *sorted(choices)))),
         "verdicts": ("Choice", get_args(Verdict)),
     }

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ _NEAR_SHARE = 0.7
 """The share of equal hashes, and so roughly of words, from which questions are near-duplicates."""
 
 _MOST_NEIGHBOURS = 50
-"""The most neighbours in a band that a question is compared with.
+"""The most neighbors in a band that a question is compared with.
 
 Templates fill a band with thousands of questions that differ.
 """
@@ -55,7 +55,10 @@ class SplitShares(NamedTuple):
     test: int = 10
 
 
-def assign_splits(questions: Iterable[str], shares: SplitShares = SplitShares()) -> list[str]:  # noqa: B008 (a tuple)
+def assign_splits(
+    questions: Iterable[str],
+    shares: SplitShares = SplitShares(),  # noqa: B008 (a tuple)
+) -> list[str]:
     """Return the side of each question, in order.
 
     A question's side depends on the hash of its words; near-duplicates of an earlier question join
@@ -113,7 +116,7 @@ def _min_hashes(questions: Sequence[frozenset[str]]) -> npt.NDArray[np.uint64]:
     The share of equal values estimates the share of common words (MinHash).
     """
     hashes = [[_hash_word(word) for word in words] or [0] for words in questions]
-    flat = np.array([each for word_hashes in hashes for each in word_hashes], dtype=np.uint64)
+    flat = np.array(list(chain.from_iterable(hashes)), dtype=np.uint64)
     starts = np.cumsum([0, *map(len, hashes[:-1])])
     lowest: npt.NDArray[np.uint64] = np.minimum.reduceat(
         (flat[:, None] * _HASH_COEFFICIENTS[0] + _HASH_COEFFICIENTS[1]) % _PRIME, starts
@@ -151,7 +154,9 @@ def _near_duplicate_groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.u
             pairs.append(np.stack((first_indexes[near], second_indexes[near])))
         first_indexes, second_indexes = np.concatenate(pairs, axis=1)
         edges = np.ones(len(first_indexes), dtype=bool)
-        joined = coo_array((edges, (first_indexes, second_indexes)), shape=(len(bands),) * 2)  # type: ignore[no-untyped-call]
+        joined = coo_array(  # type: ignore[no-untyped-call]
+            (edges, (first_indexes, second_indexes)), shape=(len(bands),) * 2
+        )
         _, label = connected_components(joined, directed=False)
         _, first = np.unique(label, return_index=True)
         group = first[label]

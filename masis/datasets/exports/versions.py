@@ -26,7 +26,7 @@ from masis.datasets.exports.export import (
     write_export,
     write_file,
 )
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.errors import InputError, StoreError
 from masis.store import Store
 from masis.store.records import DatasetVersion
@@ -72,7 +72,7 @@ def freeze_version(
         # One read transaction: the log's end and the cases must match.
         with store.database.reading():
             head = store.decisions.head()
-            if form == "hf":
+            if form in export_formats() and export_formats()[form].folder:
                 manifest = write_file(
                     store, Path(folder) / file, form, selection, watcher=watcher
                 ).manifest
@@ -99,7 +99,7 @@ def freeze_version(
             by=by,
             description=description,
             form=form,
-            encoding=manifest["encoding"] if FORMATS[form].tabular else "jsonl",
+            encoding=manifest["encoding"] if export_formats()[form].tabular else "jsonl",
             selection={key: manifest[key] for key in ("filter", "split", "shares")},
             manifest={**manifest, "dataset": {**about, "decision_log": head._asdict()}},
             log_length=head.length,
@@ -112,8 +112,8 @@ def freeze_version(
 
 
 def file_name(name: str, form: str, encoding: str) -> str:
-    """Return the default file name of a version, or for ``hf`` the folder's name."""
-    suffix = FORMATS[form].suffix if form in FORMATS else ""
+    """Return the default name of a version's file or folder."""
+    suffix = export_formats()[form].suffix if form in export_formats() else ""
     return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
 
 
@@ -133,7 +133,7 @@ class _FrozenSelection(Selection):
 def rebuild_version(
     store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
 ) -> ExportResult:
-    """Write a version to a file (a folder for ``hf``) with exactly the frozen bytes.
+    """Write a version to a file or folder with exactly the frozen bytes.
 
     The manifest is written too. On an error the file stays unchanged. Output to stdout or a pipe
     can't be undone: the error then follows the output.

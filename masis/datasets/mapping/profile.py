@@ -1,17 +1,21 @@
 """Profiles: the paths of a row that hold the parts of a case.
 
-A profile is a TOML file, built in or a person's own, or is built from chosen columns.
+A profile is a TOML file (built in, of another package, or a person's own), or is built from chosen
+columns. Detection, ``--as``, the import page and the ingestion of requests all use
+``import_profiles``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
@@ -23,6 +27,12 @@ from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict
 from masis.schema.columns import SourceColumn, evidence_columns, likely_columns, text_key
 from masis.schema.reading import CHUNK_FIELDS, SPLIT, FieldMap
+from masis.schema.registry import load_added
+
+logger = logging.getLogger(__name__)
+
+PROFILES_GROUP = "masis.profiles"
+"""The group of entry points by which a package adds profiles."""
 
 OWN_FORMAT = "cases"
 """The name of the workbench's own format: rows with query, answer and evidence."""
@@ -88,7 +98,7 @@ class Profile(Record):
     """The paths of one tool's format.
 
     Attributes:
-        required: Paths that must have a value; a file is recognised by them.
+        required: Paths that must have a value; a file is recognized by them.
         whole: Path to a whole case in the workbench's own format, which is used unchanged.
         evidence_ids: The ids of an evidence that is plain texts, in the same order.
         evidence_sources: The sources of such an evidence, in the same order.
@@ -217,12 +227,27 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
 
 
 @cache
-def builtin_profiles() -> dict[str, Profile]:
-    """Return the built-in profiles by name."""
-    folder = resources.files("masis.datasets.mapping") / "profiles"
+def import_profiles() -> dict[str, Profile]:
+    """Return every profile by its name. The project's own come first and win.
+
+    Another package adds profiles by an entry point of the group ``masis.profiles``, which names a
+    package with TOML files (``docs/extending.md``).
+    """
+    profiles = _profiles_in("masis.datasets.mapping.profiles")
+    for package in load_added(PROFILES_GROUP, ModuleType).values():
+        try:
+            added = _profiles_in(package.__name__)
+        except InputError as error:
+            logger.warning("%s: %s: %s", PROFILES_GROUP, package.__name__, error)
+        else:
+            profiles |= {name: added[name] for name in added if name not in profiles}
+    return profiles
+
+
+def _profiles_in(package: str) -> dict[str, Profile]:
     files = {
         file.name.removesuffix(".toml"): file
-        for file in folder.iterdir()
+        for file in resources.files(package).iterdir()
         if file.name.endswith(".toml")
     }
     return {name: parse_profile(files[name].read_bytes(), name) for name in sorted(files)}

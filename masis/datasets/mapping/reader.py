@@ -1,6 +1,6 @@
 """Reads files, frames and rows as cases.
 
-It recognises the profile, joins or groups rows, and detects repeated ids. Only one row at a time is
+It recognizes the profile, joins or groups rows, and detects repeated ids. Only one row at a time is
 in memory, except a joined file and rows that are grouped, which are limited.
 """
 
@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, builtin_profiles
+from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, import_profiles
 from masis.datasets.mapping.row import SUGGEST_HINT, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, DataRow, read_rows, to_row
@@ -39,7 +39,7 @@ MOST_ROWS_WITHOUT_CASE = 10_000
 """The number of rows without a case after which reading stops; a file may have millions of them."""
 
 _MOST_ROWS_TRIED = 20
-"""The number of unrecognised rows after which a file counts as our own format."""
+"""The number of unrecognized rows after which a file counts as our own format."""
 
 _ANSWER_LIST_KEYS = (
     "responses",
@@ -69,7 +69,7 @@ def read_any(
 
     Args:
         source: A path; a stream of bytes; or rows, each a mapping.
-        profile: A profile, or the name of a built-in one. By default it is recognised: the own
+        profile: A profile, or the name of a built-in one. By default it is recognized: the own
             format if the first row has its names or fits no profile, else the profile that it fits.
         names: Which key of a row holds which field. A key that no row has is reported at the end.
         name: The name of the source in errors.
@@ -85,9 +85,9 @@ def read_any(
     seen = dict[str, tuple[int, bytes]]()  # the first row of each id, with its digest
     count = 0
     try:
-        explicit_profile = builtin_profiles()[profile] if isinstance(profile, str) else profile
+        explicit_profile = import_profiles()[profile] if isinstance(profile, str) else profile
         rows, chosen = _open_source(source, explicit_profile, names, source_name, sheet)
-        is_custom_profile = chosen != builtin_profiles().get(chosen.name)
+        is_custom_profile = chosen != import_profiles().get(chosen.name)
         unused = {
             field
             for field in ("query", "answer", "evidence")
@@ -184,14 +184,14 @@ def _matches_profile(row: dict[str, Any], key: str, names: FieldMap, profile: Pr
 
 
 class FormatMatch(NamedTuple):
-    """The formats that a file's first recognised row fits, and that row."""
+    """The formats that a file's first recognized row fits, and that row."""
 
     formats: tuple[str, ...]
     row: dict[str, Any]
 
 
 def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
-    """Return the built-in profiles that a row fits after its keys are renamed.
+    """Return the profiles that a row fits after its keys are renamed.
 
     A row with the names of our own format fits that one alone.
     """
@@ -200,10 +200,10 @@ def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
     except InputError:  # reported with its line when the row is read
         return []
     if isinstance(mapped.get("query"), str) and "evidence" in mapped:
-        return [builtin_profiles()[OWN_FORMAT]]
+        return [import_profiles()[OWN_FORMAT]]
     return [
         profile
-        for profile in builtin_profiles().values()
+        for profile in import_profiles().values()
         if profile.required and _fits_profile(profile, mapped)
     ]
 
@@ -218,7 +218,7 @@ def _fits_profile(profile: Profile, row: Any) -> bool:
         return False
 
 
-def _read_until_recognised(
+def _read_until_recognized(
     rows: Iterator[DataRow], names: FieldMap
 ) -> tuple[list[DataRow], list[Profile]]:
     """Return the first rows up to one that fits formats, and these formats.
@@ -243,7 +243,7 @@ def formats_of(source: Source, *, name: str | None = None, sheet: str | None = N
         InputError: The source can't be read, or has no readable row.
 
     """
-    before, fits = _read_until_recognised(source_rows(source, name=name, sheet=sheet), {})
+    before, fits = _read_until_recognized(source_rows(source, name=name, sheet=sheet), {})
     values = [row.value for row in before if isinstance(row.value, dict)]
     if not values:
         raise InputError(
@@ -267,13 +267,13 @@ def _open_source(
             source_rows(source, profile.rows, name, sheet), source, profile
         ), profile
     rows = source_rows(source, (), name, sheet)
-    before, fits = _read_until_recognised(rows, names)
+    before, fits = _read_until_recognized(rows, names)
     if len(fits) > 1:
-        names_text = " and ".join(each.name for each in fits)
+        names_text = " and ".join(profile.name for profile in fits)
         raise InputError(
             f"fits {names_text}", hint=f"Choose one: --as {fits[0].name}, for example."
         )
-    chosen = fits[0] if fits else builtin_profiles()[OWN_FORMAT]
+    chosen = fits[0] if fits else import_profiles()[OWN_FORMAT]
     all_rows = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
     return _prepare_rows(all_rows, source, chosen), chosen
 

@@ -75,7 +75,7 @@ _PACKAGES = (
     ("Index/Document.iwa", "is an Apple iWork document", "Export it as .xlsx, .docx or CSV."),
     ("META-INF/MANIFEST.MF", "is a Java archive", _AS_TEXT),
 )
-"""File formats that are zip archives, recognised by one of their members."""
+"""File formats that are zip archives, recognized by one of their members."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 

@@ -1,7 +1,7 @@
 """Reads evidence that people paste, in any of several forms.
 
 These are blocks between blank lines, ``[id] text``, numbered headings, CSV, JSON Lines or a JSON
-list. The form is recognised from the text. Chunks without an id get a number. An unreadable chunk
+list. The form is recognized from the text. Chunks without an id get a number. An unreadable chunk
 is an error with its line and a hint, and the others are still read, so that all errors are shown at
 once. Assigned ids and skipped lines are reported in ``notes``.
 """

@@ -116,20 +116,16 @@ def _headings(text: str) -> list[re.Match[str]]:
                 if len(named_headings) > 1 or not text[: named_headings[0].start()].strip()
                 else []
             )
-    numbered = [
+    numbered = [  # that begin the text or follow a blank line
         heading
         for heading in _NUMBERED_HEADING.finditer(text)
-        if _follows_blank_line(text, heading.start())
+        if (at := heading.start()) == 0 or not text[text.rfind("\n", 0, at - 1) + 1 : at].strip()
     ]
     begins = numbered and not text[: numbered[0].start()].strip()
     counted = [heading[1] for heading in numbered] == [
         str(number) for number in range(1, len(numbered) + 1)
     ]
     return numbered if begins and counted and len(numbered) > 1 else []
-
-
-def _follows_blank_line(text: str, at: int) -> bool:
-    return at == 0 or not text[text.rfind("\n", 0, at - 1) + 1 : at].strip()
 
 
 def _headed_chunks(text: str, headings: list[re.Match[str]]) -> Iterator[FoundChunk | InputError]:

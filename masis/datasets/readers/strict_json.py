@@ -142,20 +142,14 @@ def _refuse_constant(written: str) -> _RefusedValue:
     )
 
 
-def _parse_finite(written: str) -> float | _RefusedValue:
-    return number if math.isfinite(number := float(written)) else _TOO_LARGE
-
-
-def _parse_integer(written: str) -> int | _RefusedValue:
-    # int() refuses more than 4,300 digits by default (CVE-2020-10735).
-    return int(written) if len(written) <= 400 else _TOO_LARGE
-
-
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_object,
+    # Python's parser calls this for NaN, Infinity and -Infinity, which aren't JSON (RFC 8259).
     parse_constant=_refuse_constant,
-    parse_float=_parse_finite,
-    parse_int=_parse_integer,
+    # float() returns infinity for a number beyond its range.
+    parse_float=lambda text: number if math.isfinite(number := float(text)) else _TOO_LARGE,
+    # int() refuses more than 4,300 digits by default (CVE-2020-10735).
+    parse_int=lambda text: int(text) if len(text) <= 400 else _TOO_LARGE,
 )
 _LONGEST_TOKEN = 450
 """Characters of the longest number or word.

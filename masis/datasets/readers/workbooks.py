@@ -274,7 +274,7 @@ def _cell_text(cell: Any) -> str:
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
 """Parts of a number format that aren't digits.
 
-Quoted text, escaped characters and currencies are shown; colours, conditions, padding and fill
+Quoted text, escaped characters and currencies are shown; colors, conditions, padding and fill
 aren't.
 """
 

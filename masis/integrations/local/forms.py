@@ -2,8 +2,9 @@
 it.
 
 A form says how evidence and claim are encoded and what the outputs mean. ``FORMS`` is the whole
-list. A model that doesn't match any row is refused, because a wrong guess could invert every
-verdict. Facts about a model are from its card and code, which each row names as its ``source``.
+list, so a new family of models is one entry there. A model that doesn't match any row is refused,
+because a wrong guess could invert every verdict. Facts about a model are from its card and code,
+which each row names as its ``source``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
@@ -20,9 +22,6 @@ Head = Literal["classes", "independent", "score", "first_token", "t5_words", "to
 """How scores come out: a softmax over classes; a sigmoid for each class; one logit; a softmax at
 the first token (HHEM 2); two words that a T5 decodes (MiniCheck); a softmax at every token
 (taggers)."""
-InputForm = Literal["pair", "claim_first", "joined", "minicheck_t5", "hhem", "factcg", "passages"]
-"""How texts go in: as the tokenizer's pair, evidence first or claim first; joined by the end mark;
-by the prompts of MiniCheck, HHEM and FactCG; passages and question before an answer (taggers)."""
 Meaning = Literal["supports", "contradicts", "neither", "lacks"]
 
 _WORDS: dict[Meaning, str] = {
@@ -53,6 +52,46 @@ _GENERIC = re.compile(r"label_?\d+", re.IGNORECASE)
 HHEM_TYPE = "HHEMv2"
 MINICHECK_T5_WORDS = (3, 209)
 """Ids of the words "0" and "1" in the vocabulary of Flan-T5, which MiniCheck decodes."""
+
+
+class Mark(Enum):
+    """A special token between two texts: padding, or the token that the tokenizer adds at the end
+    of a text.
+    """
+
+    PAD = "<pad>"
+    END = "the mark of the end"
+
+
+class InputForm(NamedTuple):
+    """How evidence and claim are given to a model.
+
+    Attributes:
+        name: Its name in tests and errors.
+        template: The pieces of the input, with special tokens between them. Without a template the
+            texts are the tokenizer's pair, or the tagger's passages before an answer.
+        claim_first: Whether the claim is the first text of the pair.
+
+    """
+
+    name: str
+    template: tuple[str | Mark, ...] = ()
+    claim_first: bool = False
+
+
+PAIR = InputForm("pair")
+PASSAGES = InputForm("passages")
+# HCMBench, HHEM.py, and modeling_hhem_v2.py: the prompt begins with the padding token.
+HHEM_PROMPT = InputForm(
+    "hhem",
+    (
+        Mark.PAD,
+        (
+            " Determine if the hypothesis is true given the premise?\n\nPremise:"
+            " {evidence}\n\nHypothesis: {claim}"
+        ),
+    ),
+)
 
 
 class OutputLabels(NamedTuple):
@@ -158,7 +197,7 @@ FORMS: tuple[Form, ...] = (
         "HHEM 2.1",
         "model_type HHEMv2",
         "vectara/hallucination_evaluation_model, modeling_hhem_v2.py; vectara/HCMBench, HHEM.py",
-        OutputLabels("first_token", "hhem", supports=1),
+        OutputLabels("first_token", HHEM_PROMPT, supports=1),
         model_types=(HHEM_TYPE,),
     ),
     # The same weights saved as transformers' own class. A T5 that tags words looks exactly like it
@@ -168,7 +207,7 @@ FORMS: tuple[Form, ...] = (
         "T5ForTokenClassification, two outputs and 'hhem' or 'hallucination_evaluation_model' in"
         " its name",
         "vectara/HCMBench, HHEM.py",
-        OutputLabels("first_token", "hhem", supports=1),
+        OutputLabels("first_token", HHEM_PROMPT, supports=1),
         architectures=("T5ForTokenClassification",),
         called=("hhem", "hallucination_evaluation_model"),
         model_types=("", "t5"),
@@ -179,7 +218,7 @@ FORMS: tuple[Form, ...] = (
         "DebertaV2ForSequenceClassification, one output and 'hhem' or"
         " 'hallucination_evaluation_model' in its name",
         "card of vectara/hallucination_evaluation_model at its revision hhem-1.0-open",
-        OutputLabels("score", "pair"),
+        OutputLabels("score", PAIR),
         architectures=("DebertaV2ForSequenceClassification",),
         called=("hhem", "hallucination_evaluation_model"),
         meanings=("supports",),
@@ -188,7 +227,11 @@ FORMS: tuple[Form, ...] = (
         "MiniCheck-Flan-T5",
         "T5ForConditionalGeneration and 'minicheck' in its name",
         "Liyan06/MiniCheck, minicheck/inference.py",
-        OutputLabels("t5_words", "minicheck_t5", supports=1),
+        OutputLabels(
+            "t5_words",
+            InputForm("minicheck_t5", ("predict: {evidence}", Mark.END, "{claim}")),
+            supports=1,
+        ),
         architectures=("T5ForConditionalGeneration",),
         called=("minicheck",),
     ),
@@ -197,7 +240,12 @@ FORMS: tuple[Form, ...] = (
         "RobertaForSequenceClassification or DebertaV2ForSequenceClassification, two outputs and"
         " 'minicheck' in its name",
         "Liyan06/MiniCheck, minicheck/inference.py",
-        OutputLabels("classes", "joined", supports=1),
+        OutputLabels(
+            "classes",
+            # batch_tokenize: eos_token.join([document, claim])
+            InputForm("joined", ("{evidence}", Mark.END, "{claim}")),
+            supports=1,
+        ),
         architectures=("RobertaForSequenceClassification", "DebertaV2ForSequenceClassification"),
         called=("minicheck",),
         meanings=("lacks", "supports"),
@@ -206,7 +254,20 @@ FORMS: tuple[Form, ...] = (
         "FactCG-DeBERTa",
         "DebertaV2ForSequenceClassification, two outputs and 'factcg' in its name",
         "derenlei/FactCG, factcg/utils.py and factcg/inference.py",
-        OutputLabels("classes", "factcg", supports=1),
+        OutputLabels(
+            "classes",
+            InputForm(
+                "factcg",
+                (
+                    # INSTRUCTION_TEMPLATE, with the blank at its end.
+                    (
+                        "{evidence}\n\nChoose your answer: based on the paragraph above can we"
+                        ' conclude that "{claim}"?\n\nOPTIONS:\n- Yes\n- No\nI think the answer is '
+                    ),
+                ),
+            ),
+            supports=1,
+        ),
         architectures=("DebertaV2ForSequenceClassification",),
         called=("factcg",),
         meanings=("lacks", "supports"),
@@ -216,7 +277,7 @@ FORMS: tuple[Form, ...] = (
         "SelfCheckGPT's entailment model",
         "DebertaV2ForSequenceClassification, two outputs and 'deberta-v3-large-mnli' in its name",
         "card of potsawee/deberta-v3-large-mnli",
-        OutputLabels("classes", "claim_first", supports=0),
+        OutputLabels("classes", InputForm("claim_first", claim_first=True), supports=0),
         architectures=("DebertaV2ForSequenceClassification",),
         called=("deberta-v3-large-mnli",),
         meanings=("supports", "contradicts"),
@@ -226,7 +287,7 @@ FORMS: tuple[Form, ...] = (
         "a token classifier with two outputs and 'lettuce' in its name",
         "KRLabsOrg/LettuceDetect, lettucedetect/detectors/transformer.py and"
         " datasets/hallucination_dataset.py",
-        OutputLabels("tokens", "passages", supports=0, unsupported=1),
+        OutputLabels("tokens", PASSAGES, supports=0, unsupported=1),
         architectures=(_TOKENS,),
         called=("lettuce",),
         meanings=("supports", "lacks"),
@@ -236,7 +297,7 @@ FORMS: tuple[Form, ...] = (
         "a token classifier with two outputs that id2label calls supported and hallucinated (or"
         " unsupported)",
         "input as LettuceDetect; the places by id2label",
-        OutputLabels("tokens", "passages"),
+        OutputLabels("tokens", PASSAGES),
         architectures=(_TOKENS,),
     ),
     Form(
@@ -244,7 +305,7 @@ FORMS: tuple[Form, ...] = (
         "a sequence classifier whose id2label names the output for support (entailment, supported,"
         " consistent)",
         "transformers, pipelines/text_classification.py: problem_type says softmax or sigmoid",
-        OutputLabels("classes", "pair"),
+        OutputLabels("classes", PAIR),
         architectures=(_SEQUENCE,),
     ),
 )
@@ -276,7 +337,7 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> OutputLabels:
                 else "classifies no claims."
             ),
         )
-    labels = form.labels if form else OutputLabels("classes", "pair")
+    labels = form.labels if form else OutputLabels("classes", PAIR)
     if form and (form.meanings or form.model_types or labels.head == "t5_words"):
         return _with_fixed_meaning(form, marks, place)
     if labels.head == "tokens":

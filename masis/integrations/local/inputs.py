@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -18,7 +17,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from masis.errors import SettingsError
-from masis.integrations.local.forms import InputForm, OutputLabels
+from masis.integrations.local.forms import Mark, OutputLabels
 from masis.integrations.local.model_files import ModelFolder
 
 LONGEST = 512
@@ -33,15 +32,6 @@ length.
 Array = np.ndarray[Any, np.dtype[Any]]
 Pair = tuple[str, str]
 """An evidence text and a claim."""
-
-
-class Mark(Enum):
-    """A special token between two texts: padding, or the token that the tokenizer adds at the end
-    of a text.
-    """
-
-    PAD = "<pad>"
-    END = "the mark of the end"
 
 
 class TokenRow(NamedTuple):
@@ -69,29 +59,6 @@ class AnswerToken(NamedTuple):
     place: int
     start: int
     end: int
-
-
-TEMPLATES: dict[InputForm, tuple[str | Mark, ...]] = {
-    # minicheck/inference.py, batch_tokenize: eos_token.join([document, claim])
-    "joined": ("{evidence}", Mark.END, "{claim}"),
-    "minicheck_t5": ("predict: {evidence}", Mark.END, "{claim}"),
-    # HCMBench, HHEM.py, and modeling_hhem_v2.py: the prompt begins with the padding token
-    "hhem": (
-        Mark.PAD,
-        (
-            " Determine if the hypothesis is true given the premise?\n\nPremise:"
-            " {evidence}\n\nHypothesis: {claim}"
-        ),
-    ),
-    # factcg/utils.py, INSTRUCTION_TEMPLATE, its blank at the end included
-    "factcg": (
-        (
-            "{evidence}\n\nChoose your answer: based on the paragraph above can we conclude that"
-            ' "{claim}"?\n\nOPTIONS:\n- Yes\n- No\nI think the answer is '
-        ),
-    ),
-}
-"""Templates of the forms that join both texts, with special tokens between them."""
 
 
 UNKNOWN = frozenset({"<unk>", "[UNK]"})
@@ -122,8 +89,7 @@ class PairEncoder:
         return None
 
     def _row(self, evidence: str, claim: str) -> TokenRow:
-        template = TEMPLATES.get(self.labels.form)
-        if template is not None:
+        if template := self.labels.form.template:
             # Tokenize the whole input at once, as the models' own code does. Piece by piece, T5
             # would make the space before the evidence a token of its own.
             whole = "".join(
@@ -136,9 +102,7 @@ class PairEncoder:
             )
             ids = self.tokenizer.encode(whole).ids
             return TokenRow(ids, [0] * len(ids))
-        first, second = (
-            (claim, evidence) if self.labels.form == "claim_first" else (evidence, claim)
-        )
+        first, second = (claim, evidence) if self.labels.form.claim_first else (evidence, claim)
         encoded = self.tokenizer.encode(first, second)
         return TokenRow(encoded.ids, encoded.type_ids)
 
@@ -246,7 +210,7 @@ def encoder_of(found: ModelFolder, labels: OutputLabels, load_slow: Any) -> Pair
     encoder = PairEncoder(
         tokenizer, labels, longest, pad if isinstance(pad, int) and pad >= 0 else 0, marks
     )
-    for piece in TEMPLATES.get(labels.form, ()):
+    for piece in labels.form.template:
         if isinstance(piece, Mark):
             encoder.mark(piece)
     return encoder

@@ -57,7 +57,7 @@ from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
 from masis.schema.storable import refuse_unstorable
 from masis.services import Actor, Workbench
-from masis.services.records import CaseFilter, QueueOrder, RunProgress
+from masis.services.records import DEFAULT_ORDER, CaseFilter, OrderName, RunProgress
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
@@ -565,15 +565,7 @@ class Tools:
         quality_to: Maybe[Share] = None,
         confidence_from: Maybe[Share] = None,
         confidence_to: Maybe[Share] = None,
-        order: Annotated[
-            QueueOrder,
-            Field(
-                description=(
-                    "risk puts must_look first, then not_certified, and within each the cases most"
-                    " likely to be faulty"
-                ),
-            ),
-        ] = "risk",
+        order: OrderName = DEFAULT_ORDER,
         seed: Annotated[StrictInt, Field(description="Seed of the order random")] = 0,
         limit: Limit = 20,
         cursor: Cursor = None,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from masis.api.roles import check_models
-from masis.datasets.mapping.profile import OWN_FORMAT, builtin_profiles
+from masis.datasets.mapping.profile import OWN_FORMAT, import_profiles
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError, SettingsError
@@ -85,10 +85,8 @@ class ProgramSource(Record):
     @field_validator("profile")
     @classmethod
     def _check_profile(cls, profile: str) -> str:
-        if profile and profile not in builtin_profiles():
-            raise ValueError(
-                f"there is no such profile. Use one of {', '.join(builtin_profiles())}"
-            )
+        if profile and profile not in import_profiles():
+            raise ValueError(f"there is no such profile. Use one of {', '.join(import_profiles())}")
         return profile
 
     def is_for_queue(self, case: Case) -> bool:

@@ -23,7 +23,7 @@ from masis.services.reviews import name_of, sign_decision
 from masis.services.trust.guarantees import Guarantees, GuaranteeWatch, review_settings
 from masis.settings import Settings
 from masis.store import Store
-from masis.store.records import RISK_OF_FITTED, TIER_RANK
+from masis.store.orders import TIER_RANK, fitted_risk
 from masis.trust import guarantee, machine
 from masis.trust.agreement import (
     AgreementEstimate,
@@ -609,7 +609,7 @@ class TrustService:
         }
         score = self._team.put_in_force(name_of(actor), fitted.model_copy(update=provenance))
         undecided = self._store.trust.undecided_runs()
-        risks = RISK_OF_FITTED * probabilities(score, undecided)
+        risks = fitted_risk(probabilities(score, undecided))
         self._store.trust.reorder(dict(zip(undecided["seq"], risks.tolist(), strict=True)))
         return score
 

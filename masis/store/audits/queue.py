@@ -1,15 +1,15 @@
 """The cases as a queue: search, filters, orders, pages and counts, all in SQL.
 
-A filter becomes one WHERE, and what a person types reaches SQLite as bound values only. A list
-narrowed by more than its states is found in one pass over ``cases_filtered``, the index that holds
-every column that is filtered or sorted by: a unary ``+`` keeps SQLite from an index of one column,
-whose cases it would look up one by one all over the file. Counts are remembered until something is
-written (``Database.cached``).
+A filter becomes one WHERE, and text from people reaches SQLite only as bound values. A list that is
+narrowed by more than states is read in one pass over ``cases_filtered``, the index that has every
+column to filter or sort by. A unary ``+`` before a column keeps SQLite from using the index of that
+column alone, for which it would look up each case all over the file (SQLite query planner,
+"Disqualifying WHERE clause terms using unary +"). Counts are cached until something is written
+(``Database.cached_rows``).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import Counter
@@ -22,7 +22,8 @@ from masis.schema.review import Standing
 from masis.store.audits.run_records import reword_headlines
 from masis.store.core.connections import Database, StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
-from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
+from masis.store.orders import ORDERS, fitted_probability, risk_of
+from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 from masis.views.headline import wording_version
 
 QUERY_SHOWN = 200
@@ -55,77 +56,54 @@ class Matching(NamedTuple):
     words_only: bool = False
 
 
-class _Order(NamedTuple):
-    """The sort key of a queue, before the case's number, and its bound values."""
+class _SortKey(NamedTuple):
+    """The sort key of a queue in SQL, used before the case's number, with its bound values."""
 
     key: str
-    falls: bool = False
-    values: tuple[Any, ...] = ()
+    descending: bool
+    values: tuple[Any, ...]
 
-    def by(self, matching: Matching, *, forward: bool = True) -> str:
-        key = f"+{self.key}" if matching.narrowed else self.key
+    def by(self, matches: Matching, *, forward: bool = True) -> str:
+        key = f"+{self.key}" if matches.narrowed else self.key
         number = "seq" if forward else "seq DESC"
-        return f"{key} {'DESC' if self.falls == forward else 'ASC'}, {number}"
+        return f"{key} {'DESC' if self.descending == forward else 'ASC'}, {number}"
 
     def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
         """Return the condition for all cases after (or before) number ``seq``, which need not match
         the filter.
         """
         own = connection.execute(
-            f"SELECT {self.key} FROM cases WHERE seq = ?",  # noqa: S608 (every name is ours, what people give is bound; so below)
+            # Every name is from ``ORDERS``, and values from people are bound (so below).
+            f"SELECT {self.key} FROM cases WHERE seq = ?",  # noqa: S608
             [*self.values, seq],
         ).fetchone()[0]
-        sign, past = "<" if self.falls == forward else ">", ">" if forward else "<"
+        sign, past = "<" if self.descending == forward else ">", ">" if forward else "<"
         condition = f"{self.key} {sign}= ? AND ({self.key} {sign} ? OR seq {past} ?)"
         return condition, (*self.values, own, *self.values, own, seq)
 
 
-_ORDERS = {
-    "risk": _Order("risk", falls=True),
-    "disagreement": _Order("disagreement", falls=True),
-    "least_confident": _Order("doubt", falls=True),
-    "oldest": _Order("seq"),
-    "newest": _Order("seq", falls=True),
-}
-"""The sort key of each order. ``masis/audit/acceptance.py`` computes the first two when a run ends.
-"""
-
-_PRESSING = ("risk", "disagreement", "least_confident")
-"""Orders that list cases the viewer can decide before those that wait for others."""
-
-_PRIME = 2_147_483_647
-# Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would
-# stay sorted in runs. The fifth power is a permutation modulo this prime and breaks the steps up. A
-# function in Python is slower.
-_SHUFFLED = (
-    f"(SELECT ((x * x % {_PRIME}) * (x * x % {_PRIME}) % {_PRIME}) * x % {_PRIME} "  # noqa: S608
-    f"FROM (SELECT (seq * ? + ?) % {_PRIME} AS x))"
-)
-
-
 _BEHIND = 1000
-"""Subtracted from the sort key of a case that waits for others; larger than any difference between
-keys.
+"""Subtracted from the sort key of a case that waits for others.
+
+It is larger than any difference between keys.
 """
 
 
-def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
-    if case_filter.order in _PRESSING and case_filter.viewer is not None:
-        order, mine = _ORDERS[case_filter.order], [case_filter.viewer]
-        # without any the index has the order
-        if connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", mine).fetchone()[0]:
-            behind = f"{order.key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
-            if case_filter.order == "risk":  # what needs nobody comes last
-                behind += f" - {2 * _BEHIND} * (standing = 'nothing_found')"
-            return order._replace(key=f"({behind})", values=tuple(mine))
-        return order
-    if case_filter.order != "random":
-        return _ORDERS[case_filter.order]
-    drawn = hashlib.sha256(str(case_filter.seed).encode()).digest()
-    return _Order(
-        _SHUFFLED,
-        values=tuple(1 + int.from_bytes(part) % (_PRIME - 1) for part in (drawn[:8], drawn[8:16])),
-    )
+def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortKey:
+    order = ORDERS[case_filter.order]
+    key, viewer = order.key, case_filter.viewer
+    values: tuple[Any, ...] = order.values(case_filter.seed)
+    # If no case waits for others, the key stays the indexed column, so SQLite sorts nothing.
+    if (
+        order.by_audit
+        and viewer is not None
+        and connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", [viewer]).fetchone()[0]
+    ):
+        key = f"{key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
+        if order.last:
+            key += f" - {2 * _BEHIND} * ({order.last})"
+        key, values = f"({key})", (*values, viewer)
+    return _SortKey(key, order.descending, values)
 
 
 _HEADLINES_KEPT = 10_000
@@ -142,23 +120,23 @@ class Queue(StorePart):
     def search(self, case_filter: CaseFilter) -> CasePage:
         """Return one page of the matching cases and their total number."""
         with self._database.reading() as connection:
-            found, order = matching(connection, case_filter), _order(connection, case_filter)
-            total = self._count(case_filter, found)
+            matches, order = matching(connection, case_filter), _sort_key(connection, case_filter)
+            total = self._count(case_filter, matches)
             numbers = [
                 row[0]
                 for row in connection.execute(
-                    f"SELECT seq FROM {found.source} WHERE {found.where} ORDER BY {order.by(found)}"  # noqa: S608
-                    " LIMIT ? OFFSET ?",
+                    f"SELECT seq FROM {matches.source} WHERE {matches.where}"  # noqa: S608
+                    f" ORDER BY {order.by(matches)} LIMIT ? OFFSET ?",
                     [
-                        *found.values,
+                        *matches.values,
                         *order.values,
                         case_filter.size,
                         (case_filter.page - 1) * case_filter.size,
                     ],
                 )
             ]
-            among = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
-            rows = {row["seq"]: row for row in _queue_rows(connection, among, case_filter.viewer)}
+            on_page = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
+            rows = {row["seq"]: row for row in _queue_rows(connection, on_page, case_filter.viewer)}
             headlines = self._reword_headlines(connection, rows.values())
         return CasePage(
             rows=tuple(_case_summary(rows[seq], headlines) for seq in numbers), total=total
@@ -169,12 +147,12 @@ class Queue(StorePart):
         with self._database.reading() as connection:
             return self._count(case_filter, matching(connection, case_filter))
 
-    def _count(self, case_filter: CaseFilter, found: Matching) -> int:
-        source = "case_words" if found.words_only else found.source
-        sql = f"SELECT count(*) FROM {source} WHERE {found.where}"  # noqa: S608
-        if case_filter.open_to is not None:  # a lease ends without anybody writing
-            return int(self._database.value(sql, found.values))
-        return int(self._database.cached_rows(sql, found.values)[0][0])
+    def _count(self, case_filter: CaseFilter, matches: Matching) -> int:
+        source = "case_words" if matches.words_only else matches.source
+        sql = f"SELECT count(*) FROM {source} WHERE {matches.where}"  # noqa: S608
+        if case_filter.open_to is not None:  # a lease expires without a write, so no cache
+            return int(self._database.value(sql, matches.values))
+        return int(self._database.cached_rows(sql, matches.values)[0][0])
 
     def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
         """Return a case as a reviewer's list shows it. Raises UnknownRecord."""
@@ -209,14 +187,14 @@ class Queue(StorePart):
     def beside(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
     ) -> str | None:
-        """Return the neighbour of a case in the filter's order, skipping ``without``, or None at
+        """Return the neighbor of a case in the filter's order, skipping ``without``, or None at
         the ends.
 
         The given case need not match the filter, since a decision often removes it from the queue
         it was opened from. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            beyond = _order(connection, case_filter).beyond(
+            beyond = _sort_key(connection, case_filter).beyond(
                 connection, case_seq(connection, case_id), forward=forward
             )
             return _first_matching(connection, case_filter, without, forward=forward, beyond=beyond)
@@ -235,13 +213,11 @@ class Queue(StorePart):
         Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            found = self.beside(case_id, case_filter, forward=True, without=without)
-            return found or _first_matching(connection, case_filter, without)
+            neighbor = self.beside(case_id, case_filter, forward=True, without=without)
+            return neighbor or _first_matching(connection, case_filter, without)
 
     def facets(self, viewer: str | None = None) -> Facets:
-        """Which values occur in the whole store, and how often; standings as they are for a
-        reviewer.
-        """
+        """Count the values of all cases in the store, with the statuses as a reviewer sees them."""
         with self._database.reading() as connection:
             words = {
                 f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")
@@ -251,8 +227,8 @@ class Queue(StorePart):
                 "WHERE severity > '' AND standing = 'nothing_found'"
             )
             own = connection.execute(
-                f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP"  # noqa: S608
-                " BY standing",
+                "SELECT standing, count(*), count(severity) FROM cases"  # noqa: S608
+                f" WHERE {_OWN_PENDING} GROUP BY standing",
                 [viewer],
             )
             for name, moved, with_issues in own.fetchall():
@@ -261,78 +237,87 @@ class Queue(StorePart):
                 lesser -= with_issues if name == "nothing_found" else 0
             words["standings"].pop("planted", None)
             words["states"].pop("planted", None)
-            return Facets(**words, flags=_each_of(self._values("flags")), lesser=lesser)
+            return Facets(**words, flags=_count_items(self._values("flags")), lesser=lesser)
 
     def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
-        """How many cases would match with each value of a filter's field in place of what the
-        filter has there.
+        """Count the cases that would match with each value of a field, by that value.
+
+        The filter's own values of the field are ignored.
         """
         with self._database.reading() as connection:
-            found = matching(connection, case_filter.model_copy(update={field: ()}))
-            # all that is asked for stands in this index; by another one the cases would be looked
-            # up one by one
-            source = "cases INDEXED BY cases_filtered" if found.source == "cases" else found.source
+            matches = matching(connection, case_filter.model_copy(update={field: ()}))
+            # This index has all columns that are read. With another one, SQLite would look up each
+            # case.
+            source = (
+                "cases INDEXED BY cases_filtered" if matches.source == "cases" else matches.source
+            )
             if kind := _WORK.get(field):
                 sql = f"""
                     SELECT who, count(*) FROM case_work
-                    WHERE kind = ? AND case_seq IN (SELECT cases.seq FROM {source} WHERE {found.where}) GROUP BY who
+                    WHERE kind = ?
+                        AND case_seq IN (SELECT cases.seq FROM {source} WHERE {matches.where})
+                    GROUP BY who
                 """  # noqa: S608
-                return dict(self._database.cached_rows(sql, (kind, *found.values)))
-            sql = f"SELECT {_COLUMNS[field]} AS value, count(*) FROM {source} WHERE {found.where} GROUP BY value"  # noqa: S608
+                return dict(self._database.cached_rows(sql, (kind, *matches.values)))
+            sql = f"""
+                SELECT {_COLUMNS[field]} AS value, count(*)
+                FROM {source} WHERE {matches.where} GROUP BY value
+            """  # noqa: S608
             counts = {
                 value: cases
-                for value, cases in self._database.cached_rows(sql, found.values)
+                for value, cases in self._database.cached_rows(sql, matches.values)
                 if value is not None
             }
-        return _each_of(counts) if field in _LISTS else counts
+        return _count_items(counts) if field in _LISTS else counts
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """How many of the cases that match stand where, as the filter's viewer sees it; its
-        standings don't matter.
+        """Count the matching cases by status, and those with lesser issues in ``nothing_found``.
 
-        And how many of those in which nothing was found have lesser issues.
+        The statuses are those that the filter's viewer sees; the filter's own are ignored.
         """
         with self._database.reading() as connection:
-            found = matching(connection, case_filter.model_copy(update={"standings": ()}))
+            matches = matching(connection, case_filter.model_copy(update={"standings": ()}))
             sql = f"""
-                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END, count(*), count(severity)
-                FROM {found.source} WHERE {found.where} GROUP BY 1
+                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END,
+                    count(*), count(severity)
+                FROM {matches.source} WHERE {matches.where} GROUP BY 1
             """  # noqa: S608
-            counts = self._database.cached_rows(sql, (case_filter.viewer, *found.values))
+            counts = self._database.cached_rows(sql, (case_filter.viewer, *matches.values))
         lesser = sum(with_issues for name, _, with_issues in counts if name == "nothing_found")
         return {name: cases for name, cases, _ in counts}, lesser
 
     def states(self) -> dict[str, int]:
-        """How many cases are in each state."""
+        """Count the cases by state."""
         return {
             state: cases for state, cases in self._values("state").items() if state != "planted"
         }
 
     def _values(self, column: str) -> dict[str, int]:
-        """How many cases have which value in a column, counted once until something is written."""
-        # from one value in the index to the next: half the time of GROUP BY, and cases without a
-        # value are passed over
+        """Count the cases by their value in a column; cases without a value aren't counted."""
+        # Going from one value in the index to the next takes half the time of GROUP BY.
         sql = f"""
-            WITH RECURSIVE each (value) AS (
+            WITH RECURSIVE "values" (value) AS (
                 SELECT min({column}) FROM cases
                 UNION ALL
-                SELECT (SELECT min({column}) FROM cases WHERE {column} > value) FROM each WHERE value IS NOT NULL
+                SELECT (SELECT min({column}) FROM cases WHERE {column} > value) FROM "values"
+                WHERE value IS NOT NULL
             )
-            SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM each WHERE value IS NOT NULL
+            SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM "values"
+            WHERE value IS NOT NULL
         """  # noqa: S608
         return dict(self._database.cached_rows(sql))
 
 
-def _each_of(lists: Mapping[str, int]) -> dict[str, int]:
-    """How many cases have each of the values that stand in JSON lists."""
-    found: Counter[str] = Counter()
-    for values, cases in lists.items():
-        found.update(dict.fromkeys(json.loads(values), cases))
-    return dict(sorted(found.items()))
+def _count_items(lists: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of cases by item, from the number of cases by JSON list."""
+    counts: Counter[str] = Counter()
+    for items, cases in lists.items():
+        counts.update(dict.fromkeys(json.loads(items), cases))
+    return dict(sorted(counts.items()))
 
 
 def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
-    """The number of a case within the database. Raises UnknownRecord."""
+    """Return the number of a case within the database. Raises UnknownRecord."""
     row = connection.execute("SELECT seq FROM cases WHERE id = ?", [case_id]).fetchone()
     if row is None:
         raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
@@ -347,20 +332,22 @@ def _first_matching(
     forward: bool = True,
     beyond: Condition = ("1", ()),
 ) -> str | None:
-    found, order = matching(connection, case_filter), _order(connection, case_filter)
+    matches, order = matching(connection, case_filter), _sort_key(connection, case_filter)
     row = connection.execute(
-        f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond[0]} "  # noqa: S608
-        # by number, which every index holds: for its id each case would be looked up
+        f"SELECT cases.id FROM {matches.source}"  # noqa: S608
+        f" WHERE {matches.where} AND {beyond[0]} "
+        # Every index has the number; for the id, SQLite would look up each case.
         "AND cases.seq NOT IN (SELECT seq FROM cases WHERE id IN (SELECT value FROM json_each(?))) "
-        f"ORDER BY {order.by(found, forward=forward)} LIMIT 1",
-        [*found.values, *beyond[1], json.dumps(list(without)), *order.values],
+        f"ORDER BY {order.by(matches, forward=forward)} LIMIT 1",
+        [*matches.values, *beyond[1], json.dumps(list(without)), *order.values],
     ).fetchone()
     return None if row is None else str(row[0])
 
 
 def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matching:
-    """Read a filter as SQL. Where no case has all words of its text, the last one is taken as a
-    beginning.
+    """Return a filter as SQL.
+
+    If no case has all words of its text, the last word is searched as the beginning of a word.
     """
     standings = case_filter.standings
     parts = [
@@ -383,15 +370,16 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     if case_filter.undecided_by is not None:
         [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
         parts.append((f"NOT {decided}", values))
-    # those of some states or one standing, and all that are not decided, stand in an index in their
-    # order
+    # An index has the cases of some states, of one status, and all undecided ones in their order.
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [
         *_standing_conditions("+standing" if narrowed else "standing", case_filter),
         *_open_to(case_filter),
     ]
-    if not case_filter.states and not standings and _any_planted(connection):
+    # A decided copy with a planted fault is only on lists that ask for it.
+    planted = "SELECT EXISTS (SELECT 1 FROM cases WHERE standing = 'planted')"
+    if not case_filter.states and not standings and connection.execute(planted).fetchone()[0]:
         parts.append(("+standing <> 'planted'", ()))
     where, bound = join_conditions(parts)
     values = tuple(bound)
@@ -402,35 +390,29 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         f"case_words MATCH ? AND {where}",
     )
     whole = Matching(source, where, (match(case_filter.text), *values), words_only=not parts)
-    if connection.execute(f"SELECT 1 FROM {source} WHERE {where} LIMIT 1", whole.values).fetchone():  # noqa: S608
+    any_match = f"SELECT 1 FROM {source} WHERE {where} LIMIT 1"  # noqa: S608
+    if connection.execute(any_match, whole.values).fetchone():
         return whole
     return whole._replace(values=(match(case_filter.text, beginning=True), *values))
-
-
-def _any_planted(connection: sqlite3.Connection) -> bool:
-    """Return whether a copy with a planted fault is decided: it is on no list that doesn't ask for
-    such copies.
-    """
-    return (
-        connection.execute("SELECT 1 FROM cases WHERE standing = 'planted' LIMIT 1").fetchone()
-        is not None
-    )
 
 
 _OWN_WAITING = """SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
     WHERE kind = 'decided' AND who = ? AND (shared.pending > 0 OR shared.state = 'escalated')"""
 """Cases that wait for others after a reviewer's own decision."""
 
-_OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
+_OWN_PENDING = """cases.seq IN (
+    SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
     WHERE kind = 'decided' AND who = ? AND shared.pending > 0)"""
-"""Cases that a reviewer has decided and that wait for others: only they know of it
-(``CaseFilter.viewer``).
+"""Cases that a reviewer has decided and that wait for others.
+
+Only this reviewer sees them as waiting (``CaseFilter.viewer``).
 """
 
 
 def _standing_conditions(column: str, case_filter: CaseFilter) -> list[Condition]:
     standings = case_filter.standings
-    if not standings or standings == NOT_DECIDED:  # in the words of the index cases_open
+    if not standings or standings == NOT_DECIDED:
+        # SQLite uses a partial index only if the query has its condition (``cases_open``).
         return [(f"{column} NOT IN ('decided', 'planted')", ())] if standings else []
     [(condition, values)] = any_of(column, standings)
     if case_filter.viewer is None:
@@ -440,25 +422,23 @@ def _standing_conditions(column: str, case_filter: CaseFilter) -> list[Condition
 
 
 def _any_in(column: str, values: Sequence[str]) -> list[Condition]:
-    """Any of the values stands in the JSON list of the column; a quote within a value is escaped
-    there.
-    """
-    looked_for = [json.dumps(value, ensure_ascii=False) for value in values]
-    return (
-        [(f"({' OR '.join([f'instr({column}, ?)'] * len(values))})", looked_for)] if values else []
-    )
+    """Return the condition that a column's JSON list has one of the values."""
+    # As JSON, with its quotes, so that a value doesn't match inside another one.
+    written = [json.dumps(value, ensure_ascii=False) for value in values]
+    return [(f"({' OR '.join([f'instr({column}, ?)'] * len(values))})", written)] if values else []
 
 
 def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
-    """Cases that are assigned to one of these people, or have one of these tags."""
+    """Return the condition that one of these people works on the case, or that it has a tag."""
     marks = ", ".join("?" * len(names))
-    found = f"cases.seq IN (SELECT case_seq FROM case_work WHERE kind = ? AND who IN ({marks}))"  # noqa: S608
-    return [(found, (kind, *names))] if names else []
+    work = f"SELECT case_seq FROM case_work WHERE kind = ? AND who IN ({marks})"  # noqa: S608
+    return [(f"cases.seq IN ({work})", (kind, *names))] if names else []
 
 
 def _open_to(case_filter: CaseFilter) -> list[Condition]:
-    """Cases that a reviewer may take now. Only one that somebody worked on or holds is looked at
-    closely.
+    """Return the condition that a reviewer may take the case now.
+
+    It first asks whether anybody worked on the case or holds it, since for most cases nobody does.
     """
     if case_filter.open_to is None:
         return []
@@ -473,7 +453,8 @@ def _open_to(case_filter: CaseFilter) -> list[Condition]:
         (cases.seq NOT IN (SELECT case_seq FROM case_work UNION ALL SELECT case_seq FROM leases)
         OR :me NOT IN ({done})
         AND wanted > (
-            SELECT count(*) FROM (SELECT who FROM ({decided}) WHERE wanted > 1 UNION {leased}) WHERE who <> :me
+            SELECT count(*) FROM (SELECT who FROM ({decided}) WHERE wanted > 1 UNION {leased})
+            WHERE who <> :me
         )
         AND (:me IN ({assigned}) OR (SELECT count(*) FROM ({assigned})) < wanted))
     """  # noqa: S608
@@ -506,11 +487,12 @@ def match(text: str, *, beginning: bool = False) -> str:
 def _queue_rows(
     connection: sqlite3.Connection, wanted: Condition, viewer: str | None
 ) -> list[sqlite3.Row]:
-    """The rows of the cases that a condition names, as they stand for a reviewer."""
+    """Return the rows of the cases that meet a condition, as a reviewer sees them."""
     return connection.execute(
         f"""
-        SELECT cases.*, runs.id AS run_id, runs.likely, runs.worded, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
-        LEFT JOIN runs ON runs.seq = run_seq
+        SELECT cases.*, runs.id AS run_id, runs.likely, runs.worded,
+            pending > 0 AND {_OWN_PENDING} AS waits
+        FROM cases LEFT JOIN runs ON runs.seq = run_seq
         WHERE cases.{wanted[0]}
         """,  # noqa: S608
         [viewer, *wanted[1]],
@@ -524,21 +506,17 @@ _COLUMNS = {
     **{name: name for name in _LISTS},
 }
 _WORK = {"assignees": "assigned", "tags": "tagged"}
-"""Where the values of a filter's fields stand: in columns of the cases, and among the
-work on them.
-"""
+"""The kind of ``case_work`` for each field of a filter that isn't a column of the cases."""
 
 
 def _case_summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
-    """Return a row as lists show it; ``headlines`` are by run, where the stored one is worded in
-    another way.
-    """
+    """Return a row as lists show it; ``headlines`` replace outdated stored ones, by run."""
     query, likely = row["query_start"], row["likely"]
-    # a fitted score may order it
+    # Another risk than that of the built-in estimate is from a fitted score.
     if likely is not None and not isclose(
         row["risk"], risk_of(row["tier"], row["severity"], likely)
     ):
-        likely = row["risk"] / RISK_OF_FITTED
+        likely = fitted_probability(row["risk"])
     return record_of(
         CaseSummary,
         row,
@@ -547,6 +525,6 @@ def _case_summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary
         standing="waits" if row["waits"] else row["standing"],
         headline=headlines.get(row["run_seq"], row["headline"]),
         disagreement=row["disagreement"] if row["iterations"] else None,
-        # an audit that failed is no estimate, only in order
+        # A failed audit has a place in the order, but no estimate.
         fault_probability=likely if row["iterations"] else None,
     )

@@ -39,13 +39,12 @@ from masis.store.jobs import (
     save_part,
     update_job,
 )
+from masis.store.orders import fitted_risk, risk_of
 from masis.store.records import (
-    RISK_OF_FITTED,
     AssessedCase,
     RunProgress,
     RunState,
     RunSummary,
-    risk_of,
 )
 from masis.store.reviews.states import refresh
 from masis.views.headline import queue_headline, wording_version, worst_severity
@@ -58,9 +57,8 @@ def figures(run: Run) -> dict[str, Any]:
     it.
 
     ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of``
-    the estimated probability that the answer is faulty; where a fitted score gave the probability,
-    it is three times that, since the tier is part of the score. Unscored counts as 1 in the other
-    two. ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the
+    the answer, or ``fitted_risk`` if a fitted score gave the probability of fault. Unscored counts
+    as 1 in the other two. ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the
     run. ``headline``: what is worst about the original answer in a line, ``severity`` how severe; a
     second line counts the rest by kind. ``worded`` is the version of its wording.
     """
@@ -91,7 +89,7 @@ def figures(run: Run) -> dict[str, Any]:
         "disagreement": disagreement(first) if first else 1.0,
         "doubt": 1.0 if confidence is None else 1.0 - confidence,
         "tier": tier,
-        "risk": risk_of(tier, severity, likely) if fitted is None else RISK_OF_FITTED * fitted,
+        "risk": risk_of(tier, severity, likely) if fitted is None else fitted_risk(fitted),
         "rule": run.acceptance.rule,
         "auditor": run.auditor,
         "likely": likely,

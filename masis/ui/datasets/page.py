@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.datasets.exports.versions import VersionChange
 from masis.errors import MasisError, NotAllowed, UnknownRecord
 from masis.schema.wording import count_noun
@@ -268,11 +268,11 @@ def _draw_freeze_form(workbench: Workbench) -> None:
     left, right = st.columns(2)
     form = left.selectbox(
         "Format",
-        list(FORMATS),
+        list(export_formats()),
         key="dataset-format",
-        format_func=lambda name: f"{name}: {FORMATS[name].summary}",
+        format_func=lambda name: f"{name}: {export_formats()[name].summary}",
     )
-    encodings = ENCODINGS if FORMATS[form].tabular else ENCODINGS[:1]
+    encodings = ENCODINGS if export_formats()[form].tabular else ENCODINGS[:1]
     encoding = right.selectbox("File", encodings, key=f"dataset-encoding-{len(encodings)}")
     with st.form("dataset-freeze", border=True):
         name = st.text_input("Name", max_chars=100, help="Letters, digits, '.', '-' and '_'.")

@@ -17,9 +17,9 @@ from masis.datasets.mapping.profile import (
     OWN_FORMAT,
     ColumnChoice,
     Profile,
-    builtin_profiles,
     columns_key,
     drop_missing_columns,
+    import_profiles,
     likely_choice,
     profile_of,
 )
@@ -142,7 +142,7 @@ class FileReading(NamedTuple):
         """The profile for reading the file, or None for the workbench's own format."""
         if self.format == COLUMNS:
             return profile_of(self.choice, self.columns)
-        return builtin_profiles().get(self.format)
+        return import_profiles().get(self.format)
 
     @property
     def evidence_is_text(self) -> bool:
@@ -205,7 +205,7 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> F
     remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
     known = remembered.get("format")
     if not (
-        isinstance(known, str) and (known in (COLUMNS, OWN_FORMAT) or known in builtin_profiles())
+        isinstance(known, str) and (known in (COLUMNS, OWN_FORMAT) or known in import_profiles())
     ):
         known = (
             fitting.formats[0] if len(fitting.formats) == 1 else "" if fitting.formats else COLUMNS
@@ -265,12 +265,6 @@ _STYLE = """<style>
 </style>"""
 """Chosen options have the primary colour, on which Streamlit's white has too little contrast."""
 _PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Hint")]
-_TITLES = {
-    OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence",
-    COLUMNS: "I choose the columns",
-}
-
-
 MOST_PROBLEMS = 200
 """Problems that an import keeps; further ones are only counted."""
 
@@ -484,7 +478,7 @@ def _draw_split_choice(form: ImportForm) -> None:
 
 def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
     fits = reading.fitting.formats
-    options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin_profiles())))
+    options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *import_profiles())))
     key = f"import-format-{reading.key}-{form.owner}"
     st.selectbox(
         "Format",
@@ -492,7 +486,7 @@ def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
         options.index(reading.format) if reading.format else None,
         key=key,
         format_func=lambda name: (
-            (_TITLES.get(name) or builtin_profiles()[name].title)
+            ("I choose the columns" if name == COLUMNS else import_profiles()[name].title)
             + (" (fits)" if name in fits else "")
         ),
         placeholder="Choose the format",

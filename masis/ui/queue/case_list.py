@@ -12,18 +12,19 @@ from pathlib import Path
 import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench, demo_cases
 from masis.services.records import (
+    DEFAULT_ORDER,
     NOT_DECIDED,
+    ORDERS,
     CaseFilter,
     CasePage,
     CaseSummary,
     Facets,
-    QueueOrder,
 )
 from masis.ui.components.linked_table import (
     LinkedRow,
@@ -59,37 +60,6 @@ PRODUCT = (
     " and report false ones."
 )
 """What the product does, and why these answers need a person."""
-FIGURES: dict[QueueOrder, str] = {
-    "risk": "Severity",
-    "disagreement": "Disagreement",
-    "least_confident": "Confidence",
-}
-"""The orders by results of the audit, each with the title of its figure.
-
-The other orders show the quality.
-"""
-ORDER_HELP: dict[QueueOrder, str] = {
-    "risk": (
-        "Wrong answers are first, then unconfirmed ones, then those that passed. Within each group,"
-        " the most severe issue and the most doubtful claims are first."
-    ),
-    "disagreement": (
-        "Cases on which the citation engine, the critic and the evaluator disagree most are first."
-        " The figure is the gap, from 0 to 1, between the highest and the lowest of citation score,"
-        " critic's confidence and faithfulness."
-    ),
-    "least_confident": (
-        "Unscored answers are first, then those with the lowest confidence of the critic."
-    ),
-    "newest": "The last imported case is first.",
-    "oldest": "The cases are in the order of their import.",
-    "random": "The cases are shuffled. The address keeps the order for all pages of the list.",
-}
-"""The explanation of each order; ``masis/store/audits/queue.py`` sorts.
-
-In the first three, cases without an audit are last, followed only by those that wait for other
-reviewers after the user's own decision.
-"""
 MOST_EXPORTED = 20_000
 """The most cases that a page exports, as it has the file in memory until it's downloaded.
 
@@ -172,16 +142,16 @@ def _draw_search_and_order(*, blind: bool) -> None:
         width=340,
         **address.bind_query_param("q", key="search"),
     )
-    orders = [order for order in address.ORDERS if not (blind and order in FIGURES)]
+    orders = [name for name, order in ORDERS.items() if not (blind and order.by_audit)]
     chosen = address.order()
     st.selectbox(
         "Order",
         orders,
-        format_func=address.ORDERS.__getitem__,
+        format_func=lambda name: ORDERS[name].label,
         label_visibility="collapsed",
         width=230,
         **address.bind_query_param(
-            "order", address.ORDER, shows=chosen if chosen in orders else "random"
+            "order", DEFAULT_ORDER, shows=chosen if chosen in orders else "random"
         ),
     )
 
@@ -336,7 +306,7 @@ def _draw_filter_summary(
                 args=(
                     filter_.name,
                     address.in_words(
-                        other for other in address.words(filter_.name) if word and other != word
+                        kept for kept in address.words(filter_.name) if word and kept != word
                     ),
                 ),
             )
@@ -353,7 +323,7 @@ def _draw_filter_summary(
 def order_text(shown: CaseFilter) -> str:
     """Explain the order of a list."""
     if shown.order != "risk" or len(shown.standings) != 1:
-        return ORDER_HELP[shown.order]
+        return ORDERS[shown.order].explanation
     if shown.severities == ("none",):
         return "Cases with the most claims and the lowest confidence are first."
     if shown.standings == ("nothing_found",) and not shown.severities:
@@ -493,8 +463,10 @@ def _draw_case_export(workbench: Workbench, case_filter: CaseFilter, page: CaseP
                 f" {command_markdown('masis export --format FORMAT --out FILE')}"
             )
             return
-        name = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
-        chosen, encoding = FORMATS[name], "jsonl"
+        name = st.selectbox(
+            "Format", list(export_formats()), key="export-format", persist_state="session"
+        )
+        chosen, encoding = export_formats()[name], "jsonl"
         if chosen.tabular:
             encoding = st.selectbox(
                 "File", ENCODINGS, key="export-encoding", persist_state="session"
@@ -532,7 +504,7 @@ def zip_export(
         RecordDamaged: A record can't be read. The message names its case and run.
 
     """
-    chosen, out = FORMATS[name], io.BytesIO()
+    chosen, out = export_formats()[name], io.BytesIO()
     suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
     with tempfile.TemporaryDirectory() as folder:
         workbench.exports.write_file(
@@ -554,11 +526,10 @@ The column of issues doesn't tell them, since they aren't results of an audit.
 """
 
 
-def case_columns(order: QueueOrder, *, brief: bool = False) -> list[TableColumn]:
+def case_columns(order: str, *, brief: bool = False) -> list[TableColumn]:
     """Return the columns of ``case_row``; the last one has the figure of the order."""
-    figure = column(
-        FIGURES.get(order, "Quality"), "figure", hide="" if order in FIGURES else "hide-narrow"
-    )
+    chosen = ORDERS[order]
+    figure = column(chosen.figure, "figure", hide="" if chosen.by_audit else "hide-narrow")
     state = [] if brief else [column("State", "pills")]
     return [column("Question", "main"), *state, column("Issues", "main"), figure]
 
@@ -593,7 +564,7 @@ def case_row(
     summary: CaseSummary,
     parameters: dict[str, str],
     *,
-    order: QueueOrder = "newest",
+    order: str = "newest",
     page: str = "review",
     state: TableCell | None = None,
     brief: bool = False,
@@ -605,7 +576,7 @@ def case_row(
     Args:
         summary: The case.
         parameters: The parameters of the list (``address.list_parameters``).
-        order: The order of the list, whose figure is shown.
+        order: The name of the list's order, whose figure is shown.
         page: The page that the row links to.
         state: The cell with its status, or None to leave it out.
         brief: Whether the list has no column of states. A status is then put below the question.
@@ -630,21 +601,19 @@ def case_row(
         question,
         *([] if brief or state is None else [state]),
         issues,
-        _order_cell(summary, order),
+        _order_figure(summary, ORDERS[order].field),
         open=summary.id,
     )
 
 
-def _order_cell(summary: CaseSummary, order: QueueOrder) -> TableCell | None:
+def _order_figure(summary: CaseSummary, field: str) -> TableCell | None:
     """Return the figure of the order, with the quality below it if that's another figure."""
-    if order == "risk":
+    if field == "severity":
         return severity_cell(summary)
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
-    quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
-    if order in FIGURES:
-        score = summary.disagreement if order == "disagreement" else summary.confidence
-        return {"score": score, "below": [*quality, *revised]}
-    return {"score": summary.quality, "below": revised}
+    below_score = field != "quality" and summary.quality is not None
+    quality = [f"quality {summary.quality:.2f}"] if below_score else []
+    return {"score": getattr(summary, field), "below": [*quality, *revised]}
 
 
 def severity_cell(summary: CaseSummary) -> TableCell | None:

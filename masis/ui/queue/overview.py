@@ -18,19 +18,19 @@ from masis.services import Workbench, demo_cases
 from masis.services.demo_database import SIMULATED
 from masis.services.jobs import UNAUDITED, BatchProgress
 from masis.services.records import (
+    DEFAULT_ORDER,
+    ORDERS,
     CaseFilter,
     CasePage,
     CaseSummary,
     DecisionFilter,
     Facets,
-    QueueOrder,
 )
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import (
-    ORDER_HELP,
     PRODUCT,
     adjudications_link,
     case_columns,
@@ -190,13 +190,13 @@ def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header("Look at these first", anchor=False, width="content")
         random = f":material/visibility_off: {MACHINE_HIDDEN} The cases are in random order."
-        st.caption(random if blind else ORDER_HELP["risk"], width="content")
+        st.caption(random if blind else ORDERS[DEFAULT_ORDER].explanation, width="content")
     page = workbench.cases.find_for(
         actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN)
     )
     _draw_assigned(workbench)
     marks = own_marks(workbench, page.rows)
-    order: QueueOrder = "random" if blind else "risk"
+    order = "random" if blind else DEFAULT_ORDER
     rows = [case_row(summary, {}, order=order, marks=marks[summary.id]) for summary in page.rows]
     columns = case_columns(order, brief=True)
     if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):

@@ -22,7 +22,7 @@ from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
-from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name
+from masis.schema.review import LABEL_CHOICES, Decision, LogEntry, TargetLabel, Verdict, answer_name
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
@@ -57,19 +57,6 @@ OFFENDERS_NAMED = 5
 NEIGHBOURS = 3
 """The number of unchanged words shown on either side of a change."""
 
-CHOICES = {
-    "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
-    "reference": (
-        "valid",
-        "fabricated",
-        "misattributed",
-        "redundant",
-        "unsupported",
-        "contradicts",
-    ),
-    "sentence": ("uncited", "exempt"),
-}
-"""The labels that a reviewer can choose, by the kind of target."""
 _WORDS = {"claim": VERDICT, "reference": REFERENCE, "sentence": SENTENCE}
 
 MOST_REPORTED = 100
@@ -133,7 +120,7 @@ class OpenReport(ReportFields):
 
 
 def _known_labels(posted: object) -> dict[str, dict[str, str]]:
-    known = set().union(*CHOICES.values())
+    known = set().union(*LABEL_CHOICES.values())
     read = {
         clean(base, 200): {
             clean(key, 60): chosen for key, chosen in labels.items() if chosen in known
@@ -606,7 +593,8 @@ def _words_before_reference(answer: str, start: int) -> str:
 def choices() -> dict[str, list[tuple[str, str]]]:
     """Return the labels that a reviewer can choose, with their words, by the kind of target."""
     return {
-        kind: [(code, _WORDS[kind][code].text) for code in codes] for kind, codes in CHOICES.items()
+        kind: [(code, _WORDS[kind][code].text) for code in codes]
+        for kind, codes in LABEL_CHOICES.items()
     }
 
 

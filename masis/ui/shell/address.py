@@ -17,7 +17,13 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.services.cases import AUDIT_STANDINGS
-from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
+from masis.services.records import (
+    DEFAULT_ORDER,
+    NOT_DECIDED,
+    ORDERS,
+    STATE_OF_VERDICT,
+    CaseFilter,
+)
 from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 
 PAGE_SIZE = 20
@@ -30,16 +36,6 @@ LARGEST_SEED = 9_999_999
 _AS_IT_IS = object()
 Known = TypeVar("Known", bound=str)
 Record = TypeVar("Record")
-ORDER: QueueOrder = "risk"
-"""The default order of a list."""
-ORDERS: dict[QueueOrder, str] = {
-    "risk": "Most serious first",
-    "disagreement": "Most disagreement first",
-    "least_confident": "Least confident first",
-    "newest": "Newest first",
-    "oldest": "Oldest first",
-    "random": "In random order",
-}
 
 
 class Filter(NamedTuple):
@@ -187,9 +183,9 @@ def to_query(chosen: object) -> str:
     return str(chosen).strip()
 
 
-def order() -> QueueOrder:
-    """Return the order in the address, or else most serious first."""
-    return one_of("order", get_args(QueueOrder), ORDER)
+def order() -> str:
+    """Return the name of the order in the address, or else of the default order."""
+    return one_of("order", ORDERS, DEFAULT_ORDER)
 
 
 def one_of(name: str, known: Iterable[Known], default: Known) -> Known:

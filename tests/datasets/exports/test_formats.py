@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,12 @@ import pytest
 from defusedxml import ElementTree
 
 from masis.datasets.exports.export import DECISIONS, Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats, labelling_interface
 from masis.datasets.exports.splits import SplitShares, assign_splits
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.review import TargetLabel
+from masis.schema.review import LABEL_CHOICES, TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
 from masis.store import Store
@@ -100,7 +101,7 @@ def rows(
     text = out.getvalue().decode()
     found = (
         json.loads(text)
-        if FORMATS[form].suffix == ".json"
+        if export_formats()[form].suffix == ".json"
         else list(map(json.loads, text.splitlines()))
     )
     return found, written.manifest
@@ -452,7 +453,7 @@ def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
 def test_an_export_imported_again_gives_the_same_cases(
     bench: Workbench, form: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / f"out{FORMATS[form].suffix}"
+    path = tmp_path / f"out{export_formats()[form].suffix}"
     exported = bench.exports.write_file(ADA, path, form, Selection(shares=SplitShares(100, 0, 0)))
     found = [
         each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
@@ -487,3 +488,24 @@ def test_questions_are_read_whole_however_long(tmp_path: Path) -> None:
         for number, question in enumerate(questions):
             store.cases.add(a_case(f"case-{number}", query=question))
         assert list(store.outcomes.queries(CaseFilter())) == questions
+
+
+def test_the_docs_list_every_format_with_its_encodings() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "files.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([a-z, -]+) \| .* \| (jsonl?[a-z, ]*) \|$", page, re.MULTILINE)
+    documented = {name: encodings for names, encodings in rows for name in names.split(", ")}
+    assert documented == {
+        name: "jsonl, csv, parquet" if form.tabular else form.suffix[1:] or "jsonl"
+        for name, form in export_formats().items()
+    }
+
+
+def test_label_studio_offers_every_label_that_a_reviewer_can_choose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(LABEL_CHOICES, "claim", (*LABEL_CHOICES["claim"], "outdated"))
+    offered = re.findall(r'<Label value="([^"]+)"/>', labelling_interface((), ()))
+    corrections = [*LABEL_CHOICES["claim"], *LABEL_CHOICES["reference"]]
+    assert offered == list(
+        dict.fromkeys((*corrections, *(label.name for label in DEFAULT_LABEL_TYPES)))
+    )

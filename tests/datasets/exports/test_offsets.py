@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from masis.datasets.exports.export import Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
 from masis.schema.case import Case, Severity
@@ -157,7 +157,7 @@ def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[
         text = out.getvalue().decode()
         found = (
             json.loads(text)
-            if FORMATS[form].suffix == ".json"
+            if export_formats()[form].suffix == ".json"
             else list(map(json.loads, text.splitlines()))
         )
     assert len(found) == done.rows

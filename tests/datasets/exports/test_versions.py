@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from masis.datasets.exports.export import Selection
-from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.formats import export_formats
 from masis.datasets.exports.splits import SplitShares
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.services import Workbench
@@ -82,7 +82,7 @@ def change_everything(bench: Workbench) -> None:
 
 CHOICES = [
     (form, encoding)
-    for form, each in FORMATS.items()
+    for form, each in export_formats().items()
     for encoding in (("jsonl", "csv", "parquet") if each.tabular else ("jsonl",))
 ]
 
@@ -180,8 +180,8 @@ def test_other_bytes_are_never_passed_off_as_the_same(
 ) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
     with monkeypatch.context() as patched:
-        changed = FORMATS["labels"].model_copy(update={"columns": ("label",)})
-        patched.setitem(FORMATS, "labels", changed)
+        changed = export_formats()["labels"].model_copy(update={"columns": ("label",)})
+        patched.setitem(export_formats(), "labels", changed)
         with pytest.raises(StoreError, match="can't be rebuilt byte for byte: the format labels"):
             bench.datasets.write(ADA, "v1", tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()

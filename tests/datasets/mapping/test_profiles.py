@@ -19,9 +19,9 @@ from masis.datasets.loading import read_cases, suggest
 from masis.datasets.mapping.profile import (
     ColumnChoice,
     Profile,
-    builtin_profiles,
     columns_key,
     drop_missing_columns,
+    import_profiles,
     likely_choice,
     load_profile,
     parse_profile,
@@ -52,7 +52,7 @@ def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence
     path: Path,
 ) -> None:
     (named,) = formats_of(path).formats
-    profile = builtin_profiles()[named]
+    profile = import_profiles()[named]
     assert path.name.startswith(profile.name)
     (case,) = cases(list(read_any(path, profile)))
     assert case.query == ("Summarise the source." if profile.name == "summaries" else QUESTION)
@@ -66,7 +66,7 @@ def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence
 
 
 def test_every_profile_has_a_file() -> None:
-    assert {formats_of(path).formats[0] for path in FIXTURES} == set(builtin_profiles())
+    assert {formats_of(path).formats[0] for path in FIXTURES} == set(import_profiles())
 
 
 def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
@@ -120,7 +120,7 @@ def test_both_files_of_ragtruth_may_come_in_one_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(FILES / "ragtruth-2024-response.jsonl", "response.jsonl")
         archive.write(FILES / "source_info.jsonl", "source_info.jsonl")
-    (case,) = cases(list(read_any(packed, builtin_profiles()["ragtruth"])))
+    (case,) = cases(list(read_any(packed, import_profiles()["ragtruth"])))
     assert case.evidence[1].text == "It was opened in 1931."
 
 
@@ -162,7 +162,7 @@ def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_pat
         {**ROW, "question": "How?"},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = list(read_any(path, builtin_profiles()["hf-rag"]))
+    found = list(read_any(path, import_profiles()["hf-rag"]))
     assert [row.case is not None for row in found] == [True, False, True]
     assert [problem.field for problem in found[1].problems] == ["query", "answer", "evidence[0]"]
     assert "rows.jsonl, line 2, query: is an object of 'text', must be text." in str(
@@ -499,7 +499,7 @@ def test_an_object_of_rows_by_id_is_read_row_by_row(tmp_path: Path) -> None:
 _NAMES = sorted(
     {
         name
-        for profile in builtin_profiles().values()
+        for profile in import_profiles().values()
         for name in re.findall(r"[a-z_]{3,}", profile.model_dump_json())
     }
 )
@@ -515,7 +515,7 @@ _VALUES = st.recursive(
 
 
 @given(
-    st.sampled_from(list(builtin_profiles().values())),
+    st.sampled_from(list(import_profiles().values())),
     st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6),
 )
 def test_no_row_at_all_breaks_a_profile(profile: Profile, row: dict[str, Any]) -> None:

@@ -249,7 +249,7 @@ def test_factcg_uses_its_template(tmp_path: Path) -> None:
     ]
     found = scoring.load(str(folder))
     scores = found.score(PAIRS)
-    assert found.labels.form == "factcg"
+    assert found.labels.form.name == "factcg"
     assert [score.supports for score in scores if score] == pytest.approx(
         expected.tolist(), abs=1e-5
     )

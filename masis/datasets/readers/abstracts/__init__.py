@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
@@ -57,10 +57,10 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
 
     """
     fields = dict(data)
-    for name, others in _OTHER_FIELD_NAMES.items():
-        found = next((other for other in others if other in fields), None)
-        if name not in fields and found is not None:
-            fields[name] = fields.pop(found)
+    for name, aliases in _OTHER_FIELD_NAMES.items():
+        alias = next((alias for alias in aliases if alias in fields), None)
+        if name not in fields and alias is not None:
+            fields[name] = fields.pop(alias)
     # "type" is ambiguous, so it's also kept unchanged.
     if "publication_types" not in fields and isinstance(fields.get("type"), str):
         fields["publication_types"] = fields["type"]
@@ -130,7 +130,7 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
         ),
     ),
 )
-"""The pattern that recognises each format, in the order of trial."""
+"""The pattern that recognizes each format, in the order of trial."""
 _FORMAT_HINT = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
 
 
@@ -144,7 +144,7 @@ def read_abstracts(
     Args:
         source: A path or a stream of bytes.
         name: The source's name in errors and in the records' ``source``.
-        form: The format; by default it is recognised by the first lines.
+        form: The format; by default it is recognized by the first lines.
 
     Raises:
         InputError: The file can't be opened. While iterating: it has an unknown format or no
@@ -197,7 +197,7 @@ def _format_records(
             if isinstance(row.value, InputError):
                 raise row.value
             fields = row.value
-            if row.table:  # drop empty cells and normalise column names
+            if row.table:  # drop empty cells and normalize column names
                 filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
                 fields = {
                     _NON_WORD.sub("_", name.lower()).strip("_"): cell
@@ -208,12 +208,10 @@ def _format_records(
             yield error.at(line=row.number)
 
 
-def _read_pubmed_xml(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
-    return (article.found for article in read_articles(stream, source=source))
-
-
-_READERS = {
-    "pubmed_xml": _read_pubmed_xml,
+_READERS: dict[str, Callable[..., Iterator[Abstract | InputError]]] = {
+    "pubmed_xml": lambda stream, source: (
+        article.found for article in read_articles(stream, source=source)
+    ),
     "ris": read_ris,
     "bibtex": read_bibtex,
     "medline": read_medline,

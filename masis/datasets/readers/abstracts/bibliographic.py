@@ -230,10 +230,10 @@ def _medline_abstract(block: RecordBlock, source: str) -> Abstract:
         publication_types=fields["PT"]
         + [name for tag, name in _NOTICE_TYPES.items() if fields[tag]],
         notice_about=[
-            found
+            identifier
             for tag in _NOTICE_TARGETS
             for value in fields[tag]
-            for found in _IDENTIFIER.findall(value)
+            for identifier in _IDENTIFIER.findall(value)
         ],
         source=source,
         record={name: fields[tag] for tag, name in _MEDLINE_EXTRAS.items() if fields[tag]},

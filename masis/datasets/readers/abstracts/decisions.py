@@ -47,9 +47,9 @@ def decision_of(record: Abstract) -> RecordDecision | None:
         fields[name] for name in ("notes", "notes_abstract", "note") if fields.get(name) is not None
     ]
     notes = " | ".join(
-        str(each) for held in noted for each in (held if isinstance(held, list) else [held])
+        str(note) for value in noted for note in (value if isinstance(value, list) else [value])
     )
-    reason = found.group(1).strip() if (found := _REASON.search(notes)) else ""
+    reason = match[1].strip() if (match := _REASON.search(notes)) else ""
     if voted := _RAYYAN.search(notes):
         votes = {
             value.lower()

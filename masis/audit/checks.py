@@ -1,0 +1,70 @@
+"""Checks of an answer that other packages add.
+
+A check is a function of a case and an answer, which yields what is wrong with the answer. Its
+issues are merged with those of citations and claims: pages show them, the reviser gets them, and a
+serious one sends the case to a person. A package adds a check with an entry point of the group
+``masis.checks`` (``docs/extending.md``), and the setting ``checks`` names the checks that run.
+
+An output validator (``masis.audit.output_validation``) is the place for rules that a revision must
+meet to be used at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from masis.audit.critique import Objection
+from masis.audit.issues import raise_issues
+from masis.errors import SettingsError
+from masis.schema.audit import Issue
+from masis.schema.case import Case
+from masis.schema.registry import added_entry_points
+from masis.settings.fields import nearest
+
+CHECKS_GROUP = "masis.checks"
+"""The group of entry points by which a package adds a check."""
+
+AnswerCheck = Callable[[Case, str], Iterable[Objection]]
+"""Yields what is wrong with an answer to a case. It must not depend on anything else, because an
+interrupted audit runs it again."""
+
+
+def checks_named(names: str) -> dict[str, AnswerCheck]:
+    """Return the checks that the setting ``checks`` names, by name.
+
+    Raises:
+        SettingsError: There is no such check, and the error lists those that are installed; or it
+            can't be loaded.
+
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    installed = {point.name: point for point in added_entry_points(CHECKS_GROUP)} if wanted else {}
+    for name in wanted:
+        if name not in installed:
+            near = nearest(name, installed)
+            hint = f" Did you mean {near!r}?" if near else ""
+            known = ", ".join(sorted(installed)) or "none, because no package adds one"
+            raise SettingsError(f"checks: there is no {name!r}.{hint} There are: {known}.")
+    try:
+        return {name: installed[name].load() for name in dict.fromkeys(wanted)}
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"checks: a check can't be loaded. {error}") from error
+
+
+def run_checks(names: str, case: Case, answer: str, before: Sequence[Issue]) -> tuple[Issue, ...]:
+    """Return the issues that the named checks raise, numbered after the earlier ones.
+
+    A check that fails raises a serious issue that says so, because its silence would look as if the
+    answer had passed it.
+    """
+    issues: list[Issue] = []
+    for name, check in checks_named(names).items():
+        rule = f"check_{name}"
+        try:
+            objections = [found._replace(rule=rule) for found in check(case, answer)]
+        except Exception as error:  # noqa: BLE001 (a package's check runs code of its own)
+            description = f"The check {name} failed: {type(error).__name__}: {error}"
+            suggestion = "Fix the check, or take it out of the setting checks."
+            objections = [Objection("ambiguity", rule, "high", description, "", suggestion)]
+        issues += raise_issues("checks", objections, answer, [*before, *issues]).issues
+    return tuple(issues)

@@ -1,0 +1,66 @@
+"""An order of the queue is one entry of ``ORDERS``, from which everything else is derived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from masis.cli import main
+from masis.cli.desk import queue as queue_command
+from masis.integrations.mcp.tools import TOOLS
+from masis.services import Workbench
+from masis.services.records import ORDERS, CaseFilter, QueueOrder
+from masis.ui.queue.case_list import case_columns, case_row
+from tests.ui.conftest import open_page, texts
+
+LONGEST = QueueOrder(
+    name="longest",
+    label="Longest question first",
+    explanation="The case with the longest question is first.",
+    key="length(query_start)",
+    descending=True,
+    figure="Critic",
+    field="confidence",
+)
+
+
+@pytest.fixture
+def longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add an order as a new entry of the table does."""
+    monkeypatch.setitem(ORDERS, LONGEST.name, LONGEST)
+
+
+@pytest.mark.usefixtures("longest")
+def test_a_new_order_sorts_the_list_and_shows_its_figure(audited_workbench: Workbench) -> None:
+    found = audited_workbench.cases.find(CaseFilter(order="longest"))
+    lengths = [len(row.query) for row in found.rows]
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(set(lengths)) > 1
+    assert case_columns("longest")[-1]["title"] == "Critic"
+    cell: Any = case_row(found.rows[0], {}, order="longest")["cells"][-1]
+    assert cell["score"] == found.rows[0].confidence
+
+
+@pytest.mark.usefixtures("longest")
+def test_a_new_order_is_known_to_the_page_and_its_address(audited_workbench: Workbench) -> None:
+    app = open_page("queue", order="longest")
+    (selector,) = [box for box in app.selectbox if box.label == "Order"]
+    assert selector.value == "longest"
+    assert "Longest question first" in selector.options
+    assert "The case with the longest question is first." in texts(app)
+
+
+@pytest.mark.usefixtures("longest")
+def test_a_new_order_is_known_to_the_command_and_the_tool(audited_workbench: Workbench) -> None:
+    database = ["--db", str(audited_workbench.database)]
+    listed = CliRunner().invoke(main, ["queue", "--order", "longest", *database])
+    assert listed.exit_code == 0, listed.stderr
+    refused = CliRunner().invoke(main, ["queue", "--order", "shortest", *database])
+    assert "'longest'" in refused.stderr
+    (option,) = [each for each in queue_command.params if each.name == "order"]
+    assert "longest" in option.type.to_info_dict()["choices"]
+    schema = TOOLS["list_queue"].input_schema()["properties"]["order"]
+    assert schema["enum"] == [*ORDERS]
+    assert "longest: The case with the longest question is first." in schema["description"]
