@@ -10,7 +10,7 @@ from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
 from masis.schema.run import Run
-from masis.services.access import Access, Service
+from masis.services.access import Access, Service, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
@@ -91,6 +91,7 @@ class ExamService(Service):
         """
         return estimate_exam(exam_settings(self._settings, model))
 
+    @requires("configure", "let models take the exam")
     def start(self, actor: Actor, model: str = "") -> None:
         """Start the exam of a model, or of the models in use, unless an exam is running.
 
@@ -99,7 +100,6 @@ class ExamService(Service):
             MasisError: The model can't be called.
 
         """
-        self._access.require(actor, "configure")
         settings = exam_settings(self._settings, model)
         _UNDER_WAY.start(_ONE, lambda: ExamUnderWay(settings))
 

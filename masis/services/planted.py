@@ -21,7 +21,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case, GivenCitation
 from masis.schema.faults import FAULT_KINDS, FaultKind, PlantedFault
 from masis.schema.reading import content_id
-from masis.services.access import Service
+from masis.services.access import Service, may_require, requires
 from masis.services.records import CaseFilter
 from masis.services.reviews import ReviewService, name_of
 from masis.store.reviews.planted import PlantedCopy, PlantedDecision
@@ -113,6 +113,7 @@ class RecallReport(NamedTuple):
 class PlantedService(Service):
     """The use cases of planted faults."""
 
+    @requires("oversee", "mix copies with planted faults into the queue, count and withdraw them")
     def count_copies(self, actor: Actor) -> PlantedCounts:
         """Count the copies by progress, and the sound answers that further copies can be made of.
 
@@ -120,7 +121,6 @@ class PlantedService(Service):
             NotAllowed: The actor isn't a lead.
 
         """
-        self._access.require(actor, "oversee")
         copies = self._store.planted.copies()
         live = [copy for copy in copies if copy.state not in ("planted", "superseded")]
         return PlantedCounts(
@@ -131,6 +131,7 @@ class PlantedService(Service):
             withdrawn=sum(copy.withdrawn_at is not None for copy in copies),
         )
 
+    @requires("oversee", "mix copies with planted faults into the queue, count and withdraw them")
     def plant(
         self,
         actor: Actor,
@@ -160,7 +161,6 @@ class PlantedService(Service):
                 answer is sound.
 
         """
-        self._access.require(actor, "oversee")
         by = name_of(actor)
         if not 1 <= count <= MOST_PLANTED:
             raise InputError(
@@ -206,6 +206,7 @@ class PlantedService(Service):
                 self._store.planted.note(by, "planted", copies, seed)
         return Planting(dict(planted), seed, len(sound), dict(refused))
 
+    @requires("oversee", "mix copies with planted faults into the queue, count and withdraw them")
     def withdraw(self, actor: Actor) -> int:
         """Withdraw every undecided copy, remove its texts permanently, and return how many were
         withdrawn.
@@ -217,7 +218,6 @@ class PlantedService(Service):
             InputError: The actor has no name.
 
         """
-        self._access.require(actor, "oversee")
         by, withdrawn = name_of(actor), list[str]()
         for copy in self._store.planted.copies():
             if copy.state in ("planted", "running", "superseded") or copy.started:
@@ -232,6 +232,8 @@ class PlantedService(Service):
             self._store.planted.note(by, "withdrawn", withdrawn)
         return len(withdrawn)
 
+    @requires("read")
+    @may_require("oversee", "see how many planted faults others found")
     def recall(self, actor: Actor) -> RecallReport:
         """Return how many planted faults were found: the actor's own figures, or for a lead
         everyone's and the audit's.
@@ -239,7 +241,7 @@ class PlantedService(Service):
         For people, only copies with all decisions count; for the audit, all audited copies.
         Decisions that the demo simulated don't count.
         """
-        lead = self._access.allows(actor, "oversee")
+        lead = self.access.allows(actor, "oversee")
         copies = {copy.case_id: copy for copy in self._store.planted.copies()}
         mine = [
             decision
@@ -280,7 +282,7 @@ class PlantedService(Service):
 
     def _sound_ids(self, case_filter: CaseFilter | None) -> list[str]:
         """Return the ids of sound answers: original answers that a person approved."""
-        reviews = ReviewService(self._store, self._access)
+        reviews = ReviewService(self._store, self.access)
         sound = []
         for case_id in self._store.planted.sound(case_filter):
             outcome = reviews.outcome(case_id)

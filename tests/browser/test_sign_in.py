@@ -322,7 +322,7 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     assert not served.entries("bridge-1")
     cookies = {name: cookies_of(served, name) for name in ("Vi", "Ro")}
     answer = replayed(served, cookies["Vi"], sent)
-    assert "You can't decide. You need the role reviewer, and you have viewer." in answer.text
+    assert "You can't decide cases. You need the role reviewer, and you have viewer." in answer.text
     assert not served.entries("bridge-1")
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
     with pytest.raises(InvalidStatus):
