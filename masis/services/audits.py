@@ -100,7 +100,7 @@ class AuditService:
             case.id, state, case.digest(), (settings or self._settings).of_audit()
         )
 
-    @requires("audit", "start and stop audits")
+    @requires("audit", "start or stop audits")
     def audit(
         self,
         actor: Actor,
@@ -194,7 +194,7 @@ class AuditService:
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
 
-    @requires("audit", "start and stop audits")
+    @requires("audit", "start or stop audits")
     def cancel(self, actor: Actor, run_id: str) -> None:
         """Ask the process that runs an audit to stop after its current step.
 
@@ -212,7 +212,7 @@ class AuditService:
         """
         return self._store.replies_of(case_id).forget()
 
-    @requires("audit", "start and stop audits")
+    @requires("audit", "start or stop audits")
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; accept it if it needs
         no person.

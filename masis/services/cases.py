@@ -235,7 +235,7 @@ class CaseService(Service):
         self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
         self.facets, self.values, self.beside = cases.facets, cases.values, cases.beside
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def add(
         self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
     ) -> AddResult:
@@ -244,7 +244,7 @@ class CaseService(Service):
         """
         return self._store.cases.add_many(cases, on_batch=on_batch)
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def add_one(self, actor: Actor, case: Case) -> Literal["added", "unchanged"]:
         """Store one case.
 

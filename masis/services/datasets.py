@@ -142,7 +142,7 @@ class DatasetService(Service):
     Reading needs no role; freezing and writing need the role for exports.
     """
 
-    @requires("export", "freeze and export dataset versions")
+    @requires("export", "freeze or export dataset versions")
     def freeze(
         self,
         actor: Actor,
@@ -190,7 +190,7 @@ class DatasetService(Service):
             {kind: counts[kind] for kind in KINDS}, tuple(first_changes), total
         )
 
-    @requires("export", "freeze and export dataset versions")
+    @requires("export", "freeze or export dataset versions")
     def write(
         self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
     ) -> ExportResult:
@@ -205,7 +205,7 @@ class DatasetService(Service):
         """
         return rebuild_version(self._store, name, path, on_case=on_case)
 
-    @requires("export", "freeze and export dataset versions")
+    @requires("export", "freeze or export dataset versions")
     def zip(self, actor: Actor, name: str) -> io.BytesIO:
         """Return a version and its manifest as a zip file.
 

@@ -113,7 +113,7 @@ class RecallReport(NamedTuple):
 class PlantedService(Service):
     """The use cases of planted faults."""
 
-    @requires("oversee", "mix copies with planted faults into the queue, count and withdraw them")
+    @requires("oversee", "mix copies with planted faults into the queue, count or withdraw them")
     def count_copies(self, actor: Actor) -> PlantedCounts:
         """Count the copies by progress, and the sound answers that further copies can be made of.
 
@@ -131,7 +131,7 @@ class PlantedService(Service):
             withdrawn=sum(copy.withdrawn_at is not None for copy in copies),
         )
 
-    @requires("oversee", "mix copies with planted faults into the queue, count and withdraw them")
+    @requires("oversee", "mix copies with planted faults into the queue, count or withdraw them")
     def plant(
         self,
         actor: Actor,
@@ -206,7 +206,7 @@ class PlantedService(Service):
                 self._store.planted.note(by, "planted", copies, seed)
         return Planting(dict(planted), seed, len(sound), dict(refused))
 
-    @requires("oversee", "mix copies with planted faults into the queue, count and withdraw them")
+    @requires("oversee", "mix copies with planted faults into the queue, count or withdraw them")
     def withdraw(self, actor: Actor) -> int:
         """Withdraw every undecided copy, remove its texts permanently, and return how many were
         withdrawn.

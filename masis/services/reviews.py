@@ -341,7 +341,7 @@ class ReviewService(Service):
         ]
         return "" if verdict in (*sides, None) else "no reviewer approved the answer"
 
-    @requires("decide", "undo own decisions and auto-acceptances")
+    @requires("decide", "undo own decisions or auto-acceptances")
     @may_require("oversee", "undo decisions of others")
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by another one. A repeated call returns the same entry and undoes nothing
@@ -381,7 +381,7 @@ class ReviewService(Service):
         )
         return self._store.decisions.append(sign_decision(actor, undo))
 
-    @requires("redact", "redact cases and entries")
+    @requires("redact", "redact cases or entries")
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Permanently remove the texts of an entry of the decision log or the screening log; return
         its record.
@@ -397,7 +397,7 @@ class ReviewService(Service):
         """
         return self._store.redactions.redact_entry(entry_id, by=name_of(actor), reason=reason)
 
-    @requires("redact", "redact cases and entries")
+    @requires("redact", "redact cases or entries")
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Permanently remove all texts of a case, its runs, drafts and decisions; id, verdicts and
         figures stay.

@@ -273,7 +273,7 @@ class ScreeningService:
 
         return tuple(map(source, dict.fromkeys(names)))
 
-    @requires("audit", "start, extend and stop screenings")
+    @requires("audit", "start, extend or stop screenings")
     def screen(
         self,
         actor: Actor,
@@ -369,7 +369,7 @@ class ScreeningService:
         self._carry_over_overrides(actor, screening_id)
         return screening
 
-    @requires("audit", "start, extend and stop screenings")
+    @requires("audit", "start, extend or stop screenings")
     def begin_further(
         self,
         actor: Actor,
@@ -499,7 +499,7 @@ class ScreeningService:
         self.sources(earlier.sources, settings)
         return earlier.question, earlier.sources, settings
 
-    @requires("audit", "start, extend and stop screenings")
+    @requires("audit", "start, extend or stop screenings")
     def search_further(
         self,
         actor: Actor,
@@ -543,7 +543,7 @@ class ScreeningService:
                     carried_from=earlier,
                 )
 
-    @requires("audit", "start, extend and stop screenings")
+    @requires("audit", "start, extend or stop screenings")
     def store_screening(
         self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract] = ()
     ) -> None:
@@ -553,7 +553,7 @@ class ScreeningService:
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
 
-    @requires("audit", "start, extend and stop screenings")
+    @requires("audit", "start, extend or stop screenings")
     def cancel(self, actor: Actor, screening_id: str) -> None:
         """Ask the process that runs a screening to stop after its current step.
 
@@ -586,7 +586,7 @@ class ScreeningService:
 
     # People's decisions
 
-    @requires("decide", "correct and confirm grades of a screening")
+    @requires("decide", "correct or confirm grades of a screening")
     def override(
         self,
         actor: Actor,
@@ -713,7 +713,7 @@ class ScreeningService:
                 changed += 1
         return LabelImport(changed, unchanged, undecided, unknown)
 
-    @requires("decide", "correct and confirm grades of a screening")
+    @requires("decide", "correct or confirm grades of a screening")
     def agree(
         self,
         actor: Actor,

@@ -59,7 +59,7 @@ class TeamService(Service):
 
     # Taking cases
 
-    @requires("decide", "take cases and give them back")
+    @requires("decide", "take cases or give them back")
     def claim(self, actor: Actor, case_id: str) -> Lease:
         """Take a case for decision, or extend the lease on it.
 
@@ -72,7 +72,7 @@ class TeamService(Service):
             case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes
         )
 
-    @requires("decide", "take cases and give them back")
+    @requires("decide", "take cases or give them back")
     def claim_next(
         self, actor: Actor, case_filter: CaseFilter, after: str | None = None
     ) -> Lease | None:
@@ -93,7 +93,7 @@ class TeamService(Service):
             self.release(actor, case_id)  # Another reviewer decided it in the meantime.
         return None
 
-    @requires("decide", "take cases and give them back")
+    @requires("decide", "take cases or give them back")
     def release(self, actor: Actor, case_id: str) -> None:
         """Give back a case that was taken for decision.
 

@@ -322,7 +322,7 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     assert not served.entries("bridge-1")
     cookies = {name: cookies_of(served, name) for name in ("Vi", "Ro")}
     answer = replayed(served, cookies["Vi"], sent)
-    assert "You can't decide cases. You need the role reviewer, and you have viewer." in answer.text
+    assert "You need the role reviewer, and you have viewer." in answer.text
     assert not served.entries("bridge-1")
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
     with pytest.raises(InvalidStatus):
@@ -364,7 +364,7 @@ def test_what_a_role_does_not_grant_is_said_in_words_with_a_way_back(
     )
     page.get_by_role("button", name="Audit this case").click(delay=40)
     expect(
-        page.get_by_text("You can't add cases or start audits. You need the role reviewer")
+        page.get_by_text("You can't start or stop audits. You need the role reviewer")
     ).to_be_visible()
     page.get_by_role("button", name="Back to the page").click(delay=40)
     expect(page.get_by_role("button", name="Audit this case")).to_be_visible()
@@ -390,7 +390,7 @@ def test_who_signs_out_ends_the_session_for_every_copy_of_its_cookie_and_every_o
     other.goto(f"{served.base}/auth/logout")
     expect(other).to_have_title("Sign in · MASIS Workbench")
     page.get_by_role("button", name="Audit this case").click(delay=40)
-    expect(page.get_by_text("You can't add cases or start audits. Sign in first.")).to_be_visible()
+    expect(page.get_by_text("You can't start or stop audits. Sign in first.")).to_be_visible()
     assert served.workbench.cases.summary("bridge-2").state == "new"
 
 

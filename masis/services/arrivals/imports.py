@@ -61,7 +61,7 @@ class ImportStep(NamedTuple):
 class ImportService(Service):
     """The use cases of importing files as cases."""
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def formats_of(
         self, actor: Actor, path: Path, *, name: str, sheet: str | None = None
     ) -> FormatMatch:
@@ -77,7 +77,7 @@ class ImportService(Service):
         except InputError as error:
             raise error.at(file=name) from error
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def sheets_of(self, actor: Actor, path: Path, *, name: str) -> list[str]:
         """Return the non-empty sheets of an Excel workbook; none for other files.
 
@@ -91,7 +91,7 @@ class ImportService(Service):
         except InputError as error:
             raise error.at(file=name) from error
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def preview(
         self,
         actor: Actor,
@@ -134,7 +134,7 @@ class ImportService(Service):
             len(rows) <= PREVIEW_ROWS,
         )
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def add_file(
         self,
         actor: Actor,

@@ -68,7 +68,7 @@ class LakeService(Service):
         """
         return _count_rows(open_lake(place))
 
-    @requires("audit", "add and import cases")
+    @requires("audit", "add or import cases")
     def import_cases(
         self,
         actor: Actor,

@@ -683,7 +683,7 @@ class TrustService:
             if (plan.auditor, plan.rule) == (auditor, RULE_VERSION)
         )
 
-    @requires("oversee", "draw, apply and end a guarantee")
+    @requires("oversee", "draw, apply or end a guarantee")
     def draw(
         self,
         actor: Actor,
@@ -846,7 +846,7 @@ class TrustService:
 
     # the guarantee
 
-    @requires("oversee", "draw, apply and end a guarantee")
+    @requires("oversee", "draw, apply or end a guarantee")
     def apply(self, actor: Actor) -> Guarantee:
         """Log the guarantee of the newest plan. ``reassess`` then accepts the answers that wait.
 
@@ -863,7 +863,7 @@ class TrustService:
         )
         return proposed
 
-    @requires("oversee", "draw, apply and end a guarantee")
+    @requires("oversee", "draw, apply or end a guarantee")
     def end(self, actor: Actor, reason: str) -> None:
         """End the guarantee in force; from now on it waives nothing.
 
