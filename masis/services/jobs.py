@@ -583,7 +583,8 @@ class Jobs:
             self._record_store(job.kind).summary(job.id)
         except UnknownRecord:
             return "It didn't start. Start it again."
-        except Exception as error:  # noqa: BLE001 (this thread serves all later jobs; the page shows the error)
+        # This thread serves all later jobs; the page shows the error.
+        except Exception as error:  # noqa: BLE001
             return str(error)
         return "Its finished steps are stored. Resume it."
 
@@ -857,7 +858,8 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
             run_job(workbench, job, partial(cancelled.__contains__, job.id))
         except MasisError as raised:
             error = str(raised)
-        except Exception as raised:  # noqa: BLE001 (one job must not end the others; the page shows the error)
+        # One job must not end the others; the page shows the error.
+        except Exception as raised:  # noqa: BLE001
             traceback.print_exc()
             error = f"{type(raised).__name__}: {raised}"
         cancelled.clear()

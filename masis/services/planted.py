@@ -13,7 +13,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from masis.errors import InputError, Removed
 from masis.offline.faults.planting import FaultyAnswer, plant_fault
@@ -259,10 +259,11 @@ class PlantedService(Service):
             if copy.withdrawn_at is None and copy.state != "superseded"
         ]
         outcomes = {copy.case_id: self._audit_outcome(copy) for copy in measured}
+        decided_ids = {decision.case_id for decision in mine}
         shown = [
             copy
             for copy in copies.values()
-            if copy.decided and (lead or _is_decided_copy(copy, mine))
+            if copy.decided and (lead or copy.case_id in decided_ids)
         ]
         return RecallReport(
             _audit_recall(copies, outcomes) if lead else None,
@@ -331,17 +332,12 @@ def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
         ]
     if isinstance(case.messages, tuple) and case.messages:
         turns = list(case.to_json_dict()["messages"])  # type: ignore[arg-type]
-        if _says_answer(turns[-1], case):
+        last = turns[-1]
+        said = str(last.get("content", "")) if isinstance(last, Mapping) else ""
+        if said.strip() == (case.answer or "").strip():
             turns.pop()
         record["messages"] = turns
     return Case.from_stored(record)
-
-
-def _says_answer(turn: Any, case: Case) -> bool:
-    return (
-        isinstance(turn, Mapping)
-        and str(turn.get("content", "")).strip() == (case.answer or "").strip()
-    )
 
 
 def _move_citation(citation: GivenCitation, fault: PlantedFault) -> GivenCitation:
@@ -424,10 +420,6 @@ def _audit_recall(
     counted = Counter(known.values())
     hits = ((copies[case_id].kind, outcome == "flagged") for case_id, outcome in known.items())
     return AuditRecall(recall_of(hits), counted["accepted"], counted["left_to_people"])
-
-
-def _is_decided_copy(copy: PlantedCopy, decisions: Sequence[PlantedDecision]) -> bool:
-    return any(decision.case_id == copy.case_id for decision in decisions)
 
 
 def _with_finders(

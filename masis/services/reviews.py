@@ -31,7 +31,7 @@ from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
 
 
-class StandingDecision(NamedTuple):
+class DecisionInForce(NamedTuple):
     """A decision in force, when it was made, and the answer it leaves (None if there is none).
 
     ``seq`` and ``entry_id`` name its entry in the decision log.
@@ -469,7 +469,7 @@ class ReviewService(Service):
             (undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None
         )
 
-    def outcome(self, case_id: str, after: int = 0) -> StandingDecision | None:
+    def outcome(self, case_id: str, after: int = 0) -> DecisionInForce | None:
         """Return what a person or the acceptance policy decided about a case, or None if it isn't
         decided.
 
@@ -489,7 +489,7 @@ class ReviewService(Service):
                     f"the decision about case {case_id!r} has been redacted. Decide it again."
                 )
             run = self._run_of(entry.decision)
-        return StandingDecision(
+        return DecisionInForce(
             entry.seq, entry.id, entry.at, entry.decision, settled_answer(entry.decision, run)
         )
 

@@ -215,7 +215,7 @@ WITHOUT_PERMISSION = {
     "ExamService.line_for",
     "ExamService.line_for_auditor",
     "ExamService.line_for_run",
-    "ExamService.standing",
+    "ExamService.status",
     "ExportService.count",
     "ExportService.shows_hidden",
     "IngestionService.inspect_body",

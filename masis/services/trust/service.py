@@ -892,7 +892,9 @@ class TrustService:
         self._store.decisions.append(sign_decision(actor, entry))
 
 
-_RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
+# copied item by item, because the type of a dict's keys is invariant
+_RANKS: dict[str | None, float] = {}
+_RANKS.update(TIER_RANK.items())
 
 
 def _needs_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:

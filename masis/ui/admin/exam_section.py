@@ -46,7 +46,7 @@ def show_exam(workbench: Workbench) -> None:
     if model is None:
         return
     try:
-        expected, standing = workbench.exams.cost(model), workbench.exams.standing(model)
+        expected, standing = workbench.exams.cost(model), workbench.exams.status(model)
     except MasisError as error:
         with left:
             st.warning("This model can't take the exam.", icon=":material/error:")
