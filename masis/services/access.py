@@ -77,6 +77,12 @@ Kind = Literal["use case", "page", "address", "ingestion", "tool", "command"]
 by a tool of the MCP server, or by a command."""
 
 
+RUN_AUDITS = "start or stop audits"
+RUN_SCREENINGS = "start, extend or stop screenings"
+ADD_CASES = "add or import cases"
+"""Acts of several services."""
+
+
 class Act(NamedTuple):
     """An act, what it needs, and the places of one kind where it's done.
 

@@ -15,7 +15,7 @@ from masis.schema.calls import Step
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
-from masis.services.access import OPEN, Access, requires
+from masis.services.access import OPEN, RUN_AUDITS, Access, requires
 from masis.services.records import RunProgress
 from masis.services.trust.guarantees import Guarantees
 from masis.settings import Settings
@@ -100,7 +100,7 @@ class AuditService:
             case.id, state, case.digest(), (settings or self._settings).of_audit()
         )
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def audit(
         self,
         actor: Actor,
@@ -194,7 +194,7 @@ class AuditService:
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def cancel(self, actor: Actor, run_id: str) -> None:
         """Ask the process that runs an audit to stop after its current step.
 
@@ -212,7 +212,7 @@ class AuditService:
         """
         return self._store.replies_of(case_id).forget()
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; accept it if it needs
         no person.

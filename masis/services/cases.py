@@ -14,7 +14,7 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.schema.wording import count_noun
-from masis.services.access import OPEN, Access, Service, may_require, requires
+from masis.services.access import ADD_CASES, OPEN, Access, Service, may_require, requires
 from masis.services.audits import POLICY
 from masis.services.records import (
     AddResult,
@@ -235,7 +235,7 @@ class CaseService(Service):
         self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
         self.facets, self.values, self.beside = cases.facets, cases.values, cases.beside
 
-    @requires("audit", "add or import cases")
+    @requires("audit", ADD_CASES)
     def add(
         self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
     ) -> AddResult:
@@ -244,7 +244,7 @@ class CaseService(Service):
         """
         return self._store.cases.add_many(cases, on_batch=on_batch)
 
-    @requires("audit", "add or import cases")
+    @requires("audit", ADD_CASES)
     def add_one(self, actor: Actor, case: Case) -> Literal["added", "unchanged"]:
         """Store one case.
 

@@ -44,7 +44,7 @@ from masis.schema.case import Case
 from masis.schema.review import CaseState, Standing
 from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
-from masis.services.access import requires
+from masis.services.access import RUN_AUDITS, RUN_SCREENINGS, requires
 from masis.services.arrivals import ingestion
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.workbench import Workbench
@@ -206,7 +206,7 @@ class Jobs:
 
     # Starting jobs
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def audit(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
         """Audit a case, ahead of any batch, and return the run's id; if an audit of the case is
         running, its id.
@@ -225,7 +225,7 @@ class Jobs:
             QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
         )
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def resume_audit(self, actor: Actor, run_id: str) -> str:
         """Resume an interrupted run after its last finished iteration and return its id.
 
@@ -238,7 +238,7 @@ class Jobs:
             actor, progress.case_id, self.workbench.settings.with_values(progress.settings)
         )
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def audit_all_new(self, actor: Actor, max_cost: float | None = None) -> None:
         """Audit every case without a finished audit, unless such a batch is already running.
 
@@ -293,7 +293,7 @@ class Jobs:
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def screen(
         self,
         actor: Actor,
@@ -309,7 +309,7 @@ class Jobs:
             QueuedJob("screening", new_screening_id(), question, settings, actor, sources)
         )
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def resume_screening(self, actor: Actor, screening_id: str) -> str:
         """Resume an interrupted screening after its last finished round.
 
@@ -323,7 +323,7 @@ class Jobs:
             QueuedJob("screening", screening_id, stored.question, settings, actor, stored.sources)
         )
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
         """Search further for a finished screening and return the id of the new one.
 
@@ -336,7 +336,7 @@ class Jobs:
             actor, self.workbench.screenings.begin_further(actor, screening_id, rounds)
         )
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
         """Screen a question again with other concepts and return the id of the new screening.
 
@@ -454,7 +454,7 @@ class Jobs:
         except UnknownRecord:
             return False
 
-    @requires("audit", "start or stop audits")
+    @requires("audit", RUN_AUDITS)
     def cancel_batch(self, actor: Actor) -> None:
         """Let the batch end after its running audits; the remaining cases stay as they are.
 

@@ -35,6 +35,8 @@ what it usually is.
 WITHDRAWN = "A copy with a planted fault, withdrawn before anybody decided it"
 """The reason in the log entry of a withdrawn copy."""
 
+_PLANT = "mix copies with planted faults into the queue, count or withdraw them"
+
 
 class Planting(NamedTuple):
     """The copies that were planted by kind, the number of sound answers, and why others were
@@ -113,7 +115,7 @@ class RecallReport(NamedTuple):
 class PlantedService(Service):
     """The use cases of planted faults."""
 
-    @requires("oversee", "mix copies with planted faults into the queue, count or withdraw them")
+    @requires("oversee", _PLANT)
     def count_copies(self, actor: Actor) -> PlantedCounts:
         """Count the copies by progress, and the sound answers that further copies can be made of.
 
@@ -131,7 +133,7 @@ class PlantedService(Service):
             withdrawn=sum(copy.withdrawn_at is not None for copy in copies),
         )
 
-    @requires("oversee", "mix copies with planted faults into the queue, count or withdraw them")
+    @requires("oversee", _PLANT)
     def plant(
         self,
         actor: Actor,
@@ -206,7 +208,7 @@ class PlantedService(Service):
                 self._store.planted.note(by, "planted", copies, seed)
         return Planting(dict(planted), seed, len(sound), dict(refused))
 
-    @requires("oversee", "mix copies with planted faults into the queue, count or withdraw them")
+    @requires("oversee", _PLANT)
     def withdraw(self, actor: Actor) -> int:
         """Withdraw every undecided copy, remove its texts permanently, and return how many were
         withdrawn.

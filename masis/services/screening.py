@@ -52,7 +52,7 @@ from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma import prisma_svg
-from masis.services.access import OPEN, Access, Service, requires
+from masis.services.access import OPEN, RUN_SCREENINGS, Access, Service, requires
 from masis.services.background import RepeatedTask
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
@@ -273,7 +273,7 @@ class ScreeningService:
 
         return tuple(map(source, dict.fromkeys(names)))
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def screen(
         self,
         actor: Actor,
@@ -369,7 +369,7 @@ class ScreeningService:
         self._carry_over_overrides(actor, screening_id)
         return screening
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def begin_further(
         self,
         actor: Actor,
@@ -499,7 +499,7 @@ class ScreeningService:
         self.sources(earlier.sources, settings)
         return earlier.question, earlier.sources, settings
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def search_further(
         self,
         actor: Actor,
@@ -543,7 +543,7 @@ class ScreeningService:
                     carried_from=earlier,
                 )
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def store_screening(
         self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract] = ()
     ) -> None:
@@ -553,7 +553,7 @@ class ScreeningService:
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
 
-    @requires("audit", "start, extend or stop screenings")
+    @requires("audit", RUN_SCREENINGS)
     def cancel(self, actor: Actor, screening_id: str) -> None:
         """Ask the process that runs a screening to stop after its current step.
 

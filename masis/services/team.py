@@ -24,6 +24,10 @@ LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
 """The most cases of one bulk action. It is one transaction, and others wait meanwhile."""
 
+_TAKE = "take cases or give them back"
+_ASSIGN_SELF = "assign cases to oneself"
+_ASSIGN_OTHERS = "assign cases to others"
+
 
 class EmptyQueue(NamedTuple):
     """Why a reviewer finds no case to decide in a queue, as counts of its cases.
@@ -59,7 +63,7 @@ class TeamService(Service):
 
     # Taking cases
 
-    @requires("decide", "take cases or give them back")
+    @requires("decide", _TAKE)
     def claim(self, actor: Actor, case_id: str) -> Lease:
         """Take a case for decision, or extend the lease on it.
 
@@ -72,7 +76,7 @@ class TeamService(Service):
             case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes
         )
 
-    @requires("decide", "take cases or give them back")
+    @requires("decide", _TAKE)
     def claim_next(
         self, actor: Actor, case_filter: CaseFilter, after: str | None = None
     ) -> Lease | None:
@@ -93,7 +97,7 @@ class TeamService(Service):
             self.release(actor, case_id)  # Another reviewer decided it in the meantime.
         return None
 
-    @requires("decide", "take cases or give them back")
+    @requires("decide", _TAKE)
     def release(self, actor: Actor, case_id: str) -> None:
         """Give back a case that was taken for decision.
 
@@ -263,8 +267,8 @@ class TeamService(Service):
 
     # Entries about the work on cases, in one transaction
 
-    @requires("decide", "assign cases to oneself")
-    @may_require("oversee", "assign cases to others")
+    @requires("decide", _ASSIGN_SELF)
+    @may_require("oversee", _ASSIGN_OTHERS)
     def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
         """Assign cases to reviewers and return how many.
 
@@ -279,8 +283,8 @@ class TeamService(Service):
             actor, case_ids, "assign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
-    @requires("decide", "assign cases to oneself")
-    @may_require("oversee", "assign cases to others")
+    @requires("decide", _ASSIGN_SELF)
+    @may_require("oversee", _ASSIGN_OTHERS)
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
         """Take assignments back and return how many cases changed.
 
@@ -330,8 +334,8 @@ class TeamService(Service):
             {name: cases for name, cases in given.items() if cases}, decided, tuple(full)
         )
 
-    @requires("decide", "assign cases to oneself")
-    @may_require("oversee", "assign cases to others")
+    @requires("decide", _ASSIGN_SELF)
+    @may_require("oversee", _ASSIGN_OTHERS)
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
         """Assign each reviewer their cases, or with ``back`` take these assignments back, in one
         transaction.
@@ -345,7 +349,7 @@ class TeamService(Service):
         oneself.
         """
         if set(reviewers) != {actor.name}:
-            self.access.require(actor, "oversee", "assign cases to others")
+            self.access.require(actor, "oversee", _ASSIGN_OTHERS)
 
     @requires("decide", "tag cases")
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
-from masis.services.access import Service, requires
+from masis.services.access import ADD_CASES, Service, requires
 
 PREVIEW_ROWS = 200
 """The number of rows in a preview."""
@@ -61,7 +61,7 @@ class ImportStep(NamedTuple):
 class ImportService(Service):
     """The use cases of importing files as cases."""
 
-    @requires("audit", "add or import cases")
+    @requires("audit", ADD_CASES)
     def formats_of(
         self, actor: Actor, path: Path, *, name: str, sheet: str | None = None
     ) -> FormatMatch:
@@ -77,7 +77,7 @@ class ImportService(Service):
         except InputError as error:
             raise error.at(file=name) from error
 
-    @requires("audit", "add or import cases")
+    @requires("audit", ADD_CASES)
     def sheets_of(self, actor: Actor, path: Path, *, name: str) -> list[str]:
         """Return the non-empty sheets of an Excel workbook; none for other files.
 
@@ -91,7 +91,7 @@ class ImportService(Service):
         except InputError as error:
             raise error.at(file=name) from error
 
-    @requires("audit", "add or import cases")
+    @requires("audit", ADD_CASES)
     def preview(
         self,
         actor: Actor,
@@ -134,7 +134,7 @@ class ImportService(Service):
             len(rows) <= PREVIEW_ROWS,
         )
 
-    @requires("audit", "add or import cases")
+    @requires("audit", ADD_CASES)
     def add_file(
         self,
         actor: Actor,

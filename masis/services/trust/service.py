@@ -57,6 +57,9 @@ fewer cases it's not surprising.
 LEAST_SECONDS = 1.0
 """Shorter decision times come from programs, which have no time per case, and are ignored."""
 
+_RUN_GUARANTEE = "draw, apply or end a guarantee"
+_SEE_OTHERS = "see names and figures of other reviewers"
+
 
 class TrustFilter(Record):
     """Selects the answers to compare.
@@ -325,7 +328,7 @@ class TrustService:
         return PartReport(machine.compare_parts(parts, level), parts)
 
     @requires("read")
-    @may_require("oversee", "see names and figures of other reviewers")
+    @may_require("oversee", _SEE_OTHERS)
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
 
@@ -337,7 +340,7 @@ class TrustService:
 
         """
         if names and not self.shows_names():
-            self.access.require(actor, "oversee", "see names and figures of other reviewers")
+            self.access.require(actor, "oversee", _SEE_OTHERS)
         names = names or self.shows_names()
         frame = self._decision_frame(settled=self._hides_open(actor))
         frame = frame[frame["kind"] == "decision"]
@@ -514,7 +517,7 @@ class TrustService:
         return YieldReport(len(truth), int(truth.sum()), curves)
 
     @requires("read")
-    @may_require("oversee", "see names and figures of other reviewers")
+    @may_require("oversee", _SEE_OTHERS)
     def reviewers(self, actor: Actor, *, others: bool = False) -> list[ReviewerStats]:
         """Return the actor's own figures, or everyone's with ``others``, which needs the lead role.
 
@@ -523,7 +526,7 @@ class TrustService:
 
         """
         if others:
-            self.access.require(actor, "oversee", "see names and figures of other reviewers")
+            self.access.require(actor, "oversee", _SEE_OTHERS)
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         names = sorted(frame["reviewer"].unique()) if others else [actor.name]
         shared = frame[frame.duplicated("case_id", keep=False)]
@@ -683,7 +686,7 @@ class TrustService:
             if (plan.auditor, plan.rule) == (auditor, RULE_VERSION)
         )
 
-    @requires("oversee", "draw, apply or end a guarantee")
+    @requires("oversee", _RUN_GUARANTEE)
     def draw(
         self,
         actor: Actor,
@@ -846,7 +849,7 @@ class TrustService:
 
     # the guarantee
 
-    @requires("oversee", "draw, apply or end a guarantee")
+    @requires("oversee", _RUN_GUARANTEE)
     def apply(self, actor: Actor) -> Guarantee:
         """Log the guarantee of the newest plan. ``reassess`` then accepts the answers that wait.
 
@@ -863,7 +866,7 @@ class TrustService:
         )
         return proposed
 
-    @requires("oversee", "draw, apply or end a guarantee")
+    @requires("oversee", _RUN_GUARANTEE)
     def end(self, actor: Actor, reason: str) -> None:
         """End the guarantee in force; from now on it waives nothing.
 
