@@ -139,6 +139,7 @@ def _read_variables(environment: Mapping[str, str], file: SettingsSource) -> Set
         if len(path) > 1
     }
     for variable, text in environment.items():
+        # the prefix is ours, so an unknown variable with it is probably a misspelling
         if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
             continue
         spelling = VARIABLES.get(variable)
