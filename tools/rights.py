@@ -8,32 +8,35 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import masis.services.jobs
+import masis.services.workbench  # noqa: F401 (both add their use cases to ACTS)
 from masis.schema.actor import PERMISSIONS, ROLES
-from masis.services.access import ACTS
+from masis.services.access import ACTS, Need
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "security.md"
 BEGIN, END = "<!-- rights: python tools/rights.py -->\n", "<!-- end of rights -->\n"
-OTHERS = {"token": "a program with a token", "file": "who owns the database file, by a command"}
+OTHERS: dict[Need, str] = {
+    "token": "A program with a token",
+    "file": "The owner of the database file, by a command,",
+}
 
 
 def lines() -> Iterator[str]:
-    """Yield the lines of the table."""
+    """Yield the lines of the table: each act once, those with the weakest permission first."""
+    acts: dict[Need, set[str]] = {}
+    for act in ACTS:
+        acts.setdefault(act.requires, set()).add(act.words)
     yield f"| act | not signed in | {' | '.join(ROLES)} |"
     yield f"|---|{'---|' * (len(ROLES) + 1)}"
-    for act in ACTS:
-        if act.takes in OTHERS:
-            continue
-        least = -1 if act.takes == "nothing" else ROLES.index(PERMISSIONS[act.takes])  # type: ignore[index]
-        yield (
-            f"| {act.words} |"
-            f" {' | '.join('yes' if place >= least else '' for place in range(-1, len(ROLES)))} |"
-        )
+    first_columns: dict[Need, int] = {"nothing": 0}
+    first_columns |= {need: 1 + ROLES.index(role) for need, role in PERMISSIONS.items()}
+    for need, first in first_columns.items():
+        marks = ["yes" if column >= first else "" for column in range(1 + len(ROLES))]
+        for words in sorted(acts.get(need, ())):
+            yield f"| {words} | {' | '.join(marks)} |"
     yield ""
-    for takes, who in OTHERS.items():
-        yield (
-            f"- **{who[0].upper()}{who[1:]}** may"
-            f" {'; '.join(act.words for act in ACTS if act.takes == takes)}."
-        )
+    for need, subject in OTHERS.items():
+        yield f"- **{subject}** may {'; '.join(sorted(acts[need]))}."
 
 
 def written(page: str) -> str:

@@ -1,5 +1,7 @@
-"""Permissions: the check that each use case makes before it changes or exports something, and the
-table of all acts.
+"""Permissions: the check that each use case makes, and the table of all acts.
+
+A use case declares its permission with ``@requires``, which checks the actor and adds the use case
+to ``ACTS``. The table in docs/security.md and the tests of every use case are made from ``ACTS``.
 
 A command acts for the owner of the database file and may do everything. A server with sign-in opens
 its workbench with ``SIGN_IN_REQUIRED``. A use case then rejects actors who haven't signed in with a
@@ -8,14 +10,16 @@ role that allows it, whichever page, callback or message called it.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from masis.errors import NotAllowed
 from masis.schema.actor import PERMISSIONS, Actor, Permission
 from masis.store import Store
 
-_DOING: dict[Permission, str] = {
-    "read": "read",
+_GENERAL: dict[Permission, str] = {
+    "read": "see pages, figures and reports",
     "decide": "decide",
     "audit": "add cases or start audits",
     "export": "export",
@@ -24,6 +28,7 @@ _DOING: dict[Permission, str] = {
     "purge": "remove what retention stores",
     "configure": "change settings",
 }
+"""What each permission allows, for checks that name no act."""
 
 
 class Access(NamedTuple):
@@ -35,15 +40,19 @@ class Access(NamedTuple):
         """Return whether the actor has the permission."""
         return not self.sign_in or actor.may(permission)
 
-    def require(self, actor: Actor, permission: Permission) -> None:
-        """Raise NotAllowed unless the actor has the permission."""
+    def require(self, actor: Actor, permission: Permission, act: str = "") -> None:
+        """Raise NotAllowed unless the actor has the permission.
+
+        ``act`` says in the error what isn't allowed, as in "You can't export screenings."
+        """
         if self.allows(actor, permission):
             return
+        act = act or _GENERAL[permission]
         if not actor.authenticated:
-            raise NotAllowed(f"You can't {_DOING[permission]}. Sign in first.")
+            raise NotAllowed(f"You can't {act}. Sign in first.")
         raise NotAllowed(
-            f"You can't {_DOING[permission]}. You need the role {PERMISSIONS[permission]}, and"
-            f" you have {', '.join(actor.roles) or 'none'}. Ask an admin of this workbench."
+            f"You can't {act}. You need the role {PERMISSIONS[permission]}, and you have"
+            f" {', '.join(actor.roles) or 'none'}. Ask an admin of this workbench."
         )
 
 
@@ -57,162 +66,195 @@ class Service:
     """The use cases of one subject on one database; ``access`` checks permissions."""
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
+        self._store, self.access = store, access
 
 
-Takes = Permission | Literal["nothing", "token", "file"]
+Need = Permission | Literal["nothing", "token", "file"]
 """What an act needs: a permission, nothing, a program's token, or the database file itself."""
+
+Kind = Literal["use case", "page", "address", "ingestion", "tool", "command"]
+"""Where an act is done: by a use case, on a page, at an address of the workbench or of ingestion,
+by a tool of the MCP server, or by a command."""
+
+
+RUN_AUDITS = "start or stop audits"
+RUN_SCREENINGS = "start, extend or stop screenings"
+ADD_CASES = "add or import cases"
+"""Acts of several services."""
 
 
 class Act(NamedTuple):
-    """Something that can be done, what it needs, and all places where it's done, separated by
-    commas.
+    """An act, what it needs, and the places of one kind where it's done.
 
-    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the
-    workbench (``GET /healthz``, ``address upload`` if they are Streamlit's) and of ingestion
-    (``ingest POST /v1/cases``), MCP tools (``tool get_case``) and commands (``masis purge``).
+    A use case has its qualified name (``ReviewService.submit``), and an address its method and path
+    (``GET /healthz``), or a name if it's one of Streamlit's.
     """
 
+    requires: Need
     words: str
-    takes: Takes
-    where: str
+    kind: Kind
+    names: tuple[str, ...]
 
+
+class _HasAccess(Protocol):
     @property
-    def places(self) -> tuple[str, ...]:
-        """The places where it's done, by name."""
-        return tuple(self.where.split(", ")) if self.where else ()
+    def access(self) -> Access: ...
 
 
-ACTS: tuple[Act, ...] = (
+S = TypeVar("S", bound=_HasAccess)
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def requires(
+    permission: Permission, act: str = ""
+) -> Callable[[Callable[Concatenate[S, Actor, P], R]], Callable[Concatenate[S, Actor, P], R]]:
+    """Declare that a use case, a method whose first argument is the actor, requires a permission.
+
+    Args:
+        permission: The permission that is checked before each call.
+        act: The act in the table and in the error, as an infinitive: "export screenings". By
+            default the act that the permission is named for.
+
+    Example::
+
+        @requires("export", "export screenings")
+        def export(self, actor: Actor, screening_id: str) -> bytes: ...
+
+    """
+
+    def decorate(
+        use_case: Callable[Concatenate[S, Actor, P], R],
+    ) -> Callable[Concatenate[S, Actor, P], R]:
+        @functools.wraps(use_case)
+        def checked(self: S, actor: Actor, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            self.access.require(actor, permission, act)
+            return use_case(self, actor, *args, **kwargs)
+
+        return may_require(permission, act or _GENERAL[permission])(checked)
+
+    return decorate
+
+
+def may_require(permission: Permission, act: str) -> Callable[[F], F]:
+    """Declare that a use case also requires a permission for some calls, which it checks itself."""
+
+    def decorate(use_case: F) -> F:
+        ACTS.append(Act(permission, act, "use case", (use_case.__qualname__,)))
+        return use_case
+
+    return decorate
+
+
+ACTS: list[Act] = [
+    Act("nothing", "sign in", "address", ("GET /sign-in", "POST /sign-in")),
     Act(
-        "sign in; ask whether the server is in order",
         "nothing",
-        "GET /sign-in, POST /sign-in, GET /healthz, GET /health.json, address liveness",
+        "ask whether the server is in order",
+        "address",
+        ("GET /healthz", "GET /health.json", "liveness"),
     ),
     Act(
-        "open every page, its figures and the report of a case, as the queue's policy shows them",
         "read",
-        "page overview, page queue, page review, page new, page import, page screening, page"
-        " compare, page decisions, page team, page metrics, page trust, page settings, page"
-        " health, page datasets, page retention, address media, address static, address"
-        " configuration, address websocket, drafts.get, drafts.with_drafts, cases.open_for,"
-        " cases.find_for, cases.facets_for, cases.standings_for, cases.values_for,"
-        " cases.blind_filter, cases.hides_machine_from, reviews.decided_answer,"
-        " cases.hides_figures_from, team.work, team.share_out, team.next_open, team.open_to,"
-        " team.count_open, team.explain_empty_queue, team.comments, team.machine_hidden,"
-        " team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate,"
-        " trust.compare, trust.compare_parts, trust.team_stats, trust.decisions_by,"
-        " trust.counts_in_words, trust.people, trust.miss_report, trust.yield_report,"
-        " trust.reviewers, trust.drawable, trust.today, planted.recall",
-    ),
-    Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
-    Act(
-        "take cases, decide them, and undo their own decisions and auto-acceptances",
-        "decide",
-        "team.claim, team.claim_next, team.release, team.rename, team.skip, reviews.submit",
-    ),
-    Act(
-        "comment, tag, assign cases to themselves, save views of the queue",
-        "decide",
-        "team.comment, team.tag, team.untag, team.save_view, team.remove_view",
+        _GENERAL["read"],
+        "page",
+        (
+            "overview",
+            "queue",
+            "review",
+            "new",
+            "import",
+            "screening",
+            "compare",
+            "decisions",
+            "team",
+            "metrics",
+            "trust",
+            "settings",
+            "health",
+            "datasets",
+            "retention",
+        ),
     ),
     Act(
-        "correct grades of a screening, agree with them, take labels from other tools",
-        "decide",
-        "screenings.override, screenings.agree, screenings.import_labels",
+        "read",
+        _GENERAL["read"],
+        "address",
+        ("media", "static", "configuration", "websocket"),
     ),
+    Act("audit", "upload files", "address", ("upload", "removal of an upload")),
+    # Buttons that call no use case: they check ``Access`` themselves.
+    Act("audit", "test models", "page", ()),
+    Act("configure", "download models", "page", ()),
     Act(
-        "upload and import cases and abstracts, add evidence to a case",
-        "audit",
-        "address upload, address removal of an upload, cases.add, cases.add_one,"
-        " imports.formats_of, imports.sheets_of, imports.preview, imports.add_file,"
-        " lake.import_cases, corpora.add, corpora.add_demo, corpora.keep_records,"
-        " versions.fill_evidence",
-    ),
-    Act(
-        "start and stop audits, forget cached replies, test models",
-        "audit",
-        "audits.audit, audits.cancel, audits.store_run, audits.forget_replies, jobs.audit,"
-        " jobs.resume_audit, jobs.audit_all_new, jobs.cancel_batch, jobs.cancel",
-    ),
-    Act(
-        "start, extend and stop screenings, and hand their evidence over to a case",
-        "audit",
-        "screenings.screen, screenings.store_screening, screenings.cancel, screenings.hand_over,"
-        " screenings.begin_further, screenings.search_further, jobs.screen, jobs.screen_again,"
-        " jobs.resume_screening, jobs.search_further",
-    ),
-    Act(
-        "export decided cases, the log, screenings, data sets and backups",
-        "export",
-        "exports.write, exports.write_file, exports.write_log_csv, screenings.export, backups.make,"
-        " datasets.freeze, datasets.write, datasets.zip",
-    ),
-    Act(
-        "adjudicate, undo what others decided, assign cases to others",
-        "oversee",
-        "reviews.adjudicate, reviews.undo, team.assign, team.unassign, team.give",
-    ),
-    Act("set policy, rubric and label types", "oversee", "team.put_in_force"),
-    Act(
-        "reassess, fit the score, draw, apply and end a guarantee, reset what a screening"
-        " remembers",
-        "oversee",
-        "reassessment.run, trust.fit, trust.draw, trust.apply, trust.end, screenings.reset_memory",
-    ),
-    Act(
-        "mix copies with planted faults into the queue, withdraw them, count them",
-        "oversee",
-        "planted.plant, planted.withdraw, planted.count_copies",
-    ),
-    Act("remove abstracts and dataset versions", "oversee", "corpora.remove, datasets.remove"),
-    Act(
-        "see the length of the log and leases of all, names and figures over all cases under a"
-        " blind policy",
-        "oversee",
-        "",
-    ),
-    Act("redact a case or an entry", "redact", "reviews.redact_case, reviews.redact_entry"),
-    Act("remove what retention no longer stores", "purge", "retention.purge"),
-    Act(
-        "change settings, download models, let models take the exam, sign the log",
-        "configure",
-        "use_settings, exams.start, reviews.sign",
-    ),
-    Act(
-        "ask whether ingestion runs, and for its description",
         "nothing",
-        "ingest GET /healthz, ingest GET /v1/openapi.json",
+        "ask whether ingestion runs, and for its description",
+        "ingestion",
+        ("GET /healthz", "GET /v1/openapi.json"),
     ),
     Act(
-        "send cases and ask what became of one's own",
         "token",
-        "ingest POST /v1/cases, ingest POST /v1/traces, ingest GET /v1/cases/{id:path}, ingest GET"
-        " /v1/batches/{id}",
+        "send cases and ask for the status of its own cases",
+        "ingestion",
+        ("POST /v1/cases", "POST /v1/traces", "GET /v1/cases/{id:path}", "GET /v1/batches/{id}"),
     ),
     Act(
+        "token",
         "read cases, audits and the queue as an agent; audit, but never decide",
-        "token",
-        "tool critique_answer, tool audit_citations, tool verify_claims, tool run_audit, tool"
-        " get_run, tool get_case, tool list_queue, tool search_evidence",
+        "tool",
+        (
+            "critique_answer",
+            "audit_citations",
+            "verify_claims",
+            "run_audit",
+            "get_run",
+            "get_case",
+            "list_queue",
+            "search_evidence",
+        ),
     ),
     Act(
+        "file",
         "decide under a name, and see what that reviewer may see",
-        "file",
-        "masis queue, masis show, masis decide, masis label, masis undo, masis log",
+        "command",
+        ("queue", "show", "decide", "label", "undo", "log"),
     ),
     Act(
-        "everything else that a command does",
         "file",
-        "masis demo, masis serve, masis config, masis completion, masis audit, masis bench, masis"
-        " optimize, masis models, masis report, masis metrics, masis trust, masis planted, masis"
-        " import, masis export, masis dataset, masis screen, masis screening, masis ingest, masis"
-        " mcp, masis person, masis health, masis verify-log, masis purge, masis db",
+        "run all other commands",
+        "command",
+        (
+            "demo",
+            "serve",
+            "config",
+            "completion",
+            "audit",
+            "bench",
+            "optimize",
+            "models",
+            "report",
+            "metrics",
+            "trust",
+            "planted",
+            "import",
+            "export",
+            "dataset",
+            "screen",
+            "screening",
+            "ingest",
+            "mcp",
+            "person",
+            "health",
+            "verify-log",
+            "purge",
+            "db",
+        ),
     ),
-)
-"""All acts.
+]
+"""All acts: those done outside of use cases, and each use case that ``@requires`` has added.
 
-A test fails for each page, use case, address, tool or command that has no row, and for each row
-that doesn't match the permission its place requires (``tests/services/test_access.py``,
-``tests/ui/test_rights.py``). docs/security.md shows the table.
+A test fails for each page, address, tool, command and use case without a row, and for each row
+whose permission isn't the one that is checked there (``tests/services/test_access.py``,
+``tests/ui/test_rights.py``).
 """

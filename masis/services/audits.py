@@ -15,7 +15,7 @@ from masis.schema.calls import Step
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, RUN_AUDITS, Access, requires
 from masis.services.records import RunProgress
 from masis.services.trust.guarantees import Guarantees
 from masis.settings import Settings
@@ -70,7 +70,7 @@ class AuditService:
     """The use cases of auditing the cases of one database."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
-        self._store, self._settings, self._access = store, settings, access
+        self._store, self._settings, self.access = store, settings, access
         self._guarantees = Guarantees(store)
 
     def is_needed(self, case: Case, settings: Settings | None = None) -> bool:
@@ -100,6 +100,7 @@ class AuditService:
             case.id, state, case.digest(), (settings or self._settings).of_audit()
         )
 
+    @requires("audit", RUN_AUDITS)
     def audit(
         self,
         actor: Actor,
@@ -129,7 +130,6 @@ class AuditService:
             NotAllowed: The actor's role doesn't allow audits.
 
         """
-        self._access.require(actor, "audit")
         settings, runs = pin_versions(settings or self._settings), self._store.runs
         roles = build_roles(settings, self._store.replies_of(case.id) if settings.cache else None)
         if interrupted := self._find(case, "interrupted", settings):
@@ -194,6 +194,7 @@ class AuditService:
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
 
+    @requires("audit", RUN_AUDITS)
     def cancel(self, actor: Actor, run_id: str) -> None:
         """Ask the process that runs an audit to stop after its current step.
 
@@ -202,21 +203,20 @@ class AuditService:
             NotAllowed: The actor's role doesn't allow audits.
 
         """
-        self._access.require(actor, "audit")
         self._store.runs.request_cancel(run_id)
 
+    @requires("audit", "forget cached replies")
     def forget_replies(self, actor: Actor, case_id: str) -> int:
         """Remove the cached replies about a case, so that its next audit calls the models again,
         and return how many.
         """
-        self._access.require(actor, "audit")
         return self._store.replies_of(case_id).forget()
 
+    @requires("audit", RUN_AUDITS)
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; accept it if it needs
         no person.
         """
-        self._access.require(actor, "audit")
         self._finish(run, self._store.cases.get(run.case_id))
 
     def _finish(self, run: Run, case: Case, stored: Collection[int] = ()) -> Run:

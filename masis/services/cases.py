@@ -14,7 +14,7 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.schema.wording import count_noun
-from masis.services.access import OPEN, Access, Service
+from masis.services.access import ADD_CASES, OPEN, Access, Service, may_require, requires
 from masis.services.audits import POLICY
 from masis.services.records import (
     ORDERS,
@@ -236,15 +236,16 @@ class CaseService(Service):
         self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
         self.facets, self.values, self.beside = cases.facets, cases.values, cases.beside
 
+    @requires("audit", ADD_CASES)
     def add(
         self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
     ) -> AddResult:
         """Store cases. A case that is stored with other content is a conflict; the others are still
         stored.
         """
-        self._access.require(actor, "audit")
         return self._store.cases.add_many(cases, on_batch=on_batch)
 
+    @requires("audit", ADD_CASES)
     def add_one(self, actor: Actor, case: Case) -> Literal["added", "unchanged"]:
         """Store one case.
 
@@ -253,7 +254,6 @@ class CaseService(Service):
             NotAllowed: The actor's role doesn't allow imports.
 
         """
-        self._access.require(actor, "audit")
         return self._store.cases.add(case)
 
     def open(self, case_id: str, viewer: str | None = None) -> CaseView:
@@ -277,6 +277,7 @@ class CaseService(Service):
             planted=copy.fault if copy else None,
         )
 
+    @requires("read")
     def open_for(self, actor: Actor, case_id: str) -> CaseView:
         """Return one case as this reviewer may see it now.
 
@@ -306,6 +307,7 @@ class CaseService(Service):
             machine_hidden=True,
         )
 
+    @requires("read")
     def find_for(self, actor: Actor, case_filter: CaseFilter) -> CasePage:
         """Return one page of the matching cases, as this reviewer may see them now.
 
@@ -321,6 +323,7 @@ class CaseService(Service):
         )
         return page.model_copy(update={"rows": tuple(rows)})
 
+    @requires("read")
     def hides_machine_from(self, actor: Actor) -> bool:
         """Return whether the policy hides audit results from this reviewer for any case.
 
@@ -330,6 +333,8 @@ class CaseService(Service):
         team = self._store.team
         return team.hides_machine_from(actor.name, team.in_force(QueuePolicy).machine)
 
+    @requires("read")
+    @may_require("oversee", "see figures over all cases under a blind policy")
     def hides_figures_from(self, actor: Actor) -> bool:
         """Return whether the policy hides figures over all cases from this reviewer.
 
@@ -338,6 +343,7 @@ class CaseService(Service):
         """
         return self.hides_machine_from(actor) and not actor.may("oversee")
 
+    @requires("read")
     def blind_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter without the parts that reveal the machine's verdict, if it is hidden
         from this reviewer.
@@ -363,6 +369,7 @@ class CaseService(Service):
             )
         return case_filter.model_copy(update=update)
 
+    @requires("read")
     def standings_for(self, actor: Actor, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
         """Count the matching cases by standing, and those with minor issues, as this reviewer may
         see them.
@@ -374,6 +381,7 @@ class CaseService(Service):
             return _merge_audit_standings(standings), 0
         return standings, minor
 
+    @requires("read")
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
 
@@ -390,6 +398,7 @@ class CaseService(Service):
         shown = {"standings": standings, "states": states, "reviewers": reviewers}
         return facets.model_copy(update={**shown, "flags": {}, "lesser": 0})
 
+    @requires("read")
     def values_for(self, actor: Actor, case_filter: CaseFilter, field: str) -> dict[str, int]:
         """Count the cases that would be listed with each value of a filter's field, as this
         reviewer may see it.

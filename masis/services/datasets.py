@@ -32,7 +32,7 @@ from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
 from masis.schema.team import QueuePolicy
-from masis.services.access import Service
+from masis.services.access import Service, requires
 from masis.services.records import CaseFilter, DatasetVersion, DecisionFilter
 from masis.services.reviews import name_of
 
@@ -40,6 +40,7 @@ from masis.services.reviews import name_of
 class ExportService(Service):
     """The use cases of exporting data from a database."""
 
+    @requires("export", "export decided cases")
     def write(
         self,
         actor: Actor,
@@ -58,7 +59,6 @@ class ExportService(Service):
             NotAllowed: The actor's role doesn't allow exports.
 
         """
-        self._access.require(actor, "export")
         return write_export(
             self._store,
             out,
@@ -69,6 +69,7 @@ class ExportService(Service):
             watcher=Watcher(on_case),
         )
 
+    @requires("export", "export decided cases")
     def write_file(
         self,
         actor: Actor,
@@ -86,7 +87,6 @@ class ExportService(Service):
             NotAllowed: The actor's role doesn't allow exports.
 
         """
-        self._access.require(actor, "export")
         return write_file(
             self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case)
         )
@@ -117,6 +117,7 @@ class ExportService(Service):
             else 0
         )
 
+    @requires("export", "export the decision log")
     def write_log_csv(self, actor: Actor, out: BinaryIO, log_filter: DecisionFilter) -> int:
         """Write the matching entries of the decision log as CSV and return how many.
 
@@ -124,7 +125,6 @@ class ExportService(Service):
             NotAllowed: The actor's role doesn't allow exports.
 
         """
-        self._access.require(actor, "export")
         return write_log_csv(self._store, out, log_filter)
 
 
@@ -142,6 +142,7 @@ class DatasetService(Service):
     Reading needs no role; freezing and writing need the role for exports.
     """
 
+    @requires("export", "freeze or export dataset versions")
     def freeze(
         self,
         actor: Actor,
@@ -161,7 +162,6 @@ class DatasetService(Service):
             NotAllowed: The actor's role doesn't allow exports.
 
         """
-        self._access.require(actor, "export")
         return freeze_version(
             self._store,
             name,
@@ -190,6 +190,7 @@ class DatasetService(Service):
             {kind: counts[kind] for kind in KINDS}, tuple(first_changes), total
         )
 
+    @requires("export", "freeze or export dataset versions")
     def write(
         self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
     ) -> ExportResult:
@@ -202,15 +203,14 @@ class DatasetService(Service):
             NotAllowed: The actor's role doesn't allow exports.
 
         """
-        self._access.require(actor, "export")
         return rebuild_version(self._store, name, path, on_case=on_case)
 
+    @requires("export", "freeze or export dataset versions")
     def zip(self, actor: Actor, name: str) -> io.BytesIO:
         """Return a version and its manifest as a zip file.
 
         It raises the errors of ``write``.
         """
-        self._access.require(actor, "export")
         version, out = self._store.datasets.get(name), io.BytesIO()
         with tempfile.TemporaryDirectory() as folder:
             self.write(actor, name, Path(folder) / file_name(name, version.form, version.encoding))
@@ -220,6 +220,7 @@ class DatasetService(Service):
         out.seek(0)
         return out
 
+    @requires("oversee", "remove dataset versions")
     def remove(self, actor: Actor, name: str) -> None:
         """Remove a version; cases and decisions stay.
 
@@ -228,5 +229,4 @@ class DatasetService(Service):
             NotAllowed: The actor isn't a lead.
 
         """
-        self._access.require(actor, "oversee")
         self._store.datasets.remove(name)

@@ -41,54 +41,57 @@ class ReviewReasonChoice(NamedTuple):
 
 _FAULT: tuple[Verdict, ...] = ("override", "reject")
 
-REASONS: tuple[ReviewReasonChoice, ...] = (
-    ReviewReasonChoice(
-        "fabricated_citation",
-        "Cites evidence that does not exist",
-        _FAULT,
-        ("fabricated_reference",),
-    ),
-    ReviewReasonChoice(
-        "wrong_citation",
-        "Cites the wrong evidence",
-        _FAULT,
-        ("misattributed_reference", "redundant_reference"),
-    ),
-    ReviewReasonChoice(
-        "contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)
-    ),
-    ReviewReasonChoice(
-        "unsupported",
-        "Says more than the evidence",
-        _FAULT,
-        ("unsupported_claim", "partly_supported_claim"),
-    ),
-    ReviewReasonChoice("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
-    ReviewReasonChoice(
-        "incomplete",
-        "A point that matters is missing",
-        _FAULT,
-        ("missing_information", "dropped_content"),
-    ),
-    ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
-    ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
-    ReviewReasonChoice("findings_wrong", "The issues raised are wrong", ("approve",)),
-    ReviewReasonChoice("findings_harmless", "The issues raised are harmless", ("approve",)),
-    ReviewReasonChoice("checked", "Checked against the evidence", ("approve",)),
-    ReviewReasonChoice("needs_evidence", "Needs more evidence", ("escalate",)),
-    ReviewReasonChoice("needs_specialist", "Needs someone who knows the field", ("escalate",)),
-    ReviewReasonChoice("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
-    ReviewReasonChoice("sources_conflict", "The sources conflict", ("escalate",)),
-    ReviewReasonChoice("question_unclear", "The question is unclear", ("escalate",)),
-    ReviewReasonChoice(OTHER, "Other", ("approve", *_FAULT, "escalate")),
-)
-
-_BY_CODE = {reason.code: reason for reason in REASONS}
+REASONS: dict[str, ReviewReasonChoice] = {
+    reason.code: reason
+    for reason in (
+        ReviewReasonChoice(
+            "fabricated_citation",
+            "Cites evidence that does not exist",
+            _FAULT,
+            ("fabricated_reference",),
+        ),
+        ReviewReasonChoice(
+            "wrong_citation",
+            "Cites the wrong evidence",
+            _FAULT,
+            ("misattributed_reference", "redundant_reference"),
+        ),
+        ReviewReasonChoice(
+            "contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)
+        ),
+        ReviewReasonChoice(
+            "unsupported",
+            "Says more than the evidence",
+            _FAULT,
+            ("unsupported_claim", "partly_supported_claim"),
+        ),
+        ReviewReasonChoice("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
+        ReviewReasonChoice(
+            "incomplete",
+            "A point that matters is missing",
+            _FAULT,
+            ("missing_information", "dropped_content"),
+        ),
+        ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
+        ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
+        ReviewReasonChoice("findings_wrong", "The issues raised are wrong", ("approve",)),
+        ReviewReasonChoice("findings_harmless", "The issues raised are harmless", ("approve",)),
+        ReviewReasonChoice("checked", "Checked against the evidence", ("approve",)),
+        ReviewReasonChoice("needs_evidence", "Needs more evidence", ("escalate",)),
+        ReviewReasonChoice("needs_specialist", "Needs someone who knows the field", ("escalate",)),
+        ReviewReasonChoice("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
+        ReviewReasonChoice("sources_conflict", "The sources conflict", ("escalate",)),
+        ReviewReasonChoice("question_unclear", "The question is unclear", ("escalate",)),
+        ReviewReasonChoice(OTHER, "Other", ("approve", *_FAULT, "escalate")),
+    )
+}
+"""The reasons by code. Forms, the command line, hints and recorded codes all follow this table."""
 
 
 def reasons_for(verdict: Verdict) -> tuple[ReviewReasonChoice, ...]:
     """Return the reasons that can be given with a verdict; ``other`` is the last one."""
-    return tuple(reason for reason in REASONS if verdict in reason.verdicts)
+    offered = [reason for reason in REASONS.values() if verdict in reason.verdicts]
+    return tuple(sorted(offered, key=lambda reason: reason.code == OTHER))
 
 
 def suggest_reasons(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ def reason_text(code: str, own_words: str = "") -> str:
     """
     if code == OTHER:
         return own_words.strip()
-    known = _BY_CODE.get(code)
+    known = REASONS.get(code)
     return known.text if known else ""
 
 

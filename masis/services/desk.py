@@ -25,7 +25,6 @@ from pydantic import ValidationError
 from masis.api.batch import BatchItem, Options, audit_all
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.audit import Issue
 from masis.schema.explain import explain, kind_of
 from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
@@ -278,8 +277,10 @@ class Desk:
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
         answer = _decided_text(view, run, iteration)
-        serious = _open_serious_issues(run, iteration)
-        extra: dict[str, Any] = {"answer": _answer_name(view, run, iteration)}
+        issues = run.iterations[iteration - 1].issues if run else ()
+        serious = tuple(issue for issue in issues if issue.major)
+        drafted = run is not None and run.draft is not None
+        extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious)
         words, code = _reason_and_code(verdict, reason)
@@ -501,19 +502,6 @@ def _decided_text(view: CaseView, run: Run | None, iteration: int) -> str:
         hint = f"The audit has answers 1 to {len(run.iterations)}; 1 is the original one."
         raise InputError(f"is {iteration}", hint=hint, field="iteration")
     return run.iterations[iteration - 1].answer
-
-
-def _open_serious_issues(run: Run | None, iteration: int) -> tuple[Issue, ...]:
-    """Return the serious issues that are open in an answer."""
-    return (
-        tuple(issue for issue in run.iterations[iteration - 1].issues if issue.major) if run else ()
-    )
-
-
-def _answer_name(view: CaseView, run: Run | None, iteration: int) -> str:
-    """Return the name of the answer that is decided about, as the log entry records it."""
-    drafted = run is not None and run.draft is not None
-    return answer_name(iteration if run else None, drafted=drafted)
 
 
 def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) -> str:

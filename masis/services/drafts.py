@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from masis.schema.actor import ANONYMOUS, Actor
-from masis.services.access import Service
+from masis.services.access import Service, requires
 from masis.services.records import ReviewDraft
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -95,10 +95,12 @@ class DraftService(Service):
     or ``new-audit``.
     """
 
+    @requires("read")
     def get(self, actor: Actor, subject: str) -> ReviewDraft:
         """Return the actor's draft; it has no values if there is none."""
         return self._store.drafts.get(actor.name, subject)
 
+    @requires("read")
     def with_drafts(
         self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
     ) -> frozenset[str]:
@@ -108,6 +110,7 @@ class DraftService(Service):
         subjects = {subject(case_id): case_id for case_id in case_ids}
         return frozenset(subjects[name] for name in self._store.drafts.among(actor.name, subjects))
 
+    @requires("decide", "keep drafts of decisions")
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
         """Store these fields of a draft; its other fields stay.
 
@@ -116,15 +119,14 @@ class DraftService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        self._access.require(actor, "decide")
         self._store.drafts.save(actor.name, subject, values)
 
+    @requires("decide", "keep drafts of decisions")
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
         """Remove these fields of a draft, or the whole draft if no field is named."""
-        self._access.require(actor, "decide")
         self._store.drafts.clear(actor.name, subject, *fields)
 
+    @requires("decide", "keep drafts of decisions")
     def adopt(self, actor: Actor) -> None:
         """Give the actor the drafts that were typed before a name was known."""
-        self._access.require(actor, "decide")
         self._store.drafts.hand_over(ANONYMOUS.name, actor.name)

@@ -1,4 +1,4 @@
-"""Run the exam of models beside the pages, and say how a model did in it."""
+"""Run the exam of models in the background, and report how a model did in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
 from masis.schema.run import Run
-from masis.services.access import Access, Service
+from masis.services.access import Access, Service, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
@@ -91,6 +91,7 @@ class ExamService(Service):
         """
         return estimate_exam(exam_settings(self._settings, model))
 
+    @requires("configure", "let models take the exam")
     def start(self, actor: Actor, model: str = "") -> None:
         """Start the exam of a model, or of the models in use, unless an exam is running.
 
@@ -99,7 +100,6 @@ class ExamService(Service):
             MasisError: The model can't be called.
 
         """
-        self._access.require(actor, "configure")
         settings = exam_settings(self._settings, model)
         _UNDER_WAY.start(_ONE, lambda: ExamUnderWay(settings))
 
@@ -108,7 +108,7 @@ class ExamService(Service):
         """Return the running exam of this process, else the last one, or None if there was none."""
         return _UNDER_WAY.get(_ONE)
 
-    def standing(self, model: str = "") -> ExamStanding:
+    def status(self, model: str = "") -> ExamStanding:
         """Return the exam status of a model, or of the models in use.
 
         Raises:
@@ -131,18 +131,17 @@ class ExamService(Service):
 
     def line_for_run(self, run: Run) -> str:
         """Return the line about the exam of the models that judged in a run."""
-        results = ExamResults(self._settings.exam_results)
-        return line_about(lambda: results.standing(examinee_of_run(run, self._settings)))
+        return line_about(lambda: self._status_of(run))
 
     def line_for_auditor(self, auditor: str) -> str:
         """Return the line about an auditor, named by its digest; "" if none of its runs is stored
         any more.
         """
         run_id = self._store.trust.newest_run_of(auditor)
-        return line_about(lambda: self._standing_in(run_id)) if run_id else ""
+        # read within the call, because retention may have removed the run
+        return line_about(lambda: self._status_of(self._store.runs.get(run_id))) if run_id else ""
 
-    def _standing_in(self, run_id: str) -> ExamStanding:
-        run = self._store.runs.get(run_id)
+    def _status_of(self, run: Run) -> ExamStanding:
         return ExamResults(self._settings.exam_results).standing(
             examinee_of_run(run, self._settings)
         )

@@ -44,6 +44,7 @@ from masis.schema.case import Case
 from masis.schema.review import CaseState, Standing
 from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
+from masis.services.access import RUN_AUDITS, RUN_SCREENINGS, requires
 from masis.services.arrivals import ingestion
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.workbench import Workbench
@@ -185,7 +186,7 @@ class Jobs:
         start_worker: Callable[[Path], WorkerProcess] | None = None,
         at_once: int = AT_ONCE,
     ) -> None:
-        self.workbench = workbench
+        self.workbench, self.access = workbench, workbench.access
         self._start_worker = start_worker or WorkerProcess
         self._changed = threading.Condition()
         self._jobs: dict[tuple[str, str], _QueueEntry] = {}
@@ -205,6 +206,7 @@ class Jobs:
 
     # Starting jobs
 
+    @requires("audit", RUN_AUDITS)
     def audit(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
         """Audit a case, ahead of any batch, and return the run's id; if an audit of the case is
         running, its id.
@@ -223,6 +225,7 @@ class Jobs:
             QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
         )
 
+    @requires("audit", RUN_AUDITS)
     def resume_audit(self, actor: Actor, run_id: str) -> str:
         """Resume an interrupted run after its last finished iteration and return its id.
 
@@ -235,6 +238,7 @@ class Jobs:
             actor, progress.case_id, self.workbench.settings.with_values(progress.settings)
         )
 
+    @requires("audit", RUN_AUDITS)
     def audit_all_new(self, actor: Actor, max_cost: float | None = None) -> None:
         """Audit every case without a finished audit, unless such a batch is already running.
 
@@ -247,7 +251,6 @@ class Jobs:
             InputError: ``max_cost`` is set and the price of a model is unknown.
 
         """
-        self.workbench.access.require(actor, "audit")
         states, settings = self.workbench.store.cases.states(), self.workbench.settings
         budget = Budget(settings, max_cost)
         with self._changed:
@@ -290,6 +293,7 @@ class Jobs:
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
 
+    @requires("audit", RUN_SCREENINGS)
     def screen(
         self,
         actor: Actor,
@@ -305,6 +309,7 @@ class Jobs:
             QueuedJob("screening", new_screening_id(), question, settings, actor, sources)
         )
 
+    @requires("audit", RUN_SCREENINGS)
     def resume_screening(self, actor: Actor, screening_id: str) -> str:
         """Resume an interrupted screening after its last finished round.
 
@@ -318,6 +323,7 @@ class Jobs:
             QueuedJob("screening", screening_id, stored.question, settings, actor, stored.sources)
         )
 
+    @requires("audit", RUN_SCREENINGS)
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
         """Search further for a finished screening and return the id of the new one.
 
@@ -330,6 +336,7 @@ class Jobs:
             actor, self.workbench.screenings.begin_further(actor, screening_id, rounds)
         )
 
+    @requires("audit", RUN_SCREENINGS)
     def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
         """Screen a question again with other concepts and return the id of the new screening.
 
@@ -337,7 +344,6 @@ class Jobs:
             MasisError: The screening can't be repeated (``ScreeningService.plan_again``).
 
         """
-        self.workbench.access.require(actor, "audit")
         return self.screen(actor, *self.workbench.screenings.plan_again(screening_id, concepts))
 
     def _run_id(self, case_id: str, settings: Settings) -> str:
@@ -346,12 +352,7 @@ class Jobs:
     def _add(self, job: QueuedJob) -> str:
         """Append a job and return its id, or the id of the job that already waits or runs under its
         key.
-
-        Raises:
-            NotAllowed: The actor's role doesn't allow audits.
-
         """
-        self.workbench.access.require(job.actor, "audit")
         with self._changed:
             if (entry := self._jobs.get(job.key)) is not None:
                 return entry.job.id
@@ -409,6 +410,7 @@ class Jobs:
 
     # Stopping jobs
 
+    @requires("audit", "stop audits or screenings")
     def cancel(self, actor: Actor, kind: JobKind, subject: str) -> None:
         """Remove a waiting job, or ask a running one to stop after its step, also in another
         process.
@@ -422,7 +424,6 @@ class Jobs:
             NotAllowed: The actor's role doesn't allow audits.
 
         """
-        self.workbench.access.require(actor, "audit")
         with self._changed:
             entry = self._jobs.get((kind, subject))
             if entry is not None and not entry.running:
@@ -453,6 +454,7 @@ class Jobs:
         except UnknownRecord:
             return False
 
+    @requires("audit", RUN_AUDITS)
     def cancel_batch(self, actor: Actor) -> None:
         """Let the batch end after its running audits; the remaining cases stay as they are.
 
@@ -460,7 +462,6 @@ class Jobs:
             NotAllowed: The actor's role doesn't allow audits.
 
         """
-        self.workbench.access.require(actor, "audit")
         with self._changed:
             if self._batch is not None:
                 self._batch.stopping = True
@@ -582,7 +583,8 @@ class Jobs:
             self._record_store(job.kind).summary(job.id)
         except UnknownRecord:
             return "It didn't start. Start it again."
-        except Exception as error:  # noqa: BLE001 (this thread serves all later jobs; the page shows the error)
+        # This thread serves all later jobs; the page shows the error.
+        except Exception as error:  # noqa: BLE001
             return str(error)
         return "Its finished steps are stored. Resume it."
 
@@ -850,11 +852,14 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
         try:
             job = _JOB.validate_python(order)
             workbench = workbench or Workbench.open(Path(database))
+            # This process has read no file or flags, so every service gets the job's settings.
+            workbench.use_settings(job.actor, job.settings)
             prepare(job.settings)
             run_job(workbench, job, partial(cancelled.__contains__, job.id))
         except MasisError as raised:
             error = str(raised)
-        except Exception as raised:  # noqa: BLE001 (one job must not end the others; the page shows the error)
+        # One job must not end the others; the page shows the error.
+        except Exception as raised:  # noqa: BLE001
             traceback.print_exc()
             error = f"{type(raised).__name__}: {raised}"
         cancelled.clear()

@@ -13,7 +13,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from masis.errors import InputError, Removed
 from masis.offline.faults.planting import FaultyAnswer, plant_fault
@@ -21,7 +21,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case, GivenCitation
 from masis.schema.faults import FAULT_KINDS, FaultKind, PlantedFault
 from masis.schema.reading import content_id
-from masis.services.access import Service
+from masis.services.access import Service, may_require, requires
 from masis.services.records import CaseFilter
 from masis.services.reviews import ReviewService, name_of
 from masis.store.reviews.planted import PlantedCopy, PlantedDecision
@@ -34,6 +34,8 @@ what it usually is.
 
 WITHDRAWN = "A copy with a planted fault, withdrawn before anybody decided it"
 """The reason in the log entry of a withdrawn copy."""
+
+_PLANT = "mix copies with planted faults into the queue, count or withdraw them"
 
 
 class Planting(NamedTuple):
@@ -113,6 +115,7 @@ class RecallReport(NamedTuple):
 class PlantedService(Service):
     """The use cases of planted faults."""
 
+    @requires("oversee", _PLANT)
     def count_copies(self, actor: Actor) -> PlantedCounts:
         """Count the copies by progress, and the sound answers that further copies can be made of.
 
@@ -120,7 +123,6 @@ class PlantedService(Service):
             NotAllowed: The actor isn't a lead.
 
         """
-        self._access.require(actor, "oversee")
         copies = self._store.planted.copies()
         live = [copy for copy in copies if copy.state not in ("planted", "superseded")]
         return PlantedCounts(
@@ -131,6 +133,7 @@ class PlantedService(Service):
             withdrawn=sum(copy.withdrawn_at is not None for copy in copies),
         )
 
+    @requires("oversee", _PLANT)
     def plant(
         self,
         actor: Actor,
@@ -160,7 +163,6 @@ class PlantedService(Service):
                 answer is sound.
 
         """
-        self._access.require(actor, "oversee")
         by = name_of(actor)
         if not 1 <= count <= MOST_PLANTED:
             raise InputError(
@@ -206,6 +208,7 @@ class PlantedService(Service):
                 self._store.planted.note(by, "planted", copies, seed)
         return Planting(dict(planted), seed, len(sound), dict(refused))
 
+    @requires("oversee", _PLANT)
     def withdraw(self, actor: Actor) -> int:
         """Withdraw every undecided copy, remove its texts permanently, and return how many were
         withdrawn.
@@ -217,7 +220,6 @@ class PlantedService(Service):
             InputError: The actor has no name.
 
         """
-        self._access.require(actor, "oversee")
         by, withdrawn = name_of(actor), list[str]()
         for copy in self._store.planted.copies():
             if copy.state in ("planted", "running", "superseded") or copy.started:
@@ -232,6 +234,8 @@ class PlantedService(Service):
             self._store.planted.note(by, "withdrawn", withdrawn)
         return len(withdrawn)
 
+    @requires("read")
+    @may_require("oversee", "see how many planted faults others found")
     def recall(self, actor: Actor) -> RecallReport:
         """Return how many planted faults were found: the actor's own figures, or for a lead
         everyone's and the audit's.
@@ -239,7 +243,7 @@ class PlantedService(Service):
         For people, only copies with all decisions count; for the audit, all audited copies.
         Decisions that the demo simulated don't count.
         """
-        lead = self._access.allows(actor, "oversee")
+        lead = self.access.allows(actor, "oversee")
         copies = {copy.case_id: copy for copy in self._store.planted.copies()}
         mine = [
             decision
@@ -257,10 +261,11 @@ class PlantedService(Service):
             if copy.withdrawn_at is None and copy.state != "superseded"
         ]
         outcomes = {copy.case_id: self._audit_outcome(copy) for copy in measured}
+        decided_ids = {decision.case_id for decision in mine}
         shown = [
             copy
             for copy in copies.values()
-            if copy.decided and (lead or _is_decided_copy(copy, mine))
+            if copy.decided and (lead or copy.case_id in decided_ids)
         ]
         return RecallReport(
             _audit_recall(copies, outcomes) if lead else None,
@@ -280,7 +285,7 @@ class PlantedService(Service):
 
     def _sound_ids(self, case_filter: CaseFilter | None) -> list[str]:
         """Return the ids of sound answers: original answers that a person approved."""
-        reviews = ReviewService(self._store, self._access)
+        reviews = ReviewService(self._store, self.access)
         sound = []
         for case_id in self._store.planted.sound(case_filter):
             outcome = reviews.outcome(case_id)
@@ -329,17 +334,12 @@ def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
         ]
     if isinstance(case.messages, tuple) and case.messages:
         turns = list(case.to_json_dict()["messages"])  # type: ignore[arg-type]
-        if _says_answer(turns[-1], case):
+        last = turns[-1]
+        said = str(last.get("content", "")) if isinstance(last, Mapping) else ""
+        if said.strip() == (case.answer or "").strip():
             turns.pop()
         record["messages"] = turns
     return Case.from_stored(record)
-
-
-def _says_answer(turn: Any, case: Case) -> bool:
-    return (
-        isinstance(turn, Mapping)
-        and str(turn.get("content", "")).strip() == (case.answer or "").strip()
-    )
 
 
 def _move_citation(citation: GivenCitation, fault: PlantedFault) -> GivenCitation:
@@ -422,10 +422,6 @@ def _audit_recall(
     counted = Counter(known.values())
     hits = ((copies[case_id].kind, outcome == "flagged") for case_id, outcome in known.items())
     return AuditRecall(recall_of(hits), counted["accepted"], counted["left_to_people"])
-
-
-def _is_decided_copy(copy: PlantedCopy, decisions: Sequence[PlantedDecision]) -> bool:
-    return any(decision.case_id == copy.case_id for decision in decisions)
 
 
 def _with_finders(

@@ -20,7 +20,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import Decision
 from masis.schema.run import ReviewCode, Run
 from masis.schema.wording import count_noun
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, requires
 from masis.services.audits import POLICY, acceptance_entry
 from masis.services.reviews import name_of
 from masis.services.trust.guarantees import Guarantees, review_settings
@@ -60,7 +60,7 @@ class ReassessmentService:
     """The use cases of reassessing the acceptance on one database under these settings."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
-        self._store, self._settings, self._access = store, settings, access
+        self._store, self._settings, self.access = store, settings, access
         self._guarantees = Guarantees(store)
 
     def waiting(self, *, again: bool = False) -> int:
@@ -70,6 +70,7 @@ class ReassessmentService:
         """
         return self._store.runs.count_to_assess(None if again else RULE_VERSION)
 
+    @requires("oversee", "reassess audits")
     def run(
         self,
         actor: Actor,
@@ -95,7 +96,6 @@ class ReassessmentService:
             InputError: ``apply`` is set and the actor has no name.
 
         """
-        self._access.require(actor, "oversee")
         name = name_of(actor) if apply else actor.name
         rule = None if again else RULE_VERSION
         result = Reassessment(self._store.runs.count_to_assess(rule), applied=apply)

@@ -22,7 +22,7 @@ from masis.schema.review import (
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
-from masis.services.access import OPEN, Access, Service
+from masis.services.access import OPEN, Access, Service, may_require, requires
 from masis.services.cases import machine_hidden, versions_of
 from masis.services.decision_rules import DecidedAnswer, problems, with_reason_code
 from masis.services.drafts import case_subject
@@ -31,7 +31,7 @@ from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
 
 
-class StandingDecision(NamedTuple):
+class DecisionInForce(NamedTuple):
     """A decision in force, when it was made, and the answer it leaves (None if there is none).
 
     ``seq`` and ``entry_id`` name its entry in the decision log.
@@ -68,6 +68,8 @@ class ReviewService(Service):
         )
         self.iterate, self.check_signatures = log.iterate, store.check_signatures
 
+    @requires("decide", "decide cases")
+    @may_require("oversee", "adjudicate cases")
     def submit(
         self,
         actor: Actor,
@@ -98,7 +100,8 @@ class ReviewService(Service):
                 been made.
 
         """
-        self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
+        if decision.kind != "decision":
+            self.access.require(actor, "oversee", "adjudicate cases")
         own = with_reason_code(sign_decision(actor, decision))
         with self._store.transaction():
             fresh = not self._store.decisions.has_token(own.token)
@@ -131,6 +134,7 @@ class ReviewService(Service):
         """
         return self._answer_and_iteration(decision)[0]
 
+    @requires("read")
     def decided_answer(self, actor: Actor, decision: Decision) -> DecidedAnswer:
         """Return the answer that a decision is about, as far as the rules need it and the actor may
         see it.
@@ -260,6 +264,7 @@ class ReviewService(Service):
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
         return update
 
+    @requires("oversee", "adjudicate cases")
     def adjudicate(
         self, actor: Actor, decision: Decision, *, seen_version: int | None = None
     ) -> LogEntry:
@@ -269,7 +274,6 @@ class ReviewService(Service):
         It raises the errors of ``submit``, and StoreError if the case has no decisions to
         adjudicate, some are missing, or one of them is the actor's.
         """
-        self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
         if work.policy is None or not work.decided_by:
             raise StoreError(
@@ -337,6 +341,8 @@ class ReviewService(Service):
         ]
         return "" if verdict in (*sides, None) else "no reviewer approved the answer"
 
+    @requires("decide", "undo own decisions or auto-acceptances")
+    @may_require("oversee", "undo decisions of others")
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by another one. A repeated call returns the same entry and undoes nothing
         else.
@@ -357,7 +363,8 @@ class ReviewService(Service):
             or entry.decision.reviewer == actor.name
             or entry.decision.source == "CODE"
         )
-        self._access.require(actor, "decide" if own else "oversee")
+        if not own:
+            self.access.require(actor, "oversee", "undo decisions of others")
         if entry.decision is None:
             raise StoreError(
                 f"entry {entry_id} was redacted, so it can't be undone. Decide the case again."
@@ -374,6 +381,7 @@ class ReviewService(Service):
         )
         return self._store.decisions.append(sign_decision(actor, undo))
 
+    @requires("redact", "redact cases or entries")
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Permanently remove the texts of an entry of the decision log or the screening log; return
         its record.
@@ -387,9 +395,9 @@ class ReviewService(Service):
             StoreError: The entry is already redacted, or is itself a redaction.
 
         """
-        self._access.require(actor, "redact")
         return self._store.redactions.redact_entry(entry_id, by=name_of(actor), reason=reason)
 
+    @requires("redact", "redact cases or entries")
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Permanently remove all texts of a case, its runs, drafts and decisions; id, verdicts and
         figures stay.
@@ -405,7 +413,6 @@ class ReviewService(Service):
             StoreError: The case is already redacted or is being audited.
 
         """
-        self._access.require(actor, "redact")
         by = name_of(actor)
 
         def is_found(words: str) -> bool:
@@ -438,6 +445,7 @@ class ReviewService(Service):
             )
         return redaction
 
+    @requires("configure", "sign the log")
     def sign(self, actor: Actor, key: bytes) -> int:
         """Sign all unsigned entries of both logs and return how many; earlier forgeries are signed
         too.
@@ -447,7 +455,6 @@ class ReviewService(Service):
             InputError: The actor has no name.
 
         """
-        self._access.require(actor, "configure")
         name_of(actor)
         return self._store.sign_logs(key).new
 
@@ -462,7 +469,7 @@ class ReviewService(Service):
             (undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None
         )
 
-    def outcome(self, case_id: str, after: int = 0) -> StandingDecision | None:
+    def outcome(self, case_id: str, after: int = 0) -> DecisionInForce | None:
         """Return what a person or the acceptance policy decided about a case, or None if it isn't
         decided.
 
@@ -482,7 +489,7 @@ class ReviewService(Service):
                     f"the decision about case {case_id!r} has been redacted. Decide it again."
                 )
             run = self._run_of(entry.decision)
-        return StandingDecision(
+        return DecisionInForce(
             entry.seq, entry.id, entry.at, entry.decision, settled_answer(entry.decision, run)
         )
 

@@ -52,7 +52,7 @@ from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma import prisma_svg
-from masis.services.access import OPEN, Access, Service
+from masis.services.access import OPEN, RUN_SCREENINGS, Access, Service, requires
 from masis.services.background import RepeatedTask
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
@@ -148,6 +148,7 @@ def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
 class CorpusService(Service):
     """The use cases of corpora."""
 
+    @requires("audit", "add abstracts")
     def add(
         self,
         actor: Actor,
@@ -165,11 +166,11 @@ class CorpusService(Service):
             NotAllowed: The actor's role doesn't allow imports.
 
         """
-        self._access.require(actor, "audit")
         return self._store.corpora.add_many(
             corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error
         )
 
+    @requires("audit", "add abstracts")
     def keep_records(
         self,
         actor: Actor,
@@ -188,16 +189,15 @@ class CorpusService(Service):
             NotAllowed: The actor's role doesn't allow imports.
 
         """
-        self._access.require(actor, "audit")
         exists = any(stored.name == corpus for stored in self._store.corpora.list_all())
         if not exists or not any(
             report.identified == len(abstracts) for report in self._store.corpora.imports(corpus)
         ):
             self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
 
+    @requires("audit", "add abstracts")
     def add_demo(self, actor: Actor) -> CorpusSummary:
         """Store the demo's abstracts in a corpus of their own, unless it already has them."""
-        self._access.require(actor, "audit")
         abstracts = tuple(demo_abstracts())
         stored = next(
             (corpus for corpus in self._store.corpora.list_all() if corpus.name == DEMO_CORPUS),
@@ -207,6 +207,7 @@ class CorpusService(Service):
             self._store.corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
         return self._store.corpora.summary(DEMO_CORPUS)
 
+    @requires("oversee", "remove abstracts")
     def remove(self, actor: Actor, corpus: str) -> None:
         """Remove a corpus; screenings keep copies of the abstracts they graded.
 
@@ -215,7 +216,6 @@ class CorpusService(Service):
             NotAllowed: The actor isn't a lead.
 
         """
-        self._access.require(actor, "oversee")
         self._store.corpora.remove(corpus)
 
 
@@ -233,7 +233,7 @@ class ScreeningService:
         *,
         access: Access = OPEN,
     ) -> None:
-        self._store, self._settings, self._graders, self._access = store, settings, graders, access
+        self._store, self._settings, self._graders, self.access = store, settings, graders, access
         self.mark_lost = store.screenings.mark_lost
 
     # Screening
@@ -273,6 +273,7 @@ class ScreeningService:
 
         return tuple(map(source, dict.fromkeys(names)))
 
+    @requires("audit", RUN_SCREENINGS)
     def screen(
         self,
         actor: Actor,
@@ -297,7 +298,6 @@ class ScreeningService:
             NotAllowed: The actor's role doesn't allow screenings.
 
         """
-        self._access.require(actor, "audit")
         if not question.strip():
             raise InputError(
                 "the question is empty",
@@ -369,6 +369,7 @@ class ScreeningService:
         self._carry_over_overrides(actor, screening_id)
         return screening
 
+    @requires("audit", RUN_SCREENINGS)
     def begin_further(
         self,
         actor: Actor,
@@ -397,7 +398,6 @@ class ScreeningService:
                 are graded.
 
         """
-        self._access.require(actor, "audit")
         earlier = self._store.screenings.progress(screening_id)
         if earlier.state != "finished":
             raise InputError(
@@ -499,6 +499,7 @@ class ScreeningService:
         self.sources(earlier.sources, settings)
         return earlier.question, earlier.sources, settings
 
+    @requires("audit", RUN_SCREENINGS)
     def search_further(
         self,
         actor: Actor,
@@ -542,16 +543,17 @@ class ScreeningService:
                     carried_from=earlier,
                 )
 
+    @requires("audit", RUN_SCREENINGS)
     def store_screening(
         self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract] = ()
     ) -> None:
         """Store the result of a screening, and the abstracts of one made elsewhere, and remember
         what it accepted.
         """
-        self._access.require(actor, "audit")
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
 
+    @requires("audit", RUN_SCREENINGS)
     def cancel(self, actor: Actor, screening_id: str) -> None:
         """Ask the process that runs a screening to stop after its current step.
 
@@ -560,7 +562,6 @@ class ScreeningService:
             NotAllowed: The actor's role doesn't allow screenings.
 
         """
-        self._access.require(actor, "audit")
         self._store.screenings.request_cancel(screening_id)
 
     def open(self, screening_id: str) -> OpenedScreening:
@@ -585,6 +586,7 @@ class ScreeningService:
 
     # People's decisions
 
+    @requires("decide", "correct or confirm grades of a screening")
     def override(
         self,
         actor: Actor,
@@ -623,7 +625,6 @@ class ScreeningService:
             UnknownRecord: There is no such screening or abstract.
 
         """
-        self._access.require(actor, "decide")
         if value is not None and not reason.strip():
             raise InputError(
                 "the reason is missing", hint="Say why the grade should change.", field="reason"
@@ -653,6 +654,7 @@ class ScreeningService:
             self._store.acceptances.replace(screening_id, acceptances(opened.screening))
         return opened
 
+    @requires("decide", "import labels of a screening from other tools")
     def import_labels(
         self,
         actor: Actor,
@@ -679,7 +681,6 @@ class ScreeningService:
             UnknownRecord: There is no such screening.
 
         """
-        self._access.require(actor, "decide")
         opened = self.open(screening_id)
         pool = AbstractPool()
         for abstract in opened.abstracts.values():
@@ -712,6 +713,7 @@ class ScreeningService:
                 changed += 1
         return LabelImport(changed, unchanged, undecided, unknown)
 
+    @requires("decide", "correct or confirm grades of a screening")
     def agree(
         self,
         actor: Actor,
@@ -734,7 +736,6 @@ class ScreeningService:
             UnknownRecord: There is no such screening.
 
         """
-        self._access.require(actor, "decide")
         name_of(actor)  # A missing name is the first error to report.
         with self._store.transaction():
             overridden = effective_overrides(self._store.screening_log.overrides(screening_id)).get(
@@ -759,6 +760,7 @@ class ScreeningService:
             self._store.screening_log.append(decision, seen_version=seen_version)
             return self.open(screening_id)
 
+    @requires("audit", "hand the evidence of a screening over to a case")
     def hand_over(self, actor: Actor, screening_id: str) -> Case:
         """Store a case whose evidence is the kept abstracts, and return it.
 
@@ -769,7 +771,6 @@ class ScreeningService:
             InputError: No abstract is kept, or the actor has no name.
 
         """
-        self._access.require(actor, "audit")
         opened = self.open(screening_id)
         case = case_from_screening(opened.screening, opened.abstracts)
         decision = _screening_decision(
@@ -801,11 +802,11 @@ class ScreeningService:
         """
         return adapt_thresholds(settings, self._store.acceptances.entries())
 
+    @requires("oversee", "reset what screenings remember")
     def reset_memory(self, actor: Actor, *, reason: str) -> ScreeningEntry:
         """Reset the acceptance memory; an entry of the screening log records who did it, when and
         why.
         """
-        self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError(
                 "the reason is missing", hint="Say why you reset the memory.", field="reason"
@@ -885,6 +886,7 @@ class ScreeningService:
 
     # Exports
 
+    @requires("export", "export screenings")
     def export(self, actor: Actor, screening_id: str, form: ScreeningFile) -> bytes:
         """Return a finished screening as a file, with people's overrides.
 
@@ -900,7 +902,6 @@ class ScreeningService:
             StoreError: It isn't finished.
 
         """
-        self._access.require(actor, "export")
         opened = self.open(screening_id)
         if form == "flow":
             return prisma_svg(opened.screening).encode()

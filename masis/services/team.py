@@ -12,7 +12,7 @@ from masis.errors import CaseHeld, InputError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
-from masis.services.access import Service
+from masis.services.access import Service, may_require, requires
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
@@ -23,6 +23,10 @@ LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
 """The most cases of one bulk action. It is one transaction, and others wait meanwhile."""
+
+_TAKE = "take cases or give them back"
+_ASSIGN_SELF = "assign cases to oneself"
+_ASSIGN_OTHERS = "assign cases to others"
 
 
 class EmptyQueue(NamedTuple):
@@ -59,6 +63,7 @@ class TeamService(Service):
 
     # Taking cases
 
+    @requires("decide", _TAKE)
     def claim(self, actor: Actor, case_id: str) -> Lease:
         """Take a case for decision, or extend the lease on it.
 
@@ -67,11 +72,11 @@ class TeamService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        self._access.require(actor, "decide")
         return self._store.team.claim(
             case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes
         )
 
+    @requires("decide", _TAKE)
     def claim_next(
         self, actor: Actor, case_filter: CaseFilter, after: str | None = None
     ) -> Lease | None:
@@ -92,6 +97,7 @@ class TeamService(Service):
             self.release(actor, case_id)  # Another reviewer decided it in the meantime.
         return None
 
+    @requires("decide", _TAKE)
     def release(self, actor: Actor, case_id: str) -> None:
         """Give back a case that was taken for decision.
 
@@ -100,9 +106,9 @@ class TeamService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
 
+    @requires("decide", "change the name to decide under")
     def rename(
         self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]
     ) -> None:
@@ -122,7 +128,6 @@ class TeamService(Service):
             InputError: The new name is empty.
 
         """
-        self._access.require(actor, "decide")
         taker = name_of(Actor(name=name))
         with self._store.transaction():
             for case_id in cases:
@@ -131,6 +136,8 @@ class TeamService(Service):
                     self._store.team.hand_over(case_id, actor.name, taker)
             self._store.drafts.hand_over(actor.name, taker, subjects)
 
+    @requires("read")
+    @may_require("oversee", "see the length of the log under a blind policy")
     def hides_counts_from(self, actor: Actor) -> bool:
         """Return whether the length of the log could reveal that others have decided an unsettled
         case.
@@ -139,6 +146,8 @@ class TeamService(Service):
         """
         return not actor.may("oversee") and self._store.decisions.several_decide()
 
+    @requires("read")
+    @may_require("oversee", "see the leases of others")
     def leases(self, actor: Actor) -> tuple[Lease, ...]:
         """Return the leases that this person may see: their own, or all of them for a signed-in
         lead.
@@ -148,6 +157,7 @@ class TeamService(Service):
             lease for lease in self._store.team.leases() if every or lease.reviewer == actor.name
         )
 
+    @requires("read")
     def work(self, actor: Actor, case_id: str) -> CaseWork:
         """Return the team's state of one case.
 
@@ -165,6 +175,7 @@ class TeamService(Service):
         others = work.policy.reviewers - 1 if mine and work.policy else 0
         return work.model_copy(update={"decided_by": mine, "pending": others})
 
+    @requires("read")
     def next_open(
         self,
         actor: Actor,
@@ -190,6 +201,7 @@ class TeamService(Service):
         skipped = [row.id for row in rows if row.id not in left_out]
         return self._store.team.oldest_skipped(actor.name, skipped)
 
+    @requires("read")
     def open_to(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter for the waiting cases of a queue that this reviewer may take now."""
         return self._waiting_filter(actor, case_filter).model_copy(update={"open_to": actor.name})
@@ -209,6 +221,7 @@ class TeamService(Service):
         blind = cases.hides_machine_from(actor)
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
+    @requires("read")
     def count_open(self, actor: Actor, case_filter: CaseFilter) -> int:
         """Count the cases of a queue that this reviewer may decide now, including the skipped
         ones.
@@ -216,17 +229,21 @@ class TeamService(Service):
         open_cases = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
         return self._store.cases.count_matching(open_cases)
 
+    @requires("read")
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
         """Return the filter for the cases whose reviewers differ and don't include this person."""
         case_filter = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
         return CaseService(self._store).blind_filter(actor, case_filter)
 
+    @requires("read")
+    @may_require("oversee", "adjudicate cases")
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
         """Return the cases that this person can adjudicate; none if they may not adjudicate."""
-        if not actor.name or not self._access.allows(actor, "oversee"):
+        if not actor.name or not self.access.allows(actor, "oversee"):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
+    @requires("read")
     def explain_empty_queue(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         page = self._store.cases.search(
@@ -250,6 +267,8 @@ class TeamService(Service):
 
     # Entries about the work on cases, in one transaction
 
+    @requires("decide", _ASSIGN_SELF)
+    @may_require("oversee", _ASSIGN_OTHERS)
     def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
         """Assign cases to reviewers and return how many.
 
@@ -264,6 +283,8 @@ class TeamService(Service):
             actor, case_ids, "assign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
+    @requires("decide", _ASSIGN_SELF)
+    @may_require("oversee", _ASSIGN_OTHERS)
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
         """Take assignments back and return how many cases changed.
 
@@ -274,6 +295,7 @@ class TeamService(Service):
             actor, case_ids, "unassign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
+    @requires("read")
     def share_out(
         self,
         actor: Actor,
@@ -312,6 +334,8 @@ class TeamService(Service):
             {name: cases for name, cases in given.items() if cases}, decided, tuple(full)
         )
 
+    @requires("decide", _ASSIGN_SELF)
+    @may_require("oversee", _ASSIGN_OTHERS)
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
         """Assign each reviewer their cases, or with ``back`` take these assignments back, in one
         transaction.
@@ -324,8 +348,10 @@ class TeamService(Service):
         """Require the role that may assign work to these people; deciding allows assigning only to
         oneself.
         """
-        self._access.require(actor, "decide" if set(reviewers) == {actor.name} else "oversee")
+        if set(reviewers) != {actor.name}:
+            self.access.require(actor, "oversee", _ASSIGN_OTHERS)
 
+    @requires("decide", "tag cases")
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Add tags to cases and return how many cases.
 
@@ -338,6 +364,7 @@ class TeamService(Service):
             actor, case_ids, "tag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
         )
 
+    @requires("decide", "tag cases")
     def untag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Remove tags from cases and return how many cases.
 
@@ -347,6 +374,7 @@ class TeamService(Service):
             actor, case_ids, "untag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
         )
 
+    @requires("decide", "skip cases")
     def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
         """Leave cases undecided and give them back. They come last for this reviewer; others don't
         see it.
@@ -357,6 +385,7 @@ class TeamService(Service):
                 self._store.team.release(case_id, actor.name)
         return skipped
 
+    @requires("decide", "comment on cases")
     def comment(self, actor: Actor, case_id: str, text: str) -> LogEntry:
         """Add a comment to a case.
 
@@ -365,7 +394,6 @@ class TeamService(Service):
             UnknownRecord: There is no such case.
 
         """
-        self._access.require(actor, "decide")
         text = text.strip()
         if not text or len(text) > LONGEST_COMMENT:
             raise InputError(
@@ -375,6 +403,7 @@ class TeamService(Service):
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
+    @requires("read")
     def comments(self, actor: Actor, case_id: str) -> tuple[tuple[str, Decision], ...]:
         """Return the comments on a case with their times, oldest first.
 
@@ -395,7 +424,6 @@ class TeamService(Service):
         assignees: tuple[str, ...] = (),
         tags: tuple[str, ...] = (),
     ) -> int:
-        self._access.require(actor, "decide")
         unique_ids = list(dict.fromkeys(case_ids))
         if len(unique_ids) > MOST_AT_ONCE:
             raise InputError(
@@ -410,6 +438,7 @@ class TeamService(Service):
 
     # Policies, rubrics, label types, views
 
+    @requires("oversee", "set policy, rubric and label types")
     def put_in_force(self, actor: Actor, record: T) -> T:
         """Put a policy, a rubric or label types in force; cases that are already started keep the
         earlier version.
@@ -421,12 +450,12 @@ class TeamService(Service):
             NotAllowed: The actor isn't a lead.
 
         """
-        self._access.require(actor, "oversee")
         current = self._store.team.in_force(type(record))
         if record.model_copy(update={"version": current.version}) == current:
             return current
         return self._store.team.put_in_force(name_of(actor), record)
 
+    @requires("read")
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:
         """Return whether the machine's verdict on a case is hidden from this reviewer now.
 
@@ -436,6 +465,7 @@ class TeamService(Service):
         """
         return machine_hidden(self._store, actor, case_id)
 
+    @requires("decide", "save views of the queue")
     def save_view(
         self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False
     ) -> None:
@@ -446,13 +476,13 @@ class TeamService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        self._access.require(actor, "decide")
         (title,) = _clean_names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
         self._store.team.save_view(
             name_of(actor), SavedView(name=title, owner=owner, parameters=parameters)
         )
 
+    @requires("decide", "save views of the queue")
     def remove_view(self, actor: Actor, view: SavedView) -> None:
         """Remove a saved view.
 
@@ -460,7 +490,6 @@ class TeamService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        self._access.require(actor, "decide")
         self._store.team.save_view(name_of(actor), view.model_copy(update={"removed": True}))
 
     # Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from masis.schema.actor import Actor
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, requires
 from masis.services.arrivals.imports import ImportService
 from masis.services.arrivals.ingestion import IngestionService
 from masis.services.arrivals.lake import LakeService
@@ -92,6 +92,7 @@ class Workbench:
         store = Store.open(database, unguarded=unguarded, log_key=log_key())
         return cls(store, settings or Settings(), database, access)
 
+    @requires("configure", "change settings")
     def use_settings(self, actor: Actor, settings: Settings) -> None:
         """Use these settings until the workbench is opened again.
 
@@ -99,7 +100,6 @@ class Workbench:
             NotAllowed: The actor isn't an admin.
 
         """
-        self.access.require(actor, "configure")
         self._work_with(settings)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Read the environment and the files beside it. No other module of the package reads either."""
+"""Read the environment and its files. Other modules of the package read neither."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:
             f"{file}: can't be read ({error.strerror}). Check {named_by}."
         ) from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{file}: is no text in UTF-8 (byte {error.start + 1}).") from error
+        raise SettingsError(f"{file}: isn't UTF-8 text (byte {error.start + 1}).") from error
 
 
 def toml(text: str, file: Path) -> dict[str, Any]:
@@ -51,16 +51,18 @@ def toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        hint = "Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
+        hint = (
+            "Put text in quotes, write true and false in lower case, and one KEY = VALUE per line."
+        )
         if file.suffix.casefold() in (".yaml", ".yml"):
             hint = (
-                "This is a YAML file; settings are TOML: a table such as [retrieval.critique], then"
-                " lines KEY = VALUE."
+                "This is a YAML file, but settings are TOML: a table such as [retrieval.critique],"
+                " then lines KEY = VALUE."
             )
-        raise SettingsError(f"{file}: is no valid TOML: {error}. {hint}") from error
+        raise SettingsError(f"{file}: isn't valid TOML: {error}. {hint}") from error
     except RecursionError as error:
         raise SettingsError(
-            f"{file}: is no valid TOML: its tables lie too deep in each other."
+            f"{file}: isn't valid TOML, because its tables are nested too deeply."
         ) from error
 
 
@@ -87,7 +89,7 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr
     file = secrets_file(environment)
     value = toml(read_file(file, "MASIS_SECRETS"), file).get(name, "") if file else ""
     if not isinstance(value, str):
-        raise SettingsError(f"{file}, {name}: a key is text in quotes.")
+        raise SettingsError(f"{file}, {name}: isn't text. Put the key in quotes.")
     return SecretStr(value.strip()) if value.strip() else None
 
 
@@ -117,8 +119,8 @@ def log_key(
     text = read_file(Path(file).expanduser(), "--key or MASIS_LOG_KEY").strip()
     if len(text) < SHORTEST_LOG_KEY:
         raise SettingsError(
-            f"{file}: holds no key of {SHORTEST_LOG_KEY} characters or more. "
-            "`masis verify-log --new-key FILE` makes one."
+            f"{file}: doesn't contain a key of {SHORTEST_LOG_KEY} characters or more. "
+            "Make one with `masis verify-log --new-key FILE`."
         )
     return text.encode()
 

@@ -36,7 +36,7 @@ FOREIGN_NAMES = {
 }
 """Names that other programs use for the keys of a provider's table."""
 
-_KEYS = "Keys stand in the environment or a secrets file: name the variable with key_env."
+_KEYS = "Put the key into the environment or a secrets file, and name its variable in key_env."
 
 
 def no_such_setting(name: Name, place: str) -> str:
@@ -58,7 +58,7 @@ def no_such_setting(name: Name, place: str) -> str:
 
 def not_a_table(table: str, place: str) -> str:
     """Return the error for a value in the place of a table of settings."""
-    return f"{place}: '{table}' is a table of settings: write [{table}], and KEY = VALUE below."
+    return f"{place}: '{table}' is a table of settings. Write [{table}], and KEY = VALUE below."
 
 
 def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str]:
@@ -77,21 +77,21 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
         )
         return (
             True,
-            f"{variable}: names no key of a table. Two underscores part the names: {example}.",
+            f"{variable}: isn't a key of a table. Use two underscores between names: {example}.",
         )
     if near := nearest(variable, [*variables, *OTHER_VARIABLES], MISSPELT_FROM):
         return True, f"{variable}: there is no such variable. Did you mean {near!r}?"
-    hint = "'masis config show' names those that are read."
+    hint = "'masis config show' lists the variables that are read."
     if variable.endswith(("_KEY", "_TOKEN", "_SECRET")):
-        hint = f"Keys go by their own names: {variable.removeprefix('MASIS_')}."
-    return False, f"{variable}: nothing reads this variable. {hint}"
+        hint = f"Keys have no prefix: {variable.removeprefix('MASIS_')}."
+    return False, f"{variable}: this variable isn't read. {hint}"
 
 
 def conflicting_values(path: Name, first: GivenSetting, second: GivenSetting) -> str:
     """Return the error for a setting that has different values under two names."""
-    both = f"{first.place} and {second.place} both give '{name_in_file(path)}'"
+    both = f"{first.place} and {second.place} both set '{name_in_file(path)}'"
     values = f"{safe_value(first.value)} and {safe_value(second.value)}"
-    return f"{both}, and differ: {values}. Keep one of them."
+    return f"{both}, but differ: {values}. Keep one of them."
 
 
 def wrong_value(
@@ -112,8 +112,8 @@ def wrong_value(
         names = f"There are: {', '.join(known)}.{hint}"
         return given, f"{given.place}: there is no such setting.{suggestion} {names}"
     if path[-1] == "key_env":
-        hint = "The key itself does not belong here."
-        return given, f"{given.place}: is no name of a variable, such as OPENAI_API_KEY. {hint}"
+        hint = "Don't put the key itself here."
+        return given, f"{given.place}: isn't the name of a variable, such as OPENAI_API_KEY. {hint}"
     return given, not_allowed(path, given)
 
 

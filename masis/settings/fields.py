@@ -25,13 +25,13 @@ OFFLINE = "offline"
 Depth = Literal["quick", "standard", "thorough"]
 UNCHECKED: dict[Depth, str] = {
     "quick": (
-        "Not checked: what a critic finds, such as logic, safety and ambiguity; no scores and no"
-        " revision, and no answer is auto-accepted."
+        "Not checked: issues that only a critic finds, such as logic, safety and ambiguity. There"
+        " are no scores and no revision, and no answer is auto-accepted."
     ),
     "standard": (
-        "Not checked: how far the judges' scores vary, and doubtful verdicts by a second model."
+        "Not checked: how much the judges' scores vary, and doubtful verdicts by a second model."
     ),
-    "thorough": "Not checked: facts of the world beside the evidence.",
+    "thorough": "Not checked: facts that aren't in the evidence.",
 }
 """What each depth leaves out; commands and pages show it before an audit."""
 THOROUGH_SAMPLES = 3
@@ -87,47 +87,46 @@ class SettingsGroup(NamedTuple):
 JUDGES = SettingsGroup(
     "models",
     "Who judges",
-    "The model of each role. “offline” is rules and measurements on this machine: no key, no"
-    " network, no cost.",
+    "The model of each role. “offline” uses rules and measurements on this machine, without a key,"
+    " network or cost.",
 )
 CALLS = SettingsGroup(
     "calls",
     "Calls to models",
-    "How models are reached. Keys are no settings: they come from the environment or a secrets"
+    "How models are called. Keys aren't settings. They're read from the environment or a secrets"
     " file.",
 )
 LOCAL = SettingsGroup(
     "local",
     "Verifier models on this machine",
-    "From which scores a model named local:... gives a verdict; between them it can't decide"
+    "The scores from which a model named local:... gives a verdict. Between them it can't decide"
     " (docs/models.md).",
     prefix="local_",
 )
 CITATIONS = SettingsGroup(
     "citations",
     "Citations",
-    "What counts as a citation, and what a wrong or missing one costs.",
+    "What counts as a citation, and how much a wrong or missing one costs.",
     prefix="citation_",
 )
-CLAIMS = SettingsGroup("claims", "Claims and issues", "What becomes an issue.")
+CLAIMS = SettingsGroup("claims", "Claims and issues", "What is reported as an issue.")
 DRAFTS = SettingsGroup(
     "drafts",
     "Critique of drafts",
-    "Drafts that a query pipeline hands over (critique_draft). The settings for claims apply to"
-    " them too.",
+    "Drafts of a query pipeline (critique_draft). The settings for claims apply to them too.",
     prefix="draft_",
 )
 SCORES = SettingsGroup(
     "scores",
     "Scores",
-    "How the judge's four scores are bounded and weighed. The weights, of the overall score, add up"
+    "How the judge's four scores are capped and weighted. The weights of the overall score add up"
     " to 1.",
 )
 LIMITS = SettingsGroup(
     "limits",
     "Limits",
-    "How much of a large answer or case is checked. Beyond it the audit says what was not checked"
-    " and needs review.",
+    "How much of a large answer or case is checked. If it is larger, the audit says what it didn't"
+    " check and needs review.",
 )
 LOOP = SettingsGroup("loop", "Loop", "When an audit stops revising the answer.")
 SCREENING = SettingsGroup(
@@ -146,26 +145,26 @@ RETENTION = SettingsGroup(
 BACKUP = SettingsGroup(
     "backup",
     "Backups",
-    "Backups that masis serve makes by itself: verified copies, on another disk if you name one.",
+    "The automatic backups of masis serve: verified copies, on another disk if you choose one.",
     prefix="backup_",
 )
 INGEST = SettingsGroup(
     "ingest",
     "Cases over HTTP",
-    "What masis ingest does with the cases that programs send (docs/ingestion.md).",
+    "How masis ingest audits the cases that programs send (docs/ingestion.md).",
     prefix="ingest_",
 )
 WEBHOOK = SettingsGroup(
     "webhook",
     "Webhook",
-    "Whom masis ingest calls when a case that it took needs review or was decided"
+    "The address that masis ingest calls when a case that it received needs review or is decided"
     " (docs/ingestion.md).",
     prefix="webhook_",
 )
 LOG = SettingsGroup(
     "log",
     "Log and telemetry",
-    "What the log and telemetry contain. Nothing is sent unless telemetry is switched on.",
+    "What the log and telemetry contain. Nothing is sent unless you turn telemetry on.",
     prefix="log_",
 )
 GROUPS = tuple(each for each in list(vars().values()) if isinstance(each, SettingsGroup))
@@ -196,228 +195,263 @@ class Settings(Record):
     drafter: str = JUDGES(
         OFFLINE,
         "REQ-CRITIC-026",
-        "Writes an answer from the evidence where a case came without one.",
+        "The model that writes an answer from the evidence if a case has none.",
     )
     verifier: str = JUDGES(
         OFFLINE,
         "DRAFT-CRITIQUE-VERIFY",
-        "Checks each claim against the evidence; also a model on this machine, local:FOLDER, or"
-        " offline,MODEL: the model for what the offline checks leave open.",
+        "The model that checks each claim against the evidence. It can also be a model on this"
+        " machine (local:FOLDER), or offline,MODEL: then MODEL checks only the claims that the"
+        " offline checks leave open.",
     )
     critic: str = JUDGES(
         OFFLINE,
         "MASIS-CRITIC-P1",
-        "Criticises: what the answer gets wrong, leaves out or does not support.",
+        "The model that finds errors, omissions and unsupported statements in the answer.",
     )
     reviser: str = JUDGES(
-        OFFLINE, "CRITIC-LOOP-MODELS", "Rewrites the answer so that the issues are resolved."
+        OFFLINE,
+        "CRITIC-LOOP-MODELS",
+        "The model that rewrites the answer to resolve the issues.",
     )
     evaluator: str = JUDGES(
-        OFFLINE, "MASIS-EVAL-P1", "Scores faithfulness, relevance, completeness and reasoning."
+        OFFLINE,
+        "MASIS-EVAL-P1",
+        "The model that scores faithfulness, relevance, completeness and reasoning.",
     )
 
     max_retries: Annotated[int, Field(ge=0, le=5)] = CALLS(
         2,
         "REQ-CRITIC-032",
-        "How often a call is tried again when the server is busy, fails or answers out of form.",
+        "How often a call is retried if the server is busy, fails or returns an invalid reply.",
     )
     retry_base_s: Annotated[float, Field(gt=0, le=60)] = CALLS(
         0.5,
         "REQ-CRITIC-032",
-        "Seconds to wait before the first retry, twice that before the second, up to half less at"
-        " random.",
+        "Seconds to wait before the first retry. The wait doubles with each retry, and up to"
+        " half of it is left out at random.",
     )
     retry_cap_s: Annotated[float, Field(gt=0, le=600)] = CALLS(
-        8.0, "REQ-CRITIC-032", "The longest such wait. A server that asks for a longer one gets it."
+        8.0,
+        "REQ-CRITIC-032",
+        "The longest wait before a retry, in seconds. If a server asks for a longer one, that"
+        " one is used.",
     )
     claims_batch: Annotated[int, Field(ge=1, le=50)] = CALLS(
-        8, "DRAFT-CRITIQUE-CACHE", "How many claims are checked in one call."
+        8,
+        "DRAFT-CRITIQUE-CACHE",
+        "How many claims are checked in one call.",
     )
     providers: dict[str, ProviderSettings] = CALLS(
         {},
         "REQ-CRITIC-SEC-002",
-        "Servers of your own, and other addresses for known ones: tables of the configuration"
+        "Your own servers, and other addresses for known providers: tables of the configuration"
         " file.",
     )
     prices: dict[str, Price] = CALLS(
         {},
-        "a cost is reported only where prices are known",
-        "Prices of your own in US dollars a million tokens: tables of the configuration file.",
+        "costs are reported only if prices are known",
+        "Your own prices in US dollars per million tokens: tables of the configuration file.",
     )
     record: str = CALLS(
         "",
-        "an audit by a model can be repeated without it",
-        "A file that every reply of a model is appended to, to be replayed as replay:FILE."
-        " Redaction, purge and retention don't reach it.",
+        "an audit by a model can be repeated without the model",
+        "A file to which every reply of a model is appended. Replay it with the model"
+        " replay:FILE. Redaction, purge and retention don't reach this file.",
     )
     cache: bool = CALLS(
         False,
-        "replies are texts of cases: they are kept a second time only where somebody asked for it",
-        "Whether replies are kept in the database, so that the same call for a case is not paid"
-        " twice.",
+        "replies contain texts of cases, so a second copy is stored only on request",
+        "Whether replies are stored in the database, so that you don't pay twice for the same"
+        " call on a case.",
     )
     programs_folder: str = CALLS(
-        "", "REQ-CRITIC-007", "The folder of compiled critics; empty: programs in your data folder."
+        "",
+        "REQ-CRITIC-007",
+        "The folder of compiled critics. Empty: programs in your data folder.",
     )
     exam_results: str = CALLS(
         "",
-        "a model accepts no answer before it has passed the exam",
-        "The file of the results of exams; empty: exams.jsonl in your data folder.",
+        "a model can't accept an answer before it has passed the exam",
+        "The file with the results of exams. Empty: exams.jsonl in your data folder.",
     )
 
     local_supported_from: Share = LOCAL(
         0.75,
-        "a confirmation must be safe: above the 0.5 that such models were trained to decide at",
-        "A claim is supported from this probability on that a passage supports it.",
+        "confirmations must be safe, so this is above the 0.5 that such models are trained for",
+        "A claim is supported if a passage supports it with at least this probability.",
     )
     local_unsupported_to: Share = LOCAL(
         0.1,
-        "a flag must be right: below the 0.5 that such models were trained to decide at",
-        "A claim is unsupported where no passage supports it with more than this probability.",
+        "flags must be right, so this is below the 0.5 that such models are trained for",
+        "A claim is unsupported if no passage supports it with more than this probability.",
     )
     local_contradicted_from: Share = LOCAL(
         0.8,
-        "a flag must be right: above the 0.5 that such models were trained to decide at",
-        "A claim is contradicted from this probability on; only models that tell contradictions"
-        " apart.",
+        "flags must be right, so this is above the 0.5 that such models are trained for",
+        "A claim is contradicted from this probability on. Applies only to models that"
+        " recognize contradictions.",
     )
     local_threads: Annotated[int, Field(ge=1, le=64)] = LOCAL(
         1,
-        "one by default, so that other work goes on",
-        "Processor threads for the model; audits in several processes use as many each.",
+        "one by default, so that other work isn't slowed down",
+        "Processor threads for the model. If several processes audit, each uses this many.",
     )
 
     citation_mode: Literal["standard", "literal"] = CITATIONS(
         "standard",
         "MASIS-CRITIC-LITERAL",
-        "standard also reads ranges, names and links; literal takes ids only as they are written.",
+        "standard also reads ranges, names and links. literal reads only exact ids.",
     )
     invalid_citation_penalty: Share = CITATIONS(
         0.5,
         "MASIS-CRITIC-P3",
-        "Confidence is multiplied by this where a reference names no evidence.",
+        "Confidence is multiplied by this if a reference isn't in the evidence.",
     )
     uncited_claim_penalty: Share = CITATIONS(
         0.9,
         "MASIS-CRITIC-P4",
-        "Confidence is multiplied by this where a sentence that asserts cites nothing.",
+        "Confidence is multiplied by this if a sentence makes a claim without a citation.",
     )
 
     strictness: Literal["lenient", "moderate", "strict"] = CLAIMS(
         "moderate",
         "DRAFT-CRITIQUE-CONFIG",
-        "lenient reports serious issues only, moderate leaves out minor ones, strict reports all.",
+        "lenient reports only serious issues, moderate leaves out minor ones, strict reports all.",
     )
     check_factual: bool = CLAIMS(
         True,
         "DRAFT-CRITIQUE-CONFIG",
-        "Whether claims that the evidence does not support become issues.",
+        "Whether claims that the evidence doesn't support are reported as issues.",
     )
     check_completeness: bool = CLAIMS(
         True,
         "DRAFT-CRITIQUE-CONFIG",
-        "Whether what is asked for and in the evidence, but not in the answer, is an issue.",
+        "Whether requested information that is in the evidence but not in the answer is"
+        " reported as an issue.",
     )
     check_contradictions: bool = CLAIMS(
-        True, "DRAFT-CRITIQUE-CONFIG", "Whether claims that the evidence contradicts become issues."
+        True,
+        "DRAFT-CRITIQUE-CONFIG",
+        "Whether claims that the evidence contradicts are reported as issues.",
     )
 
     draft_critique: bool = DRAFTS(
-        True, "DRAFT-CRITIQUE-CONFIG", "Whether a pipeline has its drafts checked at all."
+        True,
+        "DRAFT-CRITIQUE-CONFIG",
+        "Whether the drafts of a pipeline are checked at all.",
     )
     draft_auto_revise: bool = DRAFTS(
-        False, "DRAFT-CRITIQUE-CONFIG", "Whether a draft with issues is revised at once."
+        False,
+        "DRAFT-CRITIQUE-CONFIG",
+        "Whether a draft with issues is revised automatically.",
     )
     draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = DRAFTS(
         1,
         "DRAFT-CRITIQUE-CONFIG",
-        "How many revisions of one draft are made at most; each is checked again.",
+        "The most revisions of a draft. Each one is checked again.",
     )
     draft_min_length: Annotated[int, Field(ge=0)] = DRAFTS(
         50,
         "DRAFT-CRITIQUE-CONFIG",
-        "Drafts with fewer characters than this go through a pipeline unchecked.",
+        "Drafts with fewer characters than this aren't checked.",
     )
 
     hallucination_faithfulness_cap: Share = SCORES(
         0.4,
         "MASIS-EVAL-P5",
-        "Faithfulness is at most this where a reference or a statement is fabricated.",
+        "The highest faithfulness of an answer with a fabricated reference or statement.",
     )
     uncited_faithfulness_cap: Share = SCORES(
-        0.5, "MASIS-EVAL-P5", "Faithfulness is at most this with several uncited sentences."
+        0.5,
+        "MASIS-EVAL-P5",
+        "The highest faithfulness of an answer with several uncited sentences.",
     )
     uncited_cap_from: Annotated[int, Field(ge=1)] = SCORES(
-        5, "MASIS-EVAL-P5", "How many uncited sentences are several."
+        5,
+        "MASIS-EVAL-P5",
+        "How many uncited sentences count as several.",
     )
     many_uncited_faithfulness_cap: Share = SCORES(
-        0.3, "MASIS-EVAL-P5", "Faithfulness is at most this with many uncited sentences."
+        0.3,
+        "MASIS-EVAL-P5",
+        "The highest faithfulness of an answer with many uncited sentences.",
     )
     many_uncited_cap_from: Annotated[int, Field(ge=1)] = SCORES(
-        10, "MASIS-EVAL-P5", "How many uncited sentences are many."
+        10,
+        "MASIS-EVAL-P5",
+        "How many uncited sentences count as many.",
     )
     faithfulness_weight: Share = SCORES(
         0.35,
         "MASIS-EVAL-WEIGHTS",
-        "Weight of faithfulness: the answer says only what the evidence supports.",
+        "The weight of faithfulness: whether the evidence supports the answer.",
     )
     relevance_weight: Share = SCORES(
-        0.25, "MASIS-EVAL-WEIGHTS", "Weight of relevance: it answers the question."
+        0.25,
+        "MASIS-EVAL-WEIGHTS",
+        "The weight of relevance: whether the answer addresses the question.",
     )
     completeness_weight: Share = SCORES(
-        0.25, "MASIS-EVAL-WEIGHTS", "Weight of completeness: it uses what the evidence offers."
+        0.25,
+        "MASIS-EVAL-WEIGHTS",
+        "The weight of completeness: whether the answer uses the relevant evidence.",
     )
     reasoning_weight: Share = SCORES(
-        0.15, "MASIS-EVAL-WEIGHTS", "Weight of reasoning: its steps hold together."
+        0.15,
+        "MASIS-EVAL-WEIGHTS",
+        "The weight of reasoning: whether the answer's steps are coherent.",
     )
     evaluate: Literal["every", "final", "never"] = SCORES(
         "every",
         "MASIS-EVAL-ROUTING",
-        "every: each iteration is scored; final: only the last one; never: none.",
+        "every scores each iteration, final only the last one, never none.",
     )
 
     max_answer_characters: Annotated[int, Field(ge=1_000, le=limits.ANSWER)] = LIMITS(
         100_000,
-        "an audit takes bounded time",
+        "an audit's time is bounded",
         "How many characters of an answer are checked, from its beginning.",
     )
     max_claims: Annotated[int, Field(ge=1)] = LIMITS(
         500,
-        "an audit takes bounded time",
-        "How many claims of an answer are checked, the first of them.",
+        "an audit's time is bounded",
+        "How many claims of an answer are checked, from its beginning.",
     )
     max_evidence: Annotated[int, Field(ge=1, le=limits.CHUNKS)] = LIMITS(
         500,
-        "an audit takes bounded time",
-        "How many chunks of evidence are read, those the answer cites first.",
+        "an audit's time is bounded",
+        "How many chunks of evidence are read, starting with those that the answer cites.",
     )
     max_evidence_characters: Annotated[int, Field(ge=1_000, le=limits.EVIDENCE)] = LIMITS(
-        1_000_000, "an audit takes bounded time", "How many characters of evidence are read in all."
+        1_000_000,
+        "an audit's time is bounded",
+        "How many characters of evidence are read in total.",
     )
 
     depth: Depth = LOOP(
         "standard",
-        "an answer that no critic has read is not certified",
-        "quick: citations and claims only, no critic, no scores, no revision, never auto-accepted;"
-        " standard: all roles; thorough: judges are asked three times, and doubtful claims by the"
-        " critic's model as well.",
+        "an answer that no critic has read isn't certified",
+        "quick checks only citations and claims, without critic, scores and revision, and never"
+        " auto-accepts. standard uses all roles. thorough asks the judges three times, and has"
+        " the critic's model check doubtful claims as well.",
     )
     max_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
         3,
         "REQ-CRITIC-016",
-        "How many versions of the answer are audited at most, the first included.",
+        "The most versions of an answer that are audited, including the original.",
     )
     min_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
         1,
         "REQ-CRITIC-017",
-        "How many versions are audited at least, unless the reviser changes nothing: 2 revises once"
-        " also where no serious issue is left.",
+        "The fewest versions that are audited, unless the reviser changes nothing. 2 revises"
+        " once even if no serious issue is left.",
     )
     output_validator: Annotated[str, Field(min_length=1, max_length=100)] = LOOP(
         "pydantic",
         "REQ-CRITIC-028",
-        "What an improved answer must pass before it is audited: pydantic, or baml, which also"
-        " repairs replies out of form.",
+        "How a revised answer is validated before its audit: pydantic, or baml, which also"
+        " repairs invalid replies.",
     )
     checks: Annotated[str, Field(max_length=1000)] = LOOP(
         "",
@@ -425,140 +459,153 @@ class Settings(Record):
         "Checks of answers that other packages add, with commas between them; empty: none.",
     )
     improvement_threshold: Share = LOOP(
-        0.05, "REQ-CRITIC-017", "It stops when a revision raises quality by less than this."
+        0.05,
+        "REQ-CRITIC-017",
+        "The loop stops when a revision raises quality by less than this.",
     )
     call_deadline_s: Seconds = LOOP(
         15.0,
         "REQ-CRITIC-NFR-001, REQ-CRITIC-NFR-002",
-        "Seconds that one call to a model may take, over all its tries.",
+        "The most seconds for one call to a model, including retries.",
     )
     iteration_deadline_s: Seconds = LOOP(
-        35.0, "REQ-CRITIC-NFR-003", "Seconds that one iteration may take, its revision included."
+        35.0,
+        "REQ-CRITIC-NFR-003",
+        "The most seconds for one iteration, including its revision.",
     )
     loop_deadline_s: Seconds = LOOP(
         90.0,
         "REQ-CRITIC-NFR-004",
-        "Seconds that a whole run may take; what is finished by then is the result.",
+        "The most seconds for a whole run. The result consists of the steps that are finished"
+        " by then.",
     )
     judge_samples: Annotated[int, Field(ge=1, le=9)] = LOOP(
         1,
-        "judges that sample vary, and their spread shows how much",
-        "How often critic and evaluator, where they are models, judge each answer.",
+        "samples of a judge vary, and their spread shows by how much",
+        "How often critic and evaluator judge each answer, if they are models.",
     )
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = LOOP(
         0.7,
-        "judges that sample vary, and their spread shows how much",
-        "The temperature of critic and evaluator when they judge more than once.",
+        "samples of a judge vary, and their spread shows by how much",
+        "The temperature of critic and evaluator if they judge more than once.",
     )
 
     screening_graders: str = SCREENING(
         OFFLINE,
         "AESOP-CONSENSUS",
-        "Who grades an abstract: “offline”, a model, or several with commas between them.",
+        "What grades abstracts: “offline”, a model, or several separated by commas.",
     )
     screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = SCREENING(
-        20, "AESOP-ROUNDS", "How many abstracts a round takes from each source."
+        20,
+        "AESOP-ROUNDS",
+        "How many abstracts are retrieved from each source in a round.",
     )
     screening_max_rounds: Annotated[int, Field(ge=1, le=100)] = SCREENING(
-        4, "AESOP-DECAY", "After how many rounds the evidence is called insufficient."
+        4,
+        "AESOP-DECAY",
+        "The number of rounds after which the evidence is called insufficient.",
     )
     screening_least_rounds: Annotated[int, Field(ge=1, le=100)] = SCREENING(
         1,
-        "one that is searched further makes another round though an earlier one sufficed",
-        "How many rounds of a screening there are at least, however good the first ones are.",
+        "a screening that is searched further adds a round even if an earlier one was sufficient",
+        "The fewest rounds of a screening, however good the first ones are.",
     )
     screening_required_first: Share = SCREENING(
         0.70,
         "AESOP-DECAY",
-        "Average quality that the kept abstracts of the first round must reach.",
+        "The average quality that the kept abstracts must reach in the first round.",
     )
     screening_required_step: Share = SCREENING(
-        0.05, "AESOP-DECAY", "By how much the required average falls with each further round."
+        0.05,
+        "AESOP-DECAY",
+        "How much the required average falls with each further round.",
     )
     screening_required_least: Share = SCREENING(
-        0.55, "AESOP-DECAY", "The lowest required average of any round."
+        0.55,
+        "AESOP-DECAY",
+        "The lowest required average of any round.",
     )
     screening_keep_share: Share = SCREENING(
         0.60,
         "AESOP-CONSENSUS",
-        "The share of abstracts to keep from which the evidence can be sufficient.",
+        "The evidence can be sufficient only if at least this share of abstracts is kept.",
     )
     screening_discard_share: Share = SCREENING(
-        0.50, "AESOP-CONSENSUS", "The share to discard from which more is retrieved in any case."
+        0.50,
+        "AESOP-CONSENSUS",
+        "More is retrieved in any case if at least this share of abstracts is discarded.",
     )
     screening_least_studies: Annotated[int, Field(ge=1, le=20)] = SCREENING(
         2,
-        "beyond the specification: one weak study must not make a verdict",
-        "How many independent studies a verdict needs, unless one is a systematic review or a large"
-        " trial.",
+        "beyond the specification: one weak study must not decide a verdict",
+        "How many independent studies a verdict needs, unless one is a systematic review or a"
+        " large trial.",
     )
     screening_memory: bool = SCREENING(
         False,
         "AESOP-MEMORY",
-        "Whether what was accepted before may move the required average a little.",
+        "Whether earlier acceptances may move the required average a little.",
     )
     screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = SCREENING(
         0.05,
-        "what was learned must not run away with the threshold",
-        "The most by which memory moves it, up or down.",
+        "memory must not move the threshold far",
+        "The most by which memory moves the required average, up or down.",
     )
     screening_criteria: Annotated[str, Field(max_length=10_000)] = SCREENING(
         "",
-        "shown with the result, and offered as reasons to people; no machine judges by them",
-        "Criteria of the team, a line each: 'include: adults', 'exclude: no control group'.",
+        "shown with the result and offered as reasons; never used by a grader",
+        "Criteria of the team, one per line: 'include: adults', 'exclude: no control group'.",
     )
     screening_concepts: Annotated[str, Field(max_length=10_000)] = SCREENING(
         "",
-        "they take the place of what is read of the question; for one screening, not for a"
-        " workbench",
-        "Concepts of the question, a line each: 'population: adults', 'outcome: death = mortality,"
-        " stroke'.",
+        "they replace the concepts that are read from the question; set them for one screening,"
+        " not for a workbench",
+        "Concepts of the question, one per line: 'population: adults', 'outcome: death ="
+        " mortality, stroke'.",
     )
     screening_pubmed_email: str = SCREENING(
         "",
-        "PubMed asks who searches",
-        "The e-mail address PubMed may write to about searches made here; it asks for one.",
+        "PubMed asks for an address",
+        "The e-mail address at which PubMed can reach you about your searches.",
     )
     screening_pubmed_address: str = SCREENING(
         "https://eutils.ncbi.nlm.nih.gov/entrez/eutils",
-        "for a mirror, or a server of a test",
-        "Where PubMed's E-utilities are reached.",
+        "for mirrors and test servers",
+        "The address of PubMed's E-utilities.",
     )
 
     review_threshold: Share = REVIEW(
         0.7,
-        "between what the scale of confidences calls open (0.5) and what it calls sure enough"
-        " (0.8)",
-        "A run needs review where confidence in the answer is under this.",
+        "between the confidences that the scale calls open (0.5) and sure enough (0.8)",
+        "A run needs review if confidence in the answer is below this.",
     )
     review_quality: Share = REVIEW(
         0.75,
-        "between what the critic's scale calls flawed (0.7) and what it calls fit to sign (1)",
-        "A run needs review where the quality of the answer is under this.",
+        "between the qualities that the critic's scale calls flawed (0.7) and fit to sign (1)",
+        "A run needs review if the quality of the answer is below this.",
     )
     review_disagreement: Share = REVIEW(
         0.35,
         "between the steps of the scales from 0.8 to 0.5 and from 0.9 (a sentence without a"
         " citation) to 0.5",
-        "A run needs review where citation engine, critic and evaluator are further apart than"
-        " this.",
+        "A run needs review if citation engine, critic and evaluator differ by more than this.",
     )
     draft_unanswered: bool = REVIEW(
         False,
-        "a draft hides that the system under test gave no answer",
-        "Whether an answer is drafted where the system refused or its call failed, as where an"
-        " answer is just missing.",
+        "a draft hides that the system under test didn't answer",
+        "Whether an answer is drafted if the system refused or its call failed. One is always"
+        " drafted if the answer is just missing.",
     )
     review_uncited_answers: bool = REVIEW(
         True,
-        "docs/trust.md says what needs review",
-        "Whether every answer that cites nothing needs review.",
+        "docs/trust.md explains what needs review",
+        "Whether every answer without citations needs review.",
     )
     max_judge_spread: Share = REVIEW(
         0.25,
-        "where judges disagree, a person decides: samples may be one step of 1 and 0.8 apart, and"
-        " none of 0.8 and 0.5",
-        "A run needs review where the samples of a judge lie further apart than this.",
+        "if judges disagree, a person decides: samples may be one step apart (1 and 0.8), but"
+        " not two (0.8 and 0.5)",
+        "A run needs review if the samples of a judge differ by more than this.",
     )
     review_revised: bool = REVIEW(
         True,
@@ -567,85 +614,87 @@ class Settings(Record):
     )
     accept_without_exam: bool = REVIEW(
         False,
-        "no model is believed before it has passed the exam",
-        "Whether answers may pass without a person although a model that judged them has not passed"
-        " the exam (masis models exam). Faulty answers may then pass unread, and no figure says how"
-        " many.",
+        "a model isn't trusted before it has passed the exam",
+        "Whether answers can be accepted without review although a model that judged them"
+        " hasn't passed the exam (masis models exam). Faulty answers may then be accepted"
+        " unread, and no figure says how many.",
     )
     spot_check_share: Share = REVIEW(
         0.05,
-        "so that the miss rate can be estimated",
-        "The share of runs that need no review and still go to the queue.",
+        "the miss rate is estimated from them",
+        "The share of runs that need no review and are queued anyway, as spot checks.",
     )
     spot_check_seed: int = REVIEW(
         0,
-        "so that the draw can be repeated",
-        "The seed of those spot checks: the same seed draws the same cases.",
+        "a draw can be repeated",
+        "The seed of the spot checks. The same seed draws the same cases.",
     )
 
     retention_days: Annotated[int, Field(ge=0, le=36_500)] = RETENTION(
         30,
         "REQ-CRITIC-COMP-002",
-        "After how many days masis purge removes audits nobody has decided on; 0: never.",
+        "After how many days masis purge removes audits without a decision. 0: never.",
     )
     retention_auto: bool = RETENTION(
         False,
-        "nothing is removed unless somebody asked for it",
-        "Whether masis serve does so by itself, when it starts and once a day.",
+        "nothing is removed unless you ask for it",
+        "Whether masis serve purges by itself, when it starts and once a day.",
     )
 
     backup_folder: str = BACKUP(
         "",
-        "a backup that nobody asked for would fill somebody's disk",
-        "The folder in which masis serve makes backups by itself; empty: none.",
+        "unrequested backups would fill a disk",
+        "The folder for the automatic backups of masis serve. Empty: none are made.",
     )
     backup_hours: Annotated[int, Field(ge=1, le=8760)] = BACKUP(
         24,
-        "what is lost at worst is what was done since",
-        "After how many hours the next backup is made.",
+        "at worst, you lose the work since the last backup",
+        "The hours between two backups.",
     )
     backup_keep: Annotated[int, Field(ge=1, le=1000)] = BACKUP(
         14,
-        "two weeks of a backup a day",
-        "How many backups stay in the folder; older ones are removed.",
+        "two weeks of daily backups",
+        "How many backups are kept. Older ones are removed.",
     )
 
     ingest_model: str = INGEST(
         OFFLINE,
-        "what a program sends in is paid for only where somebody asked for it",
-        "Who audits the cases that come over HTTP: off, offline, a model for all roles, or"
-        " settings: the roles as set above.",
+        "audits of incoming cases cost money only if you ask for it",
+        "What audits the cases that arrive over HTTP: off, offline, a model for all roles, or"
+        " settings: the models of the roles above.",
     )
     ingest_depth: Depth = INGEST(
-        "standard", "the depth of any audit", "How deep those audits go (see depth)."
+        "standard",
+        "the depth of any audit",
+        "The depth of those audits (see depth).",
     )
     ingest_cost_a_day: Annotated[float, Field(ge=0, le=100_000)] = INGEST(
         5.0,
-        "a program that sends without end must not spend without end",
-        "US dollars that those audits may cost a day (UTC); the rest waits for the next day. 0: no"
-        " limit.",
+        "a program that never stops sending must not spend without limit",
+        "The most US dollars that those audits may cost a day (UTC). The remaining cases wait"
+        " for the next day. 0: no limit.",
     )
 
     webhook_address: str = WEBHOOK(
         "",
-        "nothing is sent to anyone unless somebody asked for it",
-        "The https address that is called, signed with MASIS_WEBHOOK_SECRET; empty: none.",
+        "nothing is sent unless you ask for it",
+        "The https address that is called, signed with MASIS_WEBHOOK_SECRET. Empty: none.",
     )
     webhook_private: bool = WEBHOOK(
         False,
         "an address that somebody else chose must not reach into this network",
-        "Whether it may be a private, loopback or link-local address, and http.",
+        "Whether the address may be private, loopback or link-local, and may use http.",
     )
 
     log_texts: bool = LOG(
         False,
         "REQ-CRITIC-SEC-003",
-        "Whether the log at DEBUG may hold whole answers, critiques and revisions.",
+        "Whether the log at level DEBUG may contain whole answers, critiques and revisions.",
     )
     log_format: Literal["text", "json"] = LOG(
         "text",
         "REQ-CRITIC-OBS-001",
-        "text writes lines for people, json one object a line for machines.",
+        "text writes lines for people, json one object per line for machines.",
     )
     telemetry: Literal["off", "otlp", "console"] = LOG(
         "off",
@@ -653,7 +702,9 @@ class Settings(Record):
         "off sends nothing, otlp sends spans and metrics to a collector, console prints them.",
     )
     telemetry_texts: bool = LOG(
-        False, "REQ-CRITIC-SEC-003", "Whether spans may hold questions, answers and evidence."
+        False,
+        "REQ-CRITIC-SEC-003",
+        "Whether spans may contain questions, answers and evidence.",
     )
 
     if not TYPE_CHECKING:  # type checkers know the fields from the class

@@ -108,9 +108,10 @@ def _is_origin_of(origin: str, host: str) -> bool:
 
 def _check_host(name: str) -> str:
     bare = _canonical(name.strip().strip("[]"))
+    # 253 characters are the most that a DNS name can have (RFC 1035, 2.3.4: 255 octets).
     if not (re.fullmatch(r"[a-z0-9._-]{1,253}", bare) or _ip_address(bare)):
         raise SettingsError(
-            f"--allow-host {name!r}: give a host name or address alone, such as audits.example.org."
+            f"--allow-host {name!r}: use only a host name or address, such as audits.example.org."
         )
     return bare
 

@@ -82,6 +82,7 @@ TABLES = {path[:length] for path in SPELLINGS for length in range(1, len(path))}
 
 def variable_of(path: Name) -> str:
     """Return the environment variable for a name: ``MASIS_RETRIEVAL__CRITIQUE__AUTO_REVISE``."""
+    # An underscore goes between the words of camel case: autoRevise becomes AUTO_REVISE.
     return "MASIS_" + "__".join(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", part).upper() for part in path)
 
 
@@ -94,6 +95,7 @@ def name_in_file(path: Name) -> str:
             HIDDEN
             if may_be_a_key(part)
             else part
+            # the characters of TOML's bare keys (https://toml.io/en/v1.0.0#keys)
             if re.fullmatch(r"[A-Za-z0-9_-]+", part)
             else json.dumps(part)
         )

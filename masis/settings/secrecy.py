@@ -15,6 +15,7 @@ _BEGINS_LIKE_A_KEY = re.compile(
     r"(?:(?:sk|pk|rk|hf|ghp|gho|github_pat|glpat|xox[a-z])[-_]|AKIA|AIza|eyJ|Bearer )"
     r"[-_A-Za-z0-9.]{10,}"
 )
+# A run of at least 28 characters of base64 or hexadecimal; hyphens, dots and slashes end it.
 _LONG_AND_MIXED = re.compile(r"[A-Za-z0-9_+=]{28,}")
 
 

@@ -82,11 +82,11 @@ class SignInFile(_SignInSection):
             if (problem := name_problem(name)) is not None:
                 raise ValueError(f"people.{name!r}: {problem}")
         if len({name.casefold() for name in self.people}) < len(self.people):
-            raise ValueError("people: two names differ only in capitals")
+            raise ValueError("people: two names differ only in case")
         if self.oidc is None and not any(person.secret for person in self.people.values()):
             raise ValueError(
-                "there is neither a provider (oidc) nor a person with a secret: `masis person`"
-                " makes one"
+                "there is neither a provider (oidc) nor a person with a secret. Add a person with"
+                " `masis person`"
             )
         if (
             self.oidc is not None
@@ -94,7 +94,7 @@ class SignInFile(_SignInSection):
             and not self.people
         ):
             raise ValueError(
-                "oidc: nobody would have a role: set roles_claim and roles, or list people"
+                "oidc: no one would get a role. Set roles_claim and roles, or list people"
             )
         return self
 
@@ -107,7 +107,9 @@ def name_problem(name: str) -> str | None:
         or " ".join(name.split()) != name
         or not name.isprintable()
     ):
-        return f"a name has 1 to {LONGEST_NAME} printable characters, without blanks at its ends"
+        return (
+            f"a name must have 1 to {LONGEST_NAME} printable characters, without spaces at its ends"
+        )
     return "a program signs with this name" if name.casefold() in RESERVED else None
 
 
@@ -211,9 +213,7 @@ class SignIn:
 
     def claims_of(self, name: str) -> dict[str, Any]:
         """Return new claims for a person who has entered the right secret."""
-        person = self._current_content().people.get(
-            name
-        )  # None if the person was removed meanwhile.
+        person = self._current_content().people.get(name)  # None if removed meanwhile
         session = {
             "sid": secrets.token_hex(16),
             "secret": digest_of(person.secret if person and person.secret else ""),
@@ -233,7 +233,8 @@ class SignIn:
         if self.actor(claims) is None:
             return
         until = float(claims["iat"]) + self.session_s
-        self._ended = {each: end for each, end in self._ended.items() if end > time.time()}
+        # A cookie that is too old is rejected anyway, so expired entries aren't needed any more.
+        self._ended = {session: end for session, end in self._ended.items() if end > time.time()}
         self._ended[_session_digest(claims)] = until
         self._keep(_session_digest(claims), until)
 
@@ -244,10 +245,11 @@ class SignIn:
         A person without a role is returned without roles: they have signed in but may do nothing.
         """
         content = self._current_content()
-        begun = claims.get("iat")
-        if isinstance(begun, bool) or not isinstance(begun, int | float):
+        issued_at = claims.get("iat")
+        # bool is a subclass of int
+        if isinstance(issued_at, bool) or not isinstance(issued_at, int | float):
             return None
-        age = (time.time() if now is None else now) - begun
+        age = (time.time() if now is None else now) - issued_at
         # Allow for clocks of provider and server that differ by up to five minutes.
         if not -300 <= age <= content.session_hours * 3600:
             return None
@@ -307,11 +309,12 @@ def _session_digest(claims: Mapping[str, Any]) -> str:
 
 
 def _claim_values(claims: Mapping[str, Any], path: str) -> list[str]:
-    found: Any = claims
+    """Return the texts at a path into objects, such as ``realm_access.roles``."""
+    value: Any = claims
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    each = found if isinstance(found, list | tuple) else [found]
-    return [value for value in each if isinstance(value, str)]
+        value = value.get(name) if isinstance(value, Mapping) else None
+    values = value if isinstance(value, list | tuple) else [value]
+    return [text for text in values if isinstance(text, str)]
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:

@@ -71,10 +71,9 @@ def load(
     """
     environment = environment_or(environment)
     file = file or config_file(environment)
-    of_file = TomlFile(file)
-    return _merge_sources(
-        (of_file, Variables(environment, of_file), Flags(flags or {}, models or {})), file
-    )
+    of_file = _read_toml(file)
+    variables = _read_variables(environment, of_file)
+    return _merge_sources((of_file, variables, _read_flags(flags or {}, models or {})), file)
 
 
 class SettingsSource:
@@ -93,83 +92,80 @@ class SettingsSource:
         """
         is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < MAX_DEPTH
         for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
-            one = GivenSetting(
-                value,
-                given.origin,
-                ".".join(filter(None, (given.name, name_in_file(leaf[len(path) :])))),
-            )
-            other = self.given.setdefault(leaf, one)
-            if other is not one and (other.value != value or type(other.value) is not type(value)):
-                self.problems.append(errors.conflicting_values(leaf, other, one))
+            name = ".".join(filter(None, (given.name, name_in_file(leaf[len(path) :]))))
+            setting = GivenSetting(value, given.origin, name)
+            earlier = self.given.setdefault(leaf, setting)
+            # compare types too, because True == 1
+            if (earlier.value, type(earlier.value)) != (value, type(value)):
+                self.problems.append(errors.conflicting_values(leaf, earlier, setting))
 
 
-class TomlFile(SettingsSource):
-    """The configuration file.
+def _read_toml(file: Path | None) -> SettingsSource:
+    """Return the values of the configuration file.
 
     Raises:
         SettingsError: It can't be read.
 
     """
-
-    def __init__(self, file: Path | None) -> None:
-        super().__init__("file")
-        self._origin = SettingOrigin("file", str(file))
-        self._add((), toml(read_file(file), file) if file is not None else {})
-
-    def _add(self, table: Name, tree: Mapping[str, Any]) -> None:
+    source, origin = SettingsSource("file"), SettingOrigin("file", str(file))
+    tables: list[tuple[Name, Mapping[str, Any]]] = (
+        [((), toml(read_file(file), file))] if file else []
+    )
+    for table, tree in tables:  # grows while it's read
         for key, value in tree.items():
             name = (*table, key)
             if name in SPELLINGS:
-                self.add((SPELLINGS[name],), GivenSetting(value, self._origin, name_in_file(name)))
+                source.add((SPELLINGS[name],), GivenSetting(value, origin, name_in_file(name)))
             elif name not in TABLES:
-                self.problems.append(errors.no_such_setting(name, self._origin.place))
+                source.problems.append(errors.no_such_setting(name, origin.place))
             elif isinstance(value, Mapping):
-                self._add(name, value)
+                tables.append((name, value))
             else:
-                self.problems.append(errors.not_a_table(name_in_file(name), self._origin.place))
+                source.problems.append(errors.not_a_table(name_in_file(name), origin.place))
+    return source
 
 
-class Variables(SettingsSource):
-    """The variables that start with ``MASIS_``. An empty one counts as not set.
+def _read_variables(environment: Mapping[str, str], file: SettingsSource) -> SettingsSource:
+    """Return the values of the variables that start with ``MASIS_``. An empty one counts as not
+    set.
 
     ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` if the file has a table of that
     name.
     """
+    source = SettingsSource("environment")
+    tables = {
+        (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1]
+        for path in file.given
+        if len(path) > 1
+    }
+    for variable, text in environment.items():
+        # the prefix is ours, so an unknown variable with it is probably a misspelling
+        if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
+            continue
+        spelling = VARIABLES.get(variable)
+        path = (SPELLINGS[spelling],) if spelling else _path_in_table(variable, tables)
+        if path is None:
+            wrong, message = errors.no_such_variable(variable, VARIABLES)
+            (source.problems if wrong else source.warnings).append(message)
+        elif text.strip():
+            source.add(path, GivenSetting(text.strip(), SettingOrigin("environment", variable)))
+    return source
 
-    def __init__(self, environment: Mapping[str, str], file: SettingsSource) -> None:
-        super().__init__("environment")
-        tables = {
-            (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1]
-            for path in file.given
-            if len(path) > 1
-        }
-        for variable, text in environment.items():
-            if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
-                continue
-            path = VARIABLES.get(variable)
-            path = (SPELLINGS[path],) if path else _path_in_table(variable, tables)
-            if path is None:
-                wrong, message = errors.no_such_variable(variable, VARIABLES)
-                (self.problems if wrong else self.warnings).append(message)
-            elif text.strip():
-                self.add(path, GivenSetting(text.strip(), SettingOrigin("environment", variable)))
 
-
-class Flags(SettingsSource):
-    """The command line's values: ``--set KEY=VALUE``, and the model of each role."""
-
-    def __init__(self, assignments: Mapping[str, Any], models: Mapping[str, str]) -> None:
-        super().__init__("flag")
-        for role, model in models.items():
-            self.add((role,), GivenSetting(model, SettingOrigin("flag", "--model")))
-        for key, value in assignments.items():
-            name = _split_dotted(key)
-            place = "--set" if any(map(may_be_a_key, name)) else f"--set {key}"
-            path = (SPELLINGS[name],) if name in SPELLINGS else name
-            if path[0] in TABLES_OF_TABLES or name in SPELLINGS:
-                self.add(path, GivenSetting(value, SettingOrigin("flag", place)))
-            else:
-                self.problems.append(errors.no_such_setting(name, place))
+def _read_flags(assignments: Mapping[str, Any], models: Mapping[str, str]) -> SettingsSource:
+    """Return the command line's values: ``--set KEY=VALUE``, and the model of each role."""
+    source = SettingsSource("flag")
+    for role, model in models.items():
+        source.add((role,), GivenSetting(model, SettingOrigin("flag", "--model")))
+    for key, value in assignments.items():
+        name = _split_dotted(key)
+        place = "--set" if any(map(may_be_a_key, name)) else f"--set {key}"
+        path = (SPELLINGS[name],) if name in SPELLINGS else name
+        if path[0] in TABLES_OF_TABLES or name in SPELLINGS:
+            source.add(path, GivenSetting(value, SettingOrigin("flag", place)))
+        else:
+            source.problems.append(errors.no_such_setting(name, place))
+    return source
 
 
 def _leaves(path: Name, value: Any) -> Iterator[tuple[Name, Any]]:
@@ -251,13 +247,10 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
             message for given, message in wrong if given.origin.kind == source.kind
         )
     if problems or settings is None:
-        more = (
-            [f"and {len(problems) - MAX_SHOWN_PROBLEMS} more."]
-            if len(problems) > MAX_SHOWN_PROBLEMS
-            else []
-        )
+        if len(problems) > MAX_SHOWN_PROBLEMS:
+            problems[MAX_SHOWN_PROBLEMS:] = [f"and {len(problems) - MAX_SHOWN_PROBLEMS} more."]
         # Without the cause, because pydantic's error repeats values, and one may be a key.
-        raise SettingsError("\n".join([*problems[:MAX_SHOWN_PROBLEMS], *more])) from None
+        raise SettingsError("\n".join(problems)) from None
     return LoadedSettings(
         settings, origins, file, tuple(warning for source in sources for warning in source.warnings)
     )
@@ -285,8 +278,8 @@ def _is_wrong_kind(path: Name, given: GivenSetting) -> bool:
     schema = schema_of(path)
     if isinstance(given.value, bool):
         return is_number(schema)
-    of_text = isinstance(given.value, str) and is_number(schema)
-    return given.origin.kind == "file" and (of_text or schema.get("type") == "boolean")
+    text_for_number = isinstance(given.value, str) and is_number(schema)
+    return given.origin.kind == "file" and (text_for_number or schema.get("type") == "boolean")
 
 
 def _check_weights(

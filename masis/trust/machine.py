@@ -371,25 +371,20 @@ def _verdict_at(level: str, start: int, end: int, iteration: Any) -> str:
             if check.claim.start is not None
         ]
     else:
-        flagged = [issue for issue in iteration.issues if issue.rule == "misattributed_reference"]
-        placed = [
-            (
-                (
-                    "misattributed"
-                    if any(_places_overlap(citation, issue) for issue in flagged)
-                    else citation.status
-                ),
-                citation,
-            )
-            for citation in iteration.citation_audit.citations
+        flagged = [
+            issue
+            for issue in iteration.issues
+            if issue.rule == "misattributed_reference" and issue.start is not None
         ]
+        placed = []
+        for citation in iteration.citation_audit.citations:
+            misattributed = any(
+                citation.start < issue.end and issue.start < citation.end for issue in flagged
+            )
+            placed.append(("misattributed" if misattributed else citation.status, citation))
     overlaps = [(min(end, part.end) - max(start, part.start), verdict) for verdict, part in placed]
     most, verdict = max(overlaps, key=lambda overlap: overlap[0], default=(0, ""))
     return str(verdict) if most > 0 else ""
-
-
-def _places_overlap(citation: Any, issue: Any) -> bool:
-    return issue.start is not None and citation.start < issue.end and issue.start < citation.end
 
 
 FLAGGED_VERDICTS = {

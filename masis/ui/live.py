@@ -81,7 +81,7 @@ def draw_task(
     key: str,
     *,
     says: str,
-    takes: Permission = "audit",
+    requires: Permission = "audit",
     stopped: str = "What has arrived so far is stored.",
 ) -> bool:
     """Draw the progress of a background task for ``show_live``, and return whether it is running.
@@ -91,7 +91,7 @@ def draw_task(
         what: What the button under ``key`` stops, for example ``import``.
         key: Key of the button.
         says: What the user may do in the meantime.
-        takes: The permission needed to stop it.
+        requires: The permission needed to stop it.
         stopped: What happens to finished work if it is stopped.
 
     """
@@ -100,7 +100,7 @@ def draw_task(
         return False
 
     def stop() -> None:
-        served_workbench().access.require(actor(), takes)
+        served_workbench().access.require(actor(), requires)
         task.stop()
 
     st.progress(task.share, text=escape_markdown(task.progress_text))
@@ -112,7 +112,7 @@ def draw_task(
             key,
             "stop_circle",
             stop,
-            takes=takes,
+            requires=requires,
             disabled=task.stopping,
             why=stopped,
             type="tertiary",

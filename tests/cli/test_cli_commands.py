@@ -274,7 +274,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("serve --address 0.0.0.0", 2, "--insecure"),
     ("serve --allow-host audits.example.org", 2, "--insecure"),
     ("serve --address 0.0.0.0 --insecure", 2, "--allow-host"),
-    ("serve --allow-host https://audits.example.org/ --insecure", 2, "name or address alone"),
+    ("serve --allow-host https://audits.example.org/ --insecure", 2, "only a host name or address"),
     *(
         (f"person {name} --role lead", 2, "NAME")
         for name in ("''", "' Ada'", "'acceptance policy'", "a" * 81)

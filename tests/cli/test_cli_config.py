@@ -161,4 +161,4 @@ def test_a_variable_nothing_reads_is_pointed_out(
     monkeypatch.setenv("MASIS_SPEED", "high")
     for command in (["config", "show"], ["import", "-"]):
         told = masis(*command, stdin=b"").stderr
-        assert told.count("Note: MASIS_SPEED: nothing reads this variable.") == 1
+        assert told.count("Note: MASIS_SPEED: this variable isn't read.") == 1

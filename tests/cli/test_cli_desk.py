@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from masis.services.decision_rules import OTHER, REASONS, ReviewReasonChoice
+from masis.trust.machine import FORM_ONLY
+from masis.ui.review import decision_form
 from tests.cli.running import Masis, case, desk, lines
 
 NO_VERDICT = (
@@ -187,3 +190,24 @@ def test_what_is_there_already_is_not_lost(masis: Masis, audited: Path, tmp_path
     assert result.exit_code != 0
     assert "nowhere" in result.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_a_new_reason_is_offered_and_recorded_without_another_change(
+    masis: Masis, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = ("--db", database)
+    new = ReviewReasonChoice("off_topic", "Strays from the subject", ("reject",), ("off_topic",))
+    monkeypatch.setitem(REASONS, new.code, new)
+    refused = masis("decide", "a", "reject", "--reason", "offtopic", *at)
+    assert "unclear, off_topic, or your own words" in refused.stderr
+    decided = masis("decide", "a", "reject", "--reason", new.code, *at)
+    assert decided.exit_code == 0, decided.stderr
+    logged = json.loads(masis("log", "a", "--json", *at).stdout)
+    assert new.text in str(logged)
+    exported = masis("export", "--format", "decided", *at)
+    assert f'"reason_code":"{new.code}"' in exported.stdout.replace(" ", "")
+    # the form on the page, and the reasons that a lead can choose for a final verdict
+    form = decision_form.reasons(None)["reject"]
+    assert {"code": new.code, "text": new.text, "suggested": False} in form
+    assert form[-1]["code"] == OTHER
+    assert set(REASONS) >= FORM_ONLY

@@ -278,7 +278,7 @@ def test_a_key_that_is_none_is_a_wrong_use_in_words(
     monkeypatch.setenv("MASIS_LOG_KEY", str(short))
     shown = masis("health", "--db", original[0])
     assert shown.exit_code == 2
-    assert "holds no key of 32 characters or more" in shown.stderr
+    assert "doesn't contain a key of 32 characters or more" in shown.stderr
 
 
 def test_problems_are_named_once_by_the_command(

@@ -55,6 +55,7 @@ class Pool:
         self.workbench = Workbench.open(database)
         self.held = threading.Event()
         self.begun: list[str] = []
+        self.settings: list[Settings] = []
         self.cancelled: set[str] = set()
 
     def hold(self) -> None:
@@ -69,6 +70,7 @@ class Pool:
 
     def run(self, job: QueuedJob) -> str | None:
         self.begun.append(job.subject)
+        self.settings.append(job.settings)
         while not self.held.wait(0.01) and job.id not in self.cancelled:
             pass
         try:
@@ -228,6 +230,45 @@ def test_a_resumed_screening_keeps_its_own_settings_and_reaches_its_sources_as_t
         2,
         "ada@example.org",
     )
+
+
+def test_every_kind_of_job_runs_with_the_settings_that_the_workbench_uses_now(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
+    workbench.corpora.add_demo(ADA)
+    case_id = first_case(workbench)
+    screening = workbench.screenings.screen(ADA, ASKED, [SOURCE]).id
+    starts: tuple[Callable[[], object], ...] = (
+        lambda: jobs.audit(ADA, case_id),
+        lambda: jobs.audit_all_new(ADA),
+        lambda: jobs.screen(ADA, ASKED, (SOURCE,)),
+        lambda: jobs.search_further(ADA, screening, 1),
+        lambda: jobs.screen_again(ADA, screening, {}),
+    )
+    for number, start in enumerate(starts, start=1):
+        # neither setting is stored with a run or a screening
+        now = Settings(local_threads=number + 1, screening_pubmed_email=f"ada{number}@example.org")
+        workbench.use_settings(ADA, now)
+        pool.settings.clear()
+        start()
+        until(lambda: pool.settings, "the job")
+        over(jobs, *(case.id for case in workbench.store.cases.iterate()))
+        for used in pool.settings:
+            assert used.local_threads == now.local_threads, number
+            assert used.screening_pubmed_email == now.screening_pubmed_email, number
+
+
+def test_every_service_of_a_worker_process_has_the_settings_of_the_job(
+    workbench: Workbench,
+) -> None:
+    case_id = first_case(workbench)
+    with closing(WorkerProcess(workbench.database, "tests.services.settings_worker")) as worker:
+        for threads in (2, 3):
+            given = Settings(local_threads=threads, screening_max_rounds=1)
+            reply = worker.run(QueuedJob("audit", f"run-{threads}", case_id, given, ADA))
+            of_services = [Settings.model_validate(each) for each in json.loads(reply or "")]
+            assert len(of_services) > 3
+            assert set(map(str, of_services)) == {str(given)}
 
 
 def test_whatever_a_person_starts_goes_before_the_batch(

@@ -721,7 +721,9 @@ def test_what_the_audit_found_suggests_its_reason() -> None:
 
 def test_the_rules_that_suggest_a_reason_are_rules_of_the_audit() -> None:
     of_the_critic = {f"critic_{each}" for each in get_args(IssueType)}
-    assert {rule for reason in REASONS for rule in reason.rules} <= set(RULE) | of_the_critic
+    assert {rule for reason in REASONS.values() for rule in reason.rules} <= set(
+        RULE
+    ) | of_the_critic
 
 
 def test_the_log_gets_words_not_codes() -> None:

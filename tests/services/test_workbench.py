@@ -15,7 +15,7 @@ from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.services import POLICY, Workbench, demo_cases
+from masis.services import POLICY, Workbench, demo_cases, exams
 from masis.services.arrivals.imports import PREVIEW_ROWS
 from masis.services.drafts import case_subject
 from masis.services.maintenance.retention import rule_of
@@ -25,6 +25,7 @@ from masis.store import Store
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
 from tests.cases import case_of
 from tests.reviewing import ADA, decide, undone
+from tests.waiting import until
 
 CLEAN = case_of(
     "The bridge is 120 metres long [chunk_1].",
@@ -294,7 +295,9 @@ def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Wo
     assert bench.store.runs.summary(run.id).removed_at is not None
 
 
-def test_other_settings_are_those_of_every_use_case_from_then_on(audited: Workbench) -> None:
+def test_other_settings_are_those_of_every_use_case_from_then_on(
+    audited: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     half_cited = f"{CLEAN.answer} It was opened to traffic in 1931."
     audited.cases.add(ADA, [CLEAN.model_copy(update={"id": "half", "answer": half_cited})])
     audited.audits.audit(ADA, audited.store.cases.get("half"))
@@ -311,6 +314,11 @@ def test_other_settings_are_those_of_every_use_case_from_then_on(audited: Workbe
     )
     assert screening.settings["screening_max_rounds"] == 1
     assert audited.audits.audit(ADA, CLEAN).settings["review_threshold"] == 1.0
+    examined: list[Settings] = []
+    monkeypatch.setattr(exams, "take_exam", lambda settings, **_: examined.append(settings))
+    audited.exams.start(ADA)
+    until(lambda: examined, "the exam")
+    assert [each.review_threshold for each in examined] == [1.0]
     assert all(
         getattr(service, "_settings", strict) is strict for service in vars(audited).values()
     )

@@ -66,7 +66,7 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
         ("autorevise = true", "there is no setting 'autorevise'. Did you mean 'autoRevise'?"),
         ("qqq = 2", "there is no setting 'qqq'."),
         ("[lop]", "there is no setting 'lop'. Did you mean 'loop'?"),
-        ("loop = 3", "'loop' is a table of settings: write [loop], and KEY = VALUE below."),
+        ("loop = 3", "'loop' is a table of settings. Write [loop], and KEY = VALUE below."),
         (
             "[loop]\nstrictness = 'strict'",
             "there is no setting 'loop.strictness'. Did you mean 'claims.strictness'?",
@@ -262,17 +262,17 @@ def test_two_names_for_one_setting_must_say_the_same(tmp_path: Path) -> None:
     [told] = refused(
         environment={"MASIS_STRICTNESS": "strict", "MASIS_CLAIMS__STRICTNESS": "lenient"}
     )
-    assert told.startswith("MASIS_STRICTNESS and MASIS_CLAIMS__STRICTNESS both give 'strictness'")
+    assert told.startswith("MASIS_STRICTNESS and MASIS_CLAIMS__STRICTNESS both set 'strictness'")
     whole = {
         "MASIS_PROVIDERS": '{"vllm": {"address": "http://a"}}',
         "MASIS_PROVIDERS__VLLM__ADDRESS": "http://b",
     }
     [told] = refused(environment=whole)
     assert told.startswith(
-        "MASIS_PROVIDERS, vllm.address and MASIS_PROVIDERS__VLLM__ADDRESS both give"
+        "MASIS_PROVIDERS, vllm.address and MASIS_PROVIDERS__VLLM__ADDRESS both set"
     )
     [told] = refused(flags={"critic": "openai"}, models={"critic": "offline"})
-    assert told.startswith("--model and --set critic both give 'critic'")
+    assert told.startswith("--model and --set critic both set 'critic'")
 
 
 def test_a_stronger_source_may_differ_under_another_name(tmp_path: Path) -> None:
@@ -330,11 +330,11 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(
         (
             "MASIS_PROVIDERS_VLLM_ADDRESS",
             "x",
-            "Two underscores part the names: MASIS_PROVIDERS__VLLM__ADDRESS.",
+            "Use two underscores between names: MASIS_PROVIDERS__VLLM__ADDRESS.",
         ),
         ("MASIS_PROVIDERS__VLLM__ADDRES", "x", "Did you mean 'address'?"),
         ("MASIS_PROVIDERS__VLLM", "x", "is not a table"),
-        ("MASIS_PROVIDERS__VLLM__KEY_ENV", KEY, "The key itself does not belong here."),
+        ("MASIS_PROVIDERS__VLLM__KEY_ENV", KEY, "Don't put the key itself here."),
         ("MASIS_PROVIDERS", "{" + KEY, "this is not a table."),
         ("MASIS_PROVIDERS", "[" * 100_000, "this is not a table."),
         ("MASIS_MAX_ITERATIONS", "nine", "'nine' is not a whole number from 1 to 5."),
@@ -360,7 +360,7 @@ def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
     )
     assert found.settings == Settings()
     first, second = found.warnings
-    assert first.startswith("MASIS_HOME_PLANET: nothing reads this variable.")
+    assert first.startswith("MASIS_HOME_PLANET: this variable isn't read.")
     assert "OPENAI_API_KEY" in second.removeprefix("MASIS_OPENAI_API_KEY")
     assert KEY not in second
 
@@ -412,12 +412,12 @@ def test_every_setting_has_a_variable_and_a_flag() -> None:
     [
         (
             b"max_iterations == 2",
-            r"is no valid TOML: .* \(at line 1, column 17\)\. Text stands in quotes",
+            r"isn't valid TOML: .* \(at line 1, column 17\)\. Put text in quotes",
         ),
-        (b"\n\nstrictness = strict", r"is no valid TOML: .* \(at line 3,"),
-        (b"strictness = '\xff'", r"is no text in UTF-8 \(byte 15\)\."),
-        (b"a = " + b"[" * 5_000, "is no valid TOML: its tables lie too deep"),
-        (b"a = " + b"9" * 5_000, "is no valid TOML"),
+        (b"\n\nstrictness = strict", r"isn't valid TOML: .* \(at line 3,"),
+        (b"strictness = '\xff'", r"isn't UTF-8 text \(byte 15\)\."),
+        (b"a = " + b"[" * 5_000, "isn't valid TOML, because its tables are nested"),
+        (b"a = " + b"9" * 5_000, "isn't valid TOML"),
     ],
 )
 def test_a_file_that_is_no_toml_is_named_with_what_is_wrong(
@@ -432,7 +432,8 @@ def test_the_error_for_a_yaml_file_says_that_settings_are_toml(tmp_path: Path) -
     file = tmp_path / "ctx-sys.yaml"
     file.write_text("retrieval:\n  critique:\n    enabled: true\n", encoding="utf-8")
     with pytest.raises(
-        SettingsError, match=r"This is a YAML file; settings are TOML: .*\[retrieval\.critique\]"
+        SettingsError,
+        match=r"This is a YAML file, but settings are TOML: .*\[retrieval\.critique\]",
     ):
         load(file=file, environment={})
 

@@ -146,15 +146,15 @@ def test_claims_that_name_nobody_sign_nobody_in(wrong: dict[str, Any], provider:
         ('[people.Bo]\nrole = "reviewer"', "neither a provider"),
         (TEAM.replace('"reviewer"', '"owner"'), "people.Bo.role"),
         (TEAM.replace(BO.digest, "swordfish"), "people.Bo.secret"),
-        (TEAM + '[people.bo]\nrole = "viewer"', "differ only in capitals"),
-        (TEAM.replace("people.Bo", 'people." Bo"'), "blanks at its ends"),
+        (TEAM + '[people.bo]\nrole = "viewer"', "differ only in case"),
+        (TEAM.replace("people.Bo", 'people." Bo"'), "spaces at its ends"),
         (TEAM.replace("people.Bo", 'people."acceptance policy"'), "a program signs with this name"),
         ("nonsense = 1\n" + TEAM, "nonsense"),
         (OIDC.replace("https://id.example.org", "http://id.example.org"), "https address"),
         (OIDC.replace("/oauth2callback", "/callback"), "redirect_uri"),
         (
             OIDC.partition("[people")[0].replace("roles_claim", "name_claim"),
-            "nobody would have a role",
+            "no one would get a role",
         ),
     ],
 )

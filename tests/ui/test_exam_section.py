@@ -32,7 +32,7 @@ def test_settings_runs_the_exam_and_shows_its_result(
     assert not app.exception
     assert (exam := audited_workbench.exams.latest()) is not None
     assert exam.result is not None
-    assert exam.result.taken_at == audited_workbench.exams.standing().result.taken_at  # type: ignore[union-attr]
+    assert exam.result.taken_at == audited_workbench.exams.status().result.taken_at  # type: ignore[union-attr]
     shown = "\n".join(table.value.to_string() for table in app.table)
     assert "Faulty answers accepted" in shown
     assert "0% to 21%" in shown

@@ -30,7 +30,15 @@ from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
 
-TAKES = {place: act.takes for act in ACTS for place in act.places}
+PREFIXES = {"command": "masis ", "ingestion": "ingest "}
+REQUIRED = {
+    f"{'' if '/' in name and act.kind == 'address' else PREFIXES.get(act.kind, act.kind + ' ')}{name}": (
+        act.requires
+    )
+    for act in ACTS
+    if act.kind != "use case"
+    for name in act.names
+}
 SECRET = new_secret()
 
 
@@ -66,11 +74,11 @@ def claims(signing: SignIn, file: Path) -> dict[str, dict[str, Any]]:
     return held
 
 
-def allowed(who: str, takes: str) -> bool:
+def allowed(who: str, need: str) -> bool:
     """What the table says."""
-    if takes == "nothing":
+    if need == "nothing":
         return True
-    return who in ROLES and ROLES.index(who) >= ROLES.index(PERMISSIONS[cast("Permission", takes)])  # type: ignore[arg-type]
+    return who in ROLES and ROLES.index(who) >= ROLES.index(PERMISSIONS[cast("Permission", need)])  # type: ignore[arg-type]
 
 
 # every place has a row
@@ -94,7 +102,7 @@ def places() -> Iterator[str]:
 
 
 def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> None:
-    everywhere = [place for act in ACTS for place in act.places]
+    everywhere = [(act.kind, name) for act in ACTS if act.kind != "use case" for name in act.names]
     assert len(everywhere) == len(set(everywhere))
     there = {
         *places(),
@@ -103,9 +111,9 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
             for each in sign_in.sign_in_routes(signing)
         ),
     }  # type: ignore[operator]
-    assert there <= set(TAKES), "a row of ACTS is missing"
+    assert there <= set(REQUIRED), "a row of ACTS is missing"
     kinds = ("page ", "masis ", "tool ")
-    assert {place for place in TAKES if place.startswith(kinds)} == {
+    assert {place for place in REQUIRED if place.startswith(kinds)} == {
         place for place in there if place.startswith(kinds)
     }
 
@@ -155,14 +163,14 @@ def test_a_route_checks_the_role_on_every_request(
 ) -> None:
     gate, now = sign_in.SignInGate(behind, signing), {"claims": dict[str, Any]()}
     monkeypatch.setattr(sign_in, "signed_in_claims", lambda cookies: now["claims"])
-    addresses = [place for place in TAKES if re.match("(GET|POST) /|address ", place)]
+    addresses = [place for place in REQUIRED if re.match("(GET|POST) /|address ", place)]
     visitors = claims(signing, file)
     for who, held in visitors.items():
         now["claims"] = held
         found = {place: answered(gate, STREAMLIT.get(place, place)) for place in addresses}
         refused = 403 if who in ROLES else 401
         assert found == {
-            place: 200 if allowed(who, TAKES[place]) else refused for place in addresses
+            place: 200 if allowed(who, REQUIRED[place]) else refused for place in addresses
         }, who
     upload = STREAMLIT["address upload"]
     now["claims"] = visitors["reviewer"]
@@ -266,15 +274,15 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
     asked: list[Permission] = []
     require = Access.require
 
-    def recorded(self: Access, actor: Actor, permission: Permission) -> None:
+    def recorded(self: Access, actor: Actor, permission: Permission, act: str = "") -> None:
         if not self.allows(actor, permission):
             asked.append(permission)
-        require(self, actor, permission)
+        require(self, actor, permission, act)
 
     viewer = signing.claims_of("viewer")
     before = dump(served_database.served_database())
     keys = [button.key for button in opened(viewer, name, address).button]
-    takes: dict[str, set[Permission]] = {}
+    required: dict[str, set[Permission]] = {}
     for key in keys:
         app = opened(viewer, name, address)
         monkeypatch.setattr(Access, "require", recorded)
@@ -282,12 +290,12 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
         button = next(each for each in app.button if each.key == key)
         button.proto.disabled = False  # as a forged message has it
         button.click().run()
-        takes[key] = set(asked) if app.exception or "You can't" in texts(app) else set()
+        required[key] = set(asked) if app.exception or "You can't" in texts(app) else set()
         monkeypatch.setattr(Access, "require", require)
     assert dump(served_database.served_database()) == before
     for role in ROLES:
         for button in opened(signing.claims_of(role), name, address).button:
             refused = "You need the" in (button.help or "")
-            grants = all(allowed(role, each) for each in takes.get(button.key, ()))
-            assert refused or grants, (role, button.label, takes[button.key])
+            grants = all(allowed(role, each) for each in required.get(button.key, ()))
+            assert refused or grants, (role, button.label, required[button.key])
             assert button.disabled or not refused

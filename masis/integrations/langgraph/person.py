@@ -24,7 +24,7 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from masis.errors import InputError
 from masis.integrations.langgraph.state import Json, run_of, same_case, state_entry, thread_of
 from masis.services import Actor, Workbench
-from masis.services.reviews import StandingDecision
+from masis.services.reviews import DecisionInForce
 
 ACTOR = Actor(name="langgraph")
 """Who stores the audits of a graph."""
@@ -105,7 +105,7 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
     return RunnableLambda(person, name="person")
 
 
-def _decision_update(review: Json, decided: StandingDecision) -> Json:
+def _decision_update(review: Json, decided: DecisionInForce) -> Json:
     """What a decision changes."""
     decision = decided.decision
     escalated = decision.verdict == "escalate"

@@ -366,10 +366,15 @@ class Tools:
     """The tools of one workbench."""
 
     def __init__(self, workbench: Workbench, spending: Spending | None = None) -> None:
-        self.workbench, self.settings = workbench, workbench.settings
+        self.workbench = workbench
         self.spending = spending or Spending()
         self._being_audited: set[str] = set()
         self._audit_ended = threading.Condition()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the workbench uses now."""
+        return self.workbench.settings
 
     @tool("Critique a draft answer", audits=True)
     def critique_answer(

@@ -15,7 +15,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
-from masis.services.access import Service
+from masis.services.access import ADD_CASES, Service, requires
 
 PREVIEW_ROWS = 200
 """The number of rows in a preview."""
@@ -61,6 +61,7 @@ class ImportStep(NamedTuple):
 class ImportService(Service):
     """The use cases of importing files as cases."""
 
+    @requires("audit", ADD_CASES)
     def formats_of(
         self, actor: Actor, path: Path, *, name: str, sheet: str | None = None
     ) -> FormatMatch:
@@ -71,12 +72,12 @@ class ImportService(Service):
             NotAllowed: The actor's role doesn't allow imports.
 
         """
-        self._access.require(actor, "audit")
         try:
             return formats_of(path, name=name, sheet=sheet)
         except InputError as error:
             raise error.at(file=name) from error
 
+    @requires("audit", ADD_CASES)
     def sheets_of(self, actor: Actor, path: Path, *, name: str) -> list[str]:
         """Return the non-empty sheets of an Excel workbook; none for other files.
 
@@ -85,12 +86,12 @@ class ImportService(Service):
             NotAllowed: The actor's role doesn't allow imports.
 
         """
-        self._access.require(actor, "audit")
         try:
             return sheets_of(path)
         except InputError as error:
             raise error.at(file=name) from error
 
+    @requires("audit", ADD_CASES)
     def preview(
         self,
         actor: Actor,
@@ -116,7 +117,6 @@ class ImportService(Service):
             NotAllowed: The actor's role doesn't allow imports.
 
         """
-        self._access.require(actor, "audit")
         rows: list[MappedRow] = []
         problems: list[InputError] = []
         try:
@@ -134,6 +134,7 @@ class ImportService(Service):
             len(rows) <= PREVIEW_ROWS,
         )
 
+    @requires("audit", ADD_CASES)
     def add_file(
         self,
         actor: Actor,
@@ -154,7 +155,6 @@ class ImportService(Service):
             StoreError: The database can't be written.
 
         """
-        self._access.require(actor, "audit")
         return self._steps(read_any(path, profile, names, name=name, sheet=sheet))
 
     def _steps(self, rows: Iterator[MappedRow]) -> Iterator[ImportStep]:

@@ -20,7 +20,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.team import LakeSample, is_drawn_from_lake
-from masis.services.access import Service
+from masis.services.access import ADD_CASES, Service, requires
 from masis.services.reviews import name_of
 
 _BATCH = 200
@@ -68,6 +68,7 @@ class LakeService(Service):
         """
         return _count_rows(open_lake(place))
 
+    @requires("audit", ADD_CASES)
     def import_cases(
         self,
         actor: Actor,
@@ -95,7 +96,6 @@ class LakeService(Service):
             InputError: There is no lake, or the actor has no name to record a sample under.
 
         """
-        self._access.require(actor, "audit")
         lake = open_lake(place)
         counts = _count_rows(lake)
         sample = None

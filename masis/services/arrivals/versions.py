@@ -15,7 +15,7 @@ from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case, EarlierVersion
 from masis.schema.wording import count_noun
-from masis.services.access import Service
+from masis.services.access import Service, requires
 from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
 
@@ -96,6 +96,7 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
 class VersionService(Service):
     """The use cases of versions of cases."""
 
+    @requires("audit", "add evidence to a case")
     def fill_evidence(
         self,
         actor: Actor,
@@ -120,7 +121,6 @@ class VersionService(Service):
             StoreError: It is being audited, decided or redacted, or already has a newer version.
 
         """
-        self._access.require(actor, "audit")
         name_of(actor)
         with self._store.transaction():
             self._assert_open(actor, case_id)

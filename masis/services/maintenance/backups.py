@@ -12,7 +12,7 @@ from typing import NamedTuple
 from masis.errors import InputError, StoreError
 from masis.schema.actor import Actor
 from masis.schema.wording import count_noun
-from masis.services.access import Service
+from masis.services.access import Service, requires
 from masis.services.background import RepeatedTask
 from masis.settings import Settings
 from masis.store.core import backup
@@ -42,6 +42,7 @@ class BackupMade(NamedTuple):
 class BackupService(Service):
     """The use cases of backing up one database."""
 
+    @requires("export", "make backups")
     def make(
         self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None
     ) -> BackupMade:
@@ -62,7 +63,6 @@ class BackupService(Service):
             StoreError: There isn't enough space, or the database is damaged.
 
         """
-        self._access.require(actor, "export")
         if not target.is_dir():
             return BackupMade(backup.back_up(self._store.database, target), ())
         stamp = (now or datetime.now(UTC)).strftime(_STAMP)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from masis.schema.actor import Actor
 from masis.schema.retention import Purge, RetentionRule, Shrunk, Trigger
-from masis.services.access import Service
+from masis.services.access import Service, requires
 from masis.services.background import RepeatedTask
 from masis.settings import Settings
 
@@ -70,6 +70,7 @@ class RetentionService(Service):
         """Return the size of the database file."""
         return self._store.path.stat().st_size
 
+    @requires("purge", "remove what retention no longer stores")
     def purge(
         self,
         actor: Actor,
@@ -89,7 +90,6 @@ class RetentionService(Service):
             StoreError: Another program has locked the database for too long.
 
         """
-        self._access.require(actor, "purge")
         purge = self._store.retention.remove(
             rule, by=actor.name, how=how, on_batch=on_batch, stopped=stopped
         )

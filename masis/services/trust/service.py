@@ -17,7 +17,7 @@ from masis.schema.base import Record, utc_now
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, may_require, requires
 from masis.services.cases import CaseService, machine_hidden
 from masis.services.reviews import name_of, sign_decision
 from masis.services.trust.guarantees import Guarantees, GuaranteeWatch, review_settings
@@ -56,6 +56,9 @@ fewer cases it's not surprising.
 
 LEAST_SECONDS = 1.0
 """Shorter decision times come from programs, which have no time per case, and are ignored."""
+
+_RUN_GUARANTEE = "draw, apply or end a guarantee"
+_SEE_OTHERS = "see names and figures of other reviewers"
 
 
 class TrustFilter(Record):
@@ -246,7 +249,7 @@ class TrustService:
     """The use cases of the Trust page."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
-        self._store, self._access, self._team = store, access, store.team
+        self._store, self.access, self._team = store, access, store.team
         self.guarantees, self._review = Guarantees(store), review_settings(settings)
         self.score, self.auditors = self.guarantees.score, store.trust.auditors
         self._read = (-1, pd.DataFrame())
@@ -267,6 +270,7 @@ class TrustService:
         length, score = self._store.decisions.head().length, self.score().version
         return f"{length}:{score}:{self._store.measures.newest()}"
 
+    @requires("read")
     def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
         """Compare the audit's verdicts on answers with people's."""
         score = self.score()
@@ -304,6 +308,7 @@ class TrustService:
             int(compared["simulated"].astype(bool).sum()),
         )
 
+    @requires("read")
     def compare_parts(
         self, actor: Actor, level: Literal["claim", "reference"], source: str
     ) -> PartReport:
@@ -322,6 +327,8 @@ class TrustService:
         ]
         return PartReport(machine.compare_parts(parts, level), parts)
 
+    @requires("read")
+    @may_require("oversee", _SEE_OTHERS)
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
 
@@ -333,7 +340,7 @@ class TrustService:
 
         """
         if names and not self.shows_names():
-            self._access.require(actor, "oversee")
+            self.access.require(actor, "oversee", _SEE_OTHERS)
         names = names or self.shows_names()
         frame = self._decision_frame(settled=self._hides_open(actor))
         frame = frame[frame["kind"] == "decision"]
@@ -395,6 +402,7 @@ class TrustService:
         )
         return [self._answers.get(entry) for entry in entries]
 
+    @requires("read")
     def miss_report(self, actor: Actor) -> MissReport:
         """Estimate how many faulty answers pass without a person, from decided spot checks weighted
         by stratum.
@@ -463,6 +471,7 @@ class TrustService:
             ),
         )
 
+    @requires("read")
     def drawable(self, actor: Actor, auditor: str, most: int) -> int:
         """Count the auditor's answers that a sample could draw, up to ``most``, because there may
         be very many.
@@ -470,13 +479,14 @@ class TrustService:
         If the exact count would reveal how many cases others have decided, all unsettled cases
         count. If it would reveal what audits found, the result is ``most``.
         """
-        if CaseService(self._store, self._access).hides_figures_from(actor):
+        if CaseService(self._store, self.access).hides_figures_from(actor):
             return most
         hides = not actor.may("oversee") and self._store.decisions.several_decide()
         known = {*self.score().case_ids, *self._drawn_ids()}
         pool = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
         return min(most, sum(case not in known for case in pool))
 
+    @requires("read")
     def yield_report(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the
         score hasn't seen.
@@ -506,6 +516,8 @@ class TrustService:
             pass  # There are too few decisions to fit on; the page says so beside the score.
         return YieldReport(len(truth), int(truth.sum()), curves)
 
+    @requires("read")
+    @may_require("oversee", _SEE_OTHERS)
     def reviewers(self, actor: Actor, *, others: bool = False) -> list[ReviewerStats]:
         """Return the actor's own figures, or everyone's with ``others``, which needs the lead role.
 
@@ -514,7 +526,7 @@ class TrustService:
 
         """
         if others:
-            self._access.require(actor, "oversee")
+            self.access.require(actor, "oversee", _SEE_OTHERS)
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         names = sorted(frame["reviewer"].unique()) if others else [actor.name]
         shared = frame[frame.duplicated("case_id", keep=False)]
@@ -525,6 +537,7 @@ class TrustService:
             for name in names
         ]
 
+    @requires("read")
     def team_stats(self, actor: Actor) -> ReviewerStats:
         """Return the figures of all reviewers together, over the decisions that the actor may
         count.
@@ -532,6 +545,7 @@ class TrustService:
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return _reviewer_stats("", frame, _SettledCases.of(frame), {})
 
+    @requires("read")
     def today(self, actor: Actor) -> tuple[int, int, float | None]:
         """Return today's (UTC) decisions of the actor: how many, how many of them escalate, median
         seconds.
@@ -539,6 +553,7 @@ class TrustService:
         frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
         return len(frame), int((frame["verdict"] == "escalate").sum()), _median_seconds(frame)
 
+    @requires("read")
     def decisions_by(
         self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision"
     ) -> dict[str, int]:
@@ -548,6 +563,7 @@ class TrustService:
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
+    @requires("read")
     def counts_in_words(self, actor: Actor) -> str:
         """Say which cases' decisions are counted for the actor; "" if all are."""
         if self._hides_open(actor):
@@ -580,10 +596,11 @@ class TrustService:
         return frame[counts | (frame["reviewer"] == reviewer)]
 
     def _hides_open(self, actor: Actor) -> bool:
-        return CaseService(self._store, self._access).hides_machine_from(actor)
+        return CaseService(self._store, self.access).hides_machine_from(actor)
 
     # the score
 
+    @requires("oversee", "fit the score")
     def fit(self, actor: Actor) -> FaultScore:
         """Fit the probability of fault on the settled decisions and order the queue by it.
 
@@ -595,7 +612,6 @@ class TrustService:
             InputError: There are too few decisions.
 
         """
-        self._access.require(actor, "oversee")
         rows = machine.answer_rows(self._decision_frame(), FaultScore())
         rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn_ids())]
         columns = {name: rows[name].to_numpy() for name in FITTED_ON}
@@ -670,6 +686,7 @@ class TrustService:
             if (plan.auditor, plan.rule) == (auditor, RULE_VERSION)
         )
 
+    @requires("oversee", _RUN_GUARANTEE)
     def draw(
         self,
         actor: Actor,
@@ -699,7 +716,6 @@ class TrustService:
                 plans have used up the error.
 
         """
-        self._access.require(actor, "oversee")
         spent = self._error_spent(auditor)
         error = round(1 - certainty - spent, 9)
         if error <= 0:
@@ -833,6 +849,7 @@ class TrustService:
 
     # the guarantee
 
+    @requires("oversee", _RUN_GUARANTEE)
     def apply(self, actor: Actor) -> Guarantee:
         """Log the guarantee of the newest plan. ``reassess`` then accepts the answers that wait.
 
@@ -841,7 +858,6 @@ class TrustService:
             InputError: The plan supports no guarantee.
 
         """
-        self._access.require(actor, "oversee")
         proposed = self.propose_guarantee()
         self._log_guarantee(
             actor,
@@ -850,6 +866,7 @@ class TrustService:
         )
         return proposed
 
+    @requires("oversee", _RUN_GUARANTEE)
     def end(self, actor: Actor, reason: str) -> None:
         """End the guarantee in force; from now on it waives nothing.
 
@@ -858,7 +875,6 @@ class TrustService:
             InputError: The reason is empty.
 
         """
-        self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError(
                 "the reason is missing", hint="Say why the guarantee ends.", field="reason"
@@ -879,7 +895,9 @@ class TrustService:
         self._store.decisions.append(sign_decision(actor, entry))
 
 
-_RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
+# copied item by item, because the type of a dict's keys is invariant
+_RANKS: dict[str | None, float] = {}
+_RANKS.update(TIER_RANK.items())
 
 
 def _needs_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -46,7 +46,7 @@ def show_exam(workbench: Workbench) -> None:
     if model is None:
         return
     try:
-        expected, standing = workbench.exams.cost(model), workbench.exams.standing(model)
+        expected, standing = workbench.exams.cost(model), workbench.exams.status(model)
     except MasisError as error:
         with left:
             st.warning("This model can't take the exam.", icon=":material/error:")
@@ -66,7 +66,7 @@ def show_exam(workbench: Workbench) -> None:
             "exam-start",
             "school",
             acting(workbench.exams.start, model),
-            takes="configure",
+            requires="configure",
             type="primary",
         )
     with right:
@@ -100,7 +100,7 @@ def _draw_step() -> bool:
         "exam",
         "exam-stop",
         says="You can leave this page. The exam continues.",
-        takes="configure",
+        requires="configure",
         stopped="Nothing is stored, because half an exam has no result.",
     )
 

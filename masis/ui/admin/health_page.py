@@ -216,7 +216,7 @@ def show_reassessment(workbench: Workbench) -> None:
     if not waiting:
         return
     unnamed = not actor().name.strip()
-    shown: dict[str, Any] = {"takes": "oversee"}
+    shown: dict[str, Any] = {"requires": "oversee"}
     with st.container(horizontal=True, vertical_alignment="center"):
         action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
         if reassessment is not None and not reassessment.applied:

@@ -284,7 +284,7 @@ def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
             st.caption("To keep it after a restart of the server, write this to masis.toml:")
             st.code(config_line(verifier), language="toml")
         return
-    shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
+    shown: dict[str, Any] = {"requires": "configure", "type": "primary"}
     chosen_one = workbench.settings.model_copy(update={"verifier": verifier})
     action(
         "Use it for new audits",
@@ -315,7 +315,7 @@ def _draw_download(workbench: Workbench, name: str) -> None:
             "You can leave this page. The download continues.",
         )
         show_live(
-            partial(draw_task, find, "download", "verifier-stop", says=says, takes="configure")
+            partial(draw_task, find, "download", "verifier-stop", says=says, requires="configure")
         )
         return
     if download is not None and download.failed:
@@ -325,4 +325,4 @@ def _draw_download(workbench: Workbench, name: str) -> None:
         "This model isn't on this machine yet. It is downloaded once to the cache of the Hugging"
         " Face hub, and its licence is shown then. No code from its repository is run."
     )
-    action("Download", "verifier-download", "download", start, takes="configure")
+    action("Download", "verifier-download", "download", start, requires="configure")

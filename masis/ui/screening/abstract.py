@@ -123,7 +123,7 @@ def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
                 "undo",
                 _record_agreement,
                 *undo,
-                takes="decide",
+                requires="decide",
                 type="tertiary",
             )
         else:
@@ -134,7 +134,7 @@ def _draw_agreement(opened: OpenedScreening, grade: Grade) -> None:
                 "thumb_up",
                 _record_agreement,
                 *(opened, grade.abstract_id, True),
-                takes="decide",
+                requires="decide",
                 disabled=changed,
                 why=(
                     "A person has changed this grade. Undo that first."
@@ -283,7 +283,7 @@ def _draw_override_panel(
                     "override-reason",
                     "override-criterion",
                 ),
-                takes="decide",
+                requires="decide",
                 type="primary",
                 width="stretch",
             )
@@ -344,7 +344,7 @@ def _draw_active_override(opened: OpenedScreening, override: Override) -> None:
             "undo",
             _undo_override,
             *undo,
-            takes="decide",
+            requires="decide",
             type="tertiary",
         )
 
@@ -465,7 +465,7 @@ def _draw_item(
         arguments = place if by is None else (opened, *place, _CORRECTION)
         key, why = f"{label.lower()}-{item.field}", f"{item.name}: {why}"
         with button:
-            action(label, key, icon, do, *arguments, takes="decide", why=why, type="tertiary")
+            action(label, key, icon, do, *arguments, requires="decide", why=why, type="tertiary")
         if st.session_state.get(_OPEN) == place:
             _draw_item_correction(opened, grade, item, current)
 
@@ -495,7 +495,7 @@ def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, cur
                 "check",
                 _record_override,
                 *(opened, grade.abstract_id, item.field, key, _CORRECTION, "correction-reason"),
-                takes="decide",
+                requires="decide",
                 type="primary",
                 width="stretch",
             )

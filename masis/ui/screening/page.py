@@ -278,7 +278,7 @@ def _draw_memory(workbench: Workbench) -> None:
         with st.container():
             name_field("memory-name")
         st.text_input("Reason", key="memory-reason", max_chars=500)
-        action("Reset the memory", "memory-reset", "restart_alt", _reset_memory, takes="oversee")
+        action("Reset the memory", "memory-reset", "restart_alt", _reset_memory, requires="oversee")
     show_problem(_MEMORY_PROBLEM)
 
 

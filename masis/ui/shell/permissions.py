@@ -57,16 +57,16 @@ def action(
     icon: str,
     on_click: Callable[..., None],
     *args: Any,
-    takes: Permission = "audit",
+    requires: Permission = "audit",
     disabled: bool = False,
     why: str | None = None,
     **shown: Any,
 ) -> None:
     """Draw a button for an action that needs a permission.
 
-    ``takes`` is the permission and ``why`` the tooltip for people who have it.
+    ``requires`` is the permission and ``why`` the tooltip for people who have it.
     """
-    state = button_state(takes, disabled=disabled, help=why)
+    state = button_state(requires, disabled=disabled, help=why)
     sign = f":material/{icon}:" if icon else None
     st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)
 
