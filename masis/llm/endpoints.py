@@ -14,7 +14,7 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from pydantic import SecretStr
 
 from masis.errors import MissingKey, SettingsError
 from masis.schema.calls import ReplyMode
+from masis.schema.model_ref import ModelRef
 from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, variable
 
@@ -95,44 +96,39 @@ class Endpoint:
     """Whether it may serve few calls side by side: how many is found out, from one on."""
 
 
-class ModelParts(NamedTuple):
-    """A model string in its parts."""
+def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
+    """Return the reference with the vendor's default model for the role if it names none.
 
-    provider: str
-    model: str
+    Raises:
+        SettingsError: The provider is unknown, or the model is missing. The message suggests the
+            nearest known name.
 
-    def __str__(self) -> str:
-        return f"{self.provider}:{self.model}"
-
-
-def model_name(string: str, role: str, settings: Settings) -> ModelParts:
-    """What a model string means for a role. Raises SettingsError naming the nearest right one."""
-    provider, colon, model = (part.strip() for part in string.partition(":"))
-    known, own = KNOWN.get(provider), settings.providers.get(provider)
-    if provider == OFFLINE:
+    """
+    known, own = KNOWN.get(ref.provider), settings.providers.get(ref.provider)
+    if ref.provider == OFFLINE:
         raise SettingsError(
-            f"{role}: {string!r}: offline has no models to choose from. Write offline alone."
+            f"{role}: {str(ref)!r}: offline has no models to choose from. Write offline alone."
         )
     if known is None and own is None:
-        raise SettingsError(f"{role}: {_unknown_provider(string, settings)}")
-    if not colon and known is not None and known.strong:
-        return ModelParts(provider, known.strong if role in JUDGES else known.plain)
-    if not model:
+        raise SettingsError(f"{role}: {_unknown_provider(ref, settings)}")
+    if ref.name is None and known is not None and known.strong:
+        return replace(ref, name=known.strong if role in JUDGES else known.plain)
+    if not ref.name:
         raise SettingsError(
-            f"{role}: {string!r} names no model. Write {provider}:NAME with a name the server"
+            f"{role}: {str(ref)!r} names no model. Write {ref.provider}:NAME with a name the server"
             " knows."
         )
-    return ModelParts(provider, model)
+    return ref
 
 
-def _unknown_provider(string: str, settings: Settings) -> str:
+def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
+    string, provider, model = str(ref), ref.provider, ref.name
     names = [OFFLINE, *KNOWN, *settings.providers]
     if may_be_a_key(string):
         return (
             "this looks like a key, not like a model. Keys stand in the environment or a secrets"
             " file."
         )
-    provider, _, model = string.partition(":")
     for vendor, known in KNOWN.items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
             return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
@@ -243,7 +239,9 @@ def offered_models(settings: Settings) -> tuple[str, ...]:
         if known.strong and _has_key(vendor, settings):
             names += [f"{vendor}:{known.strong}", f"{vendor}:{known.plain}"]
     names += [
-        name for name in settings.prices if name.partition(":")[0] in {*KNOWN, *settings.providers}
+        name
+        for name in settings.prices
+        if ModelRef.parse(name).provider in {*KNOWN, *settings.providers}
     ]
     names += [string for string in settings.models().values() if ":" in string]
     return tuple(dict.fromkeys(names))
@@ -254,8 +252,3 @@ def _has_key(vendor: str, settings: Settings) -> bool:
         return endpoint(vendor, settings).key is not None
     except SettingsError:  # no key: said where somebody asks for the model
         return False
-
-
-def endpoint_of(string: str, settings: Settings) -> str:
-    """Where a model's questions go: the address of its provider. Raises SettingsError."""
-    return endpoint(string.partition(":")[0], settings).address

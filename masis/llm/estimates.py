@@ -19,11 +19,10 @@ from masis.audit.escalation import Savings
 from masis.llm import prices, registry
 from masis.llm.client import schemas
 from masis.llm.providers.base import TokenUsage
-from masis.llm.role_plugins import plugged_in
 from masis.llm.roles import replies
 from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case, Evidence
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 
 CHARACTERS_A_TOKEN = 4
 CHARACTERS_A_CLAIM = 110
@@ -99,7 +98,7 @@ def _calls_of_iteration(shared: int, answer: int, settings: Settings) -> list[_E
     judged, written = shared + answer, answer / CHARACTERS_A_TOKEN
     checked, verdicts = shared + answer / max(1, batches), VERDICT_TOKENS * settings.claims_batch
     # The first of two verifiers finds the claims, and what is left out.
-    alone = registry.stages(settings.verifier, "verifier") is None
+    alone = not settings.model_refs()["verifier"].after_offline
     complete = int(settings.check_completeness and alone)
     at_once = alone and 0 < claims <= settings.claims_batch
     extracted = int(bool(claims) and alone and not at_once)
@@ -170,23 +169,17 @@ def estimate_savings(
 
 
 def _price_calls(asked: _EstimatedCalls, settings: Settings) -> CostEstimate:
-    string = getattr(settings, asked.role)
-    if string == OFFLINE or not asked.times:
+    ref = settings.model_refs()[asked.role]
+    model = registry.asked_model(ref, asked.role, settings) if asked.times else None
+    if model is None:
         return CostEstimate()
-    if staged := registry.stages(string, asked.role):
-        string = staged[1]
-    model, found = (
-        registry.asked_model(string, asked.role, settings),
-        plugged_in(string, asked.role, settings),
-    )
-    if model == OFFLINE:
-        return CostEstimate()
-    instructions = found.characters if found else _instruction_tokens(asked.prompt)
+    plugin = registry.find_judge(ref, asked.role, settings).plugin
+    instructions = plugin.characters if plugin else _instruction_tokens(asked.prompt)
     sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
     received = round(asked.received) * asked.times
     tokens = TokenUsage(prompt=sent, completion=received)
     return CostEstimate(
-        asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices))
+        asked.times, sent + received, prices.cost(tokens, prices.price(str(model), settings.prices))
     )
 
 
@@ -200,6 +193,8 @@ def _instruction_tokens(prompt: str) -> int:
 def unpriced_models(settings: Settings) -> tuple[str, ...]:
     """The models of the settings whose price is not known."""
     models = {
-        registry.asked_model(string, role, settings) for role, string in settings.models().items()
-    } - {OFFLINE}
+        str(model)
+        for role, ref in settings.model_refs().items()
+        if (model := registry.asked_model(ref, role, settings))
+    }
     return tuple(sorted(model for model in models if prices.price(model, settings.prices) is None))

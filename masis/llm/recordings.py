@@ -28,8 +28,9 @@ from pydantic import Field, ValidationError
 from masis.errors import InputError, SettingsError
 from masis.llm.providers.base import TryFailed
 from masis.schema.base import Record
-from masis.schema.calls import DEMO_REPLIES, Replayed, ReplySource
+from masis.schema.calls import ReplySource
 from masis.schema.explain import path_of
+from masis.schema.model_ref import DEMO_REPLIES, ModelRef
 from masis.schema.wording import count_noun
 from masis.version import app_root
 
@@ -154,26 +155,30 @@ class ReplayFile:
     def keep(self, replies: Sequence[RecordedReply]) -> None:
         """Store nothing: the file is somebody else's."""
 
-    def source_name(self, role: str) -> Replayed:
-        """Return how a run names them: with the models that gave the replies of the role, and the
-        last date.
+    def source_name(self, role: str) -> ModelRef:
+        """Return the reference that a run records, with the models that gave the role's replies and
+        the last date.
 
-        Of a role that has none, as of a drafter whose cases had answers, with those of all.
+        If the role has no replies, such as a drafter whose cases had answers, all models are named.
         """
         every = {
             model: date for of_role in self._models.values() for model, date in of_role.items()
         }
         found = self._models.get(role, every)
-        return Replayed(self.path, shown_name(" + ".join(found)), max(found.values(), default=""))
+        return ModelRef(
+            "replay",
+            self.path,
+            recorded_model=shown_name(" + ".join(found)),
+            recorded_date=max(found.values(), default=""),
+        )
 
     def description(self) -> str:
         """Say what the file holds: how many replies, of which models, in which roles."""
-        held, of = (
-            count_noun(self.count, "recorded reply", "recorded replies"),
-            self.source_name(""),
-        )
+        held = count_noun(self.count, "recorded reply", "recorded replies")
+        source = self.source_name("")
         return (
-            f"{self.path} holds {held} of {of.model or 'nobody'}, {of.date or 'ever'}"
+            f"{self.path} holds {held} of {source.recorded_model or 'nobody'},"
+            f" {source.recorded_date or 'ever'}"
             f" ({', '.join(self._models)})"
         )
 

@@ -43,6 +43,7 @@ from masis.llm.roles.prompting import RolePrompt
 from masis.observers import observation
 from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome, ModelCall, ReplyMode, ReplySource
+from masis.schema.model_ref import ModelRef
 from masis.schema.providers import Price
 from masis.schema.wording import count_noun
 
@@ -206,7 +207,7 @@ class _ModelRequest(Generic[R]):
         """Try until a reply can be read or there is a reason to stop."""
         place = self.control.calls.place
         start = observation.CallStart(
-            provider=self.model.name.partition(":")[0],
+            provider=ModelRef.parse(self.model.name).provider,
             model=self.model.model,
             role=self.model.role,
             step=place.step,
