@@ -1,11 +1,8 @@
-"""Model strings, and where each is reached: the address, the key that belongs to it, how many calls
-at once.
+"""Finds a provider's endpoint: its address, its key, and how many calls may run at once.
 
-    openai:gpt-4o   anthropic:claude-sonnet-5-5   openai   ollama:llama3.2   and of masis.toml: NAME:model
-
-A key goes only to the address that it is configured with: a vendor's key to the vendor's own
-address, or to the one that stands in the environment beside it; any other address names its key
-with ``key_env``, or gets none.
+A key is sent only to the address that it is configured for. A vendor's key belongs to the vendor's
+own address, or to the one that the environment sets for it (``OPENAI_BASE_URL``). Any other address
+names its key with ``key_env``, or gets none.
 """
 
 from __future__ import annotations
@@ -28,13 +25,13 @@ from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, varia
 
 CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
-"""Roles that get the stronger model by default: the auditor is stronger than the writer
-(MASIS-CRITIC-P1).
+"""The roles that use the vendor's stronger model by default, because an auditor should be stronger
+than the writer (MASIS-CRITIC-P1).
 """
 
 
 class KnownProvider(NamedTuple):
-    """A provider that needs no table of its own."""
+    """A provider that can be used without a table in ``masis.toml``."""
 
     kind: ProviderKind
     address: str
@@ -72,15 +69,23 @@ KNOWN = {
 
 
 BATCHING = frozenset({"vllm"})
-"""Servers that take what comes side by side; others on one's own machine or network have few slots,
-often one.
+"""Local servers that process many calls at the same time; others on one's own machine or network
+have few slots, often one.
 """
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a provider is reached. ``of_vendor``: what else the environment says about the vendor
-    holds here too.
+    """The place where a provider is reached.
+
+    Attributes:
+        concurrency: The highest number of calls that may run at once.
+        mode: The reply format that a person chose, None to find out.
+        of_vendor: Whether this is the vendor's own address, or the one that the environment sets
+            for it, so that the environment's other variables for the vendor apply as well.
+        adapts: Whether the server may have few slots, so that calls start one at a time and the
+            limit grows while replies don't get slower.
+
     """
 
     name: str
@@ -93,7 +98,6 @@ class Endpoint:
     effort: str | None = None
     of_vendor: bool = False
     adapts: bool = False
-    """Whether it may serve few calls side by side: how many is found out, from one on."""
 
 
 def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
@@ -145,8 +149,12 @@ def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
 def endpoint(
     provider: str, settings: Settings, environment: Mapping[str, str] | None = None
 ) -> Endpoint:
-    """Where a provider is reached now. Raises SettingsError for a missing key or an address that is
-    none.
+    """Return where a provider is reached under these settings and this environment.
+
+    Raises:
+        MissingKey: The provider's key isn't set.
+        SettingsError: The address or the key is malformed, or there is no address.
+
     """
     known, own = KNOWN.get(provider), settings.providers.get(provider, ProviderSettings())
     from_environment = (
@@ -161,9 +169,9 @@ def endpoint(
     key_name = own.key_env or (known.key_env if known and own.address is None else "")
     key = secret(key_name, environment) if key_name else None
     if key and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
-        # refused here: the error of a header that does not take it would show it
+        # Refused here, because the HTTP library's error about an invalid header would show the key.
         raise SettingsError(f"{key_name}: is no key: it holds characters that keys don't have.")
-    found = Endpoint(
+    reached = Endpoint(
         name=provider,
         kind=own.kind or (known.kind if known else "openai"),
         address=_check_address(address, provider),
@@ -185,16 +193,16 @@ def endpoint(
             f"{provider}: there is no key. Set {key_name} in the environment, or write it into"
             f" masis.secrets.toml (MASIS_SECRETS names another file).{where}"
         )
-    return found
+    return reached
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine: no proxy stands before it."""
+    """Return whether a host is this machine, to which no proxy is used."""
     return hosts.is_loopback(host) or host.endswith(".localhost")
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is this machine, its network, or the host of its containers."""
+    """Return whether a host is this machine, in its network, or the host of its containers."""
     try:
         at = ipaddress.ip_address(host)
     except ValueError:
@@ -209,14 +217,14 @@ def is_local(host: str) -> bool:
 def _check_address(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
-        named = (
+        is_valid = (
             re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address)
             and parts.port != 0
             and parts.hostname
         )
     except ValueError:
-        named = None
-    if not named:
+        is_valid = None
+    if not is_valid:
         raise SettingsError(
             f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1."
         )
@@ -227,12 +235,9 @@ def _check_address(address: str, provider: str) -> str:
     return address.rstrip("/")
 
 
-# Which models a person may choose from without typing: those that could be asked now.
-
-
 def offered_models(settings: Settings) -> tuple[str, ...]:
-    """Offline, the defaults of each vendor whose key is here, and every model that the settings
-    name.
+    """Return the models to choose from without typing: offline, the defaults of each vendor whose
+    key is set, and every model that the settings name.
     """
     names = [OFFLINE]
     for vendor, known in KNOWN.items():
@@ -250,5 +255,5 @@ def offered_models(settings: Settings) -> tuple[str, ...]:
 def _has_key(vendor: str, settings: Settings) -> bool:
     try:
         return endpoint(vendor, settings).key is not None
-    except SettingsError:  # no key: said where somebody asks for the model
+    except SettingsError:  # reported when the model is chosen
         return False

@@ -57,7 +57,7 @@ class ProbeResult(NamedTuple):
 
 _lock = threading.Lock()
 _providers: dict[Endpoint, Provider] = {}
-# connections are not to be shared between processes
+# A forked child must not share open connections with its parent.
 os.register_at_fork(after_in_child=_providers.clear)
 
 

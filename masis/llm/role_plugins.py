@@ -38,7 +38,7 @@ class PluggedIn(Protocol):
 
     @property
     def asks(self) -> str:
-        """The model string of the language model that it uses, or an empty string if it uses none."""
+        """The model string of the language model that it uses; empty if it uses none."""
 
     @property
     def recorded(self) -> str:
@@ -87,7 +87,7 @@ def plugged_in(ref: ModelRef, role: str, settings: Settings) -> PluggedIn | None
 
 
 def fillable(ref: ModelRef) -> tuple[str, ...]:
-    """Return the roles that a name of this kind can fill: ``("verifier",)`` for ``local:FOLDER``."""
+    """Return the roles that this kind of name can fill: ``("verifier",)`` for ``local:FOLDER``."""
     return tuple(
         role for role in GROUPS if ref.name is not None and ref.provider in _entry_points(role)
     )
@@ -95,14 +95,14 @@ def fillable(ref: ModelRef) -> tuple[str, ...]:
 
 def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
     """Return all plug-in names that are available for the role."""
-    found: list[str] = []
+    names: list[str] = []
     for point in _entry_points(role).values():
         try:
-            found += point.load().available(settings)
-        # what can't be read is said where somebody asks for it by name
+            names += point.load().available(settings)
+        # reported when the plug-in is named
         except (MasisError, OSError):
             continue
-    return tuple(found)
+    return tuple(names)
 
 
 @cache
