@@ -38,8 +38,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 # Python binds the package ``masis.audit`` to the name ``audit`` of this module once, when it first
-# imports it. Importing it here, before the function ``audit`` is defined, lets the function keep the
-# name. ``from masis.audit import loop`` looks the package up in ``sys.modules``, not here.
+# imports it. It's imported here, before the function ``audit`` is defined, so that the function
+# keeps the name. ``from masis.audit import loop`` finds the package in ``sys.modules``, not here.
 from masis import audit as _audit_package  # noqa: F401
 from masis import version
 from masis.schema.display import HtmlDisplay

@@ -450,7 +450,8 @@ def guarded_audit(audit: Callable[[], Run]) -> Run | AuditFailure:
         return audit()
     except MasisError as error:
         return AuditFailure(str(error), traceback.format_exc())
-    except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
+    # One case must not end the audit of the others; the error is reported.
+    except Exception as error:  # noqa: BLE001
         return AuditFailure(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
@@ -519,7 +520,7 @@ def audit_in_processes(
 
     """
     # A fork would copy open database connections, which SQLite forbids
-    # (https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_).
+    # (https://www.sqlite.org/howtocorrupt.html, section 2.6).
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         workers, context, initializer=_begin_worker, initargs=(settings, prepare)

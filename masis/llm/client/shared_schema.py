@@ -4,9 +4,9 @@ OpenAI and Anthropic cache a prompt by its beginning, and put the schema before 
 with different schemas therefore share nothing: the evaluator's call can't use the evidence that the
 critic's call put into the cache. Above ``COMMON_FROM`` characters, all calls of a run use one
 schema with a field for each kind of reply, of which one is filled. It's some 1,100 tokens longer
-than a schema of its own, which pays off from about 5,500 tokens of evidence if cached tokens cost half.
-Other servers keep the schema out of their caches (``Provider.schema_in_cache``), so it would only
-cost there.
+than a schema of its own, which pays off from about 5,500 tokens of evidence if cached tokens cost
+half. Other servers keep the schema out of their caches (``Provider.schema_in_cache``), so it would
+only cost there.
 
 In the other reply formats the schema follows the messages or isn't sent, so prefixes are shared
 anyway.
