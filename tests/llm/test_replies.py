@@ -23,7 +23,13 @@ from masis.llm.client import schemas, shared_schema
 from masis.llm.client.json_repair import RepairRefused, verify_repair
 from masis.llm.client.model import Model
 from masis.llm.client.reply_parsing import LONGEST_REPLY, UnreadableReply, parse_reply
-from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, read_from, worthwhile
+from masis.llm.client.shared_schema import (
+    COMMON_FROM,
+    CommonReply,
+    asked_in,
+    parse_from,
+    worthwhile,
+)
 from masis.llm.registry import Ready
 from masis.llm.roles import replies
 from masis.llm.roles.critic import ModelCritic
@@ -491,7 +497,7 @@ def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:
 def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_the_form_around_it(
     reply: Any,
 ) -> None:
-    assert read_from(json.dumps(reply), CritiqueReply).confidence == 0.9
+    assert parse_from(json.dumps(reply), CritiqueReply).record.confidence == 0.9
 
 
 @pytest.mark.parametrize(
@@ -505,7 +511,7 @@ def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_t
 )
 def test_a_reply_without_the_record_is_no_reply(text: str) -> None:
     with pytest.raises(UnreadableReply):
-        read_from(text, CritiqueReply)
+        parse_from(text, CritiqueReply)
 
 
 def test_a_server_without_schemas_is_asked_for_the_reply_alone() -> None:

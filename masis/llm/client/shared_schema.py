@@ -71,16 +71,6 @@ def asked_in(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
     )
 
 
-def read_from(text: str, shape: type[R]) -> R:
-    """Return the record in the requested field.
-
-    Raises:
-        UnreadableReply: As for ``parse_from``.
-
-    """
-    return parse_from(text, shape).record
-
-
 def parse_from(text: str, shape: type[R]) -> ParsedReply[R]:
     """Return the record in the requested field and the repairs; other fields are ignored.
 
