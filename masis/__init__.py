@@ -3,6 +3,7 @@
     names = {"query": "question", "answer": "response", "evidence": "context"}
     frame.join(masis.audit(frame, map=names))                 # a row of figures for each case
     names = masis.suggest(frame).names                        # proposes the map
+    table = await masis.aaudit(frame, map=names)              # the same in async code
     runs = masis.audit_many(frame, map=names)                 # whole runs
     claims = masis.runs_to_pandas(runs, of="claims")          # a row for each claim and its verdict
     desk = masis.Desk("review.db", reviewer="Ada")
@@ -34,17 +35,20 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable
-from inspect import Signature, signature
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from masis import audit as _package  # empty but for its parts
+# Python binds the package ``masis.audit`` to the name ``audit`` of this module once, when it first
+# imports it. It's imported here, before the function ``audit`` is defined, so that the function
+# keeps the name. ``from masis.audit import loop`` finds the package in ``sys.modules``, not here.
+from masis import audit as _audit_package  # noqa: F401
 from masis import version
 from masis.schema.display import HtmlDisplay
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
-    from masis.api.batch import audit, audit_many
+    from masis.api.batch import aaudit, audit_many
     from masis.api.draft_critique import critique_draft
     from masis.datasets.loading import read_cases, suggest
     from masis.pipeline import (
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     )
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
+    from masis.schema.reading import FieldMap
     from masis.schema.run import Run
     from masis.schema.screening import Abstract, Screening
     from masis.screening.critic import screen_abstracts, screen_abstracts_async
@@ -76,7 +81,7 @@ _MODULE_OF = {
     "query_with_critique_async": "masis.pipeline",
     "audited": "masis.pipeline",
     "assert_grounded": "masis.pipeline",
-    "audit": "masis.api.batch",
+    "aaudit": "masis.api.batch",
     "audit_many": "masis.api.batch",
     "html": "masis.views.notebook",
     "plot": "masis.views.notebook",
@@ -110,6 +115,7 @@ __all__ = [
     "Screening",
     "Settings",
     "__version__",
+    "aaudit",
     "assert_grounded",
     "audit",
     "audit_citations",
@@ -142,24 +148,40 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class _CallablePackage(ModuleType):
-    """The package ``masis.audit``, which is also the function ``masis.audit(cases)``.
+def audit(
+    cases: Any,
+    settings: Settings | None = None,
+    *,
+    concurrency: int | None = None,
+    progress: bool = True,
+    max_cost: float | None = None,
+    map: FieldMap | None = None,  # noqa: A002 (the public name)
+) -> pd.DataFrame:
+    """Audit many cases and return a data frame with one row per case, with the labels of the given
+    frame.
 
-    Importing a submodule binds the package's name here, so a function of that name would be
-    overwritten. A module class with ``__call__`` makes the package itself callable
-    (https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access).
+        frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
+
+    The columns are those of ``runs_to_pandas``, and ``error``: the reason if a row could not be
+    read as a case or was not audited. Such a row doesn't stop the others, and its figures are
+    empty. ``audit_many`` returns the runs themselves, and ``aaudit`` is the same for async code.
+
+    Args:
+        cases: As for ``audit_many``; an iterator is read to its end first.
+        settings: As for ``run_audit``.
+        concurrency: How many audits run at once.
+        progress: Whether to show a progress bar on stderr.
+        max_cost: US dollars that all audits together may cost.
+        map: The column or key of a field where its name differs: ``{"answer": "response"}``.
+
+    Raises:
+        InputError: No row can be read as a case, or an argument is wrong, as for ``audit_many``.
+
     """
+    from masis.api import batch
 
-    @property
-    def __signature__(self) -> Signature:
-        return signature(__getattr__("audit"))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Audit cases: ``masis.api.batch.audit``."""
-        return __getattr__("audit")(*args, **kwargs)
-
-
-_package.__class__ = _CallablePackage
+    options = batch.Options(concurrency, progress, max_cost, map)
+    return batch.audit_to_table(cases, settings, options)
 
 
 def _html_view(record: Run | Screening) -> str:

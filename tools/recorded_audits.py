@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from masis.api.audits import run_audit
 from masis.llm import recordings
 from masis.llm.recordings import RecordedReply, ReplayFile, RequestKey
-from masis.schema.calls import REPLAY
+from masis.schema.model_ref import REPLAY
 from masis.schema.run import Run
 from masis.services import demo_cases, recorded_settings
 from masis.settings import ROLES, Settings

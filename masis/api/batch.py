@@ -27,13 +27,14 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tqdm import tqdm
 
 from masis.api.audits import audit_events, chosen_settings, run_audit
 from masis.api.roles import calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
-from masis.audit.control.concurrency import POLL_INTERVAL_S
+from masis.audit.control.concurrency import POLL_INTERVAL_S, cancellable, start_in_thread
 from masis.errors import InputError, MasisError
 from masis.observers import observation
 from masis.schema.calls import Usage
@@ -103,7 +104,7 @@ def audit_many(
     return list(audit_all(cases, settings, _audit_job, options).values())
 
 
-def audit(
+async def aaudit(
     cases: Any,
     settings: Settings | None = None,
     *,
@@ -112,33 +113,50 @@ def audit(
     max_cost: float | None = None,
     map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> pd.DataFrame:
-    """Audit many cases and return a data frame with one row per case, with the labels of the given
-    frame.
+    """Audit many cases in async code, like ``masis.audit``, which explains arguments and result.
 
-        frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
+    The audits run on threads. If the task is cancelled, no further audit starts, and those in
+    progress stop before their next call.
+    """
+    options = Options(concurrency, progress, max_cost, map)
+    return await cancellable(
+        lambda is_cancelled: audit_to_table(cases, settings, options, is_cancelled),
+        partial(start_in_thread, name="aaudit"),
+    )
 
-    The columns are those of ``runs_to_pandas``, and ``error``: the reason if a row could not be
-    read as a case or was not audited. Such a row doesn't stop the others, and its figures are
-    empty. ``audit_many`` returns the runs themselves.
 
-    Args:
-        cases: As for ``audit_many``; an iterator is read to its end first.
-        settings: As for ``run_audit``.
-        concurrency: How many audits run at once.
-        progress: Whether to show a progress bar on stderr.
-        max_cost: US dollars that all audits together may cost.
-        map: The column or key of a field where its name differs: ``{"answer": "response"}``.
+class Options(NamedTuple):
+    """Options shared by the functions that audit many cases; ``names`` is their
+    argument ``map``.
+    """
 
-    Raises:
-        InputError: No row can be read as a case, or an argument is wrong, as for ``audit_many``.
+    concurrency: int | None = None
+    progress: bool = True
+    max_cost: float | None = None
+    names: FieldMap | None = None
 
+
+def audit_to_table(
+    cases: Any,
+    settings: Settings | None,
+    options: Options,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> pd.DataFrame:
+    """Audit many cases and return the table of ``masis.audit``; ``is_cancelled`` tells whether to
+    stop.
     """
     # Imported here because it loads pandas, which the commands don't need.
     from masis.views.tables import runs_to_pandas
 
-    rows, errors = list(_case_rows(cases, map)), dict[int, InputError]()
-    options = Options(concurrency, progress, max_cost, map)
-    runs = audit_all(rows, settings, _audit_job, options, on_problem=errors.__setitem__)
+    rows, errors = list(_case_rows(cases, options.names)), dict[int, InputError]()
+    runs = audit_all(
+        rows,
+        settings,
+        _audit_job,
+        options,
+        on_problem=errors.__setitem__,
+        is_cancelled=is_cancelled,
+    )
     if errors and not runs:
         raise InputError.of_all(list(errors.values()), hint="No row can be read as a case.")
     reasons = dict.fromkeys(range(len(rows)), "Not audited: interrupted.") | dict.fromkeys(runs, "")
@@ -155,17 +173,6 @@ def audit(
     return table.set_axis(cases.index, axis="index") if hasattr(cases, "itertuples") else table
 
 
-class Options(NamedTuple):
-    """Options shared by the functions that audit many cases; ``names`` is their
-    argument ``map``.
-    """
-
-    concurrency: int | None = None
-    progress: bool = True
-    max_cost: float | None = None
-    names: FieldMap | None = None
-
-
 def audit_all(
     cases: Any,
     settings: Settings | None,
@@ -174,6 +181,7 @@ def audit_all(
     *,
     take: Callable[[Case], object] = lambda case: None,
     on_problem: Callable[[int, InputError], None] | None = None,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[int, Run]:
     """Audit cases with ``audit_one(job, settings, cancelled)`` and return their runs by position,
     in order.
@@ -187,6 +195,7 @@ def audit_all(
             before the first is audited.
         on_problem: Called with the position and the error of a row that can't be read as a case;
             the others are audited. Without it the error is raised.
+        is_cancelled: Returns whether to start no further audit and to stop those in progress.
 
     """
     concurrency, progress, max_cost, names = options
@@ -201,7 +210,7 @@ def audit_all(
     budget, runs = Budget(chosen, max_cost), dict[int, Run]()
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> Run:
-        runs[job.number] = audit_one(job, chosen, cancelled)
+        runs[job.number] = audit_one(job, chosen, lambda: cancelled() or is_cancelled())
         return runs[job.number]
 
     def reject(number: int, error: InputError) -> None:
@@ -229,7 +238,9 @@ def audit_all(
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
-            for job, outcome in audit_in_threads(jobs, audit, at_once=parallel, budget=budget):
+            for job, outcome in audit_in_threads(
+                jobs, audit, at_once=parallel, budget=budget, stopping=is_cancelled
+            ):
                 if isinstance(outcome, OverBudget):
                     runs[job.number] = _cancelled_run(job.case, chosen, outcome.why)
                 flagged += runs[job.number].needs_review
@@ -439,7 +450,8 @@ def guarded_audit(audit: Callable[[], Run]) -> Run | AuditFailure:
         return audit()
     except MasisError as error:
         return AuditFailure(str(error), traceback.format_exc())
-    except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
+    # One case must not end the audit of the others; the error is reported.
+    except Exception as error:  # noqa: BLE001
         return AuditFailure(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
@@ -508,7 +520,7 @@ def audit_in_processes(
 
     """
     # A fork would copy open database connections, which SQLite forbids
-    # (https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_).
+    # (https://www.sqlite.org/howtocorrupt.html, section 2.6).
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         workers, context, initializer=_begin_worker, initargs=(settings, prepare)

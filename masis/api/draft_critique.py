@@ -64,7 +64,14 @@ def critique_issues(issues: Sequence[Issue], options: CritiqueOptions) -> Iterat
     it (factual), and they contradict it (contradictions). If a claim leaves out the condition under
     which it holds, that is the issue, and not that no source supports it without the condition.
     """
-    omissions = [issue for issue in issues if _tells_what_is_left_out(issue)]
+    omissions = [
+        issue
+        for issue in issues
+        if DRAFT_CRITIQUE_TYPE[issue.type] == "incomplete"
+        and issue.source == "critic"
+        and issue.major
+        and issue.start is not None
+    ]
     for issue in issues:
         if issue.rule == "uncited_sentence" or _is_superseded(issue, omissions):
             continue
@@ -90,11 +97,6 @@ def critique_issues(issues: Sequence[Issue], options: CritiqueOptions) -> Iterat
                         "related_source": issue.evidence_ids[0] if issue.evidence_ids else None,
                     }
                 )
-
-
-def _tells_what_is_left_out(issue: Issue) -> bool:
-    incomplete = DRAFT_CRITIQUE_TYPE[issue.type] == "incomplete"
-    return incomplete and issue.source == "critic" and issue.major and issue.start is not None
 
 
 def _is_superseded(issue: Issue, omissions: Sequence[Issue]) -> bool:

@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from masis.errors import InputError, MasisError
 from masis.llm import endpoints, registry
-from masis.schema.calls import Replayed
 from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, Examinee, ExamResult, ExamStanding
+from masis.schema.model_ref import ModelRef
 from masis.schema.run import Run
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 from masis.settings.environment import data_folder
 from masis.views.exam import exam_line
 
@@ -93,16 +93,14 @@ class ExamResults:
         return ExamStanding()
 
 
-def examined_name(string: str, role: str) -> str:
+def examined_name(string: str) -> str:
     """Return the name under which a role's model takes the exam.
 
     For two verifiers in a row it is the second, which decides what the offline checks leave open.
     For recorded replies it is the model that gave them.
     """
-    staged = registry.stages(string, role)
-    last = staged[1] if staged else string
-    replayed = Replayed.of(last)
-    return replayed.model if replayed else last
+    ref = ModelRef.parse(string)
+    return ref.recorded_model if ref.is_replay else str(ref.alone)
 
 
 def examinee_of(
@@ -121,7 +119,7 @@ def examinee_of(
 
     """
     return Examinee(
-        models={role: examined_name(models.get(role, ""), role) for role in JUDGING_ROLES},
+        models={role: examined_name(models.get(role, "")) for role in JUDGING_ROLES},
         addresses={
             role: _model_address(models.get(role, ""), role, settings) for role in JUDGING_ROLES
         },
@@ -155,11 +153,11 @@ def line_about(find: Callable[[], ExamStanding]) -> str:
 def _model_address(string: str, role: str, settings: Settings) -> str | None:
     """Return the address of a role's model: empty on this machine, None for recorded replies."""
     try:
-        staged = registry.stages(string, role)
-        if Replayed.of(staged[1] if staged else string):
+        ref = ModelRef.parse(string)
+        if ref.is_replay:
             return None
-        asked = registry.asked_model(string, role, settings)
-        return "" if asked == OFFLINE else endpoints.endpoint_of(asked, settings)
+        asked = registry.asked_model(ref, role, settings)
+        return endpoints.endpoint(asked.provider, settings).address if asked else ""
     except MasisError:  # an earlier run's model whose provider, key or file is gone
         return UNKNOWN_ADDRESS
 

@@ -32,9 +32,9 @@ from masis.offline.roles.evaluator import OfflineEvaluator
 from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import AbsentFigure, Claim
-from masis.schema.calls import Replayed
 from masis.schema.case import Evidence
 from masis.schema.exam import ExamStanding, joined_name
+from masis.schema.model_ref import STAGES, ModelRef
 from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
 
@@ -68,33 +68,26 @@ def build_roles(
         role: registry.resolve(string, role, settings) for role, string in settings.models().items()
     }
 
-    def model_for(role: str) -> Model | None:
-        if models[role] == OFFLINE or role_plugins.plugged_in(models[role], role, settings):
-            return None
-        return ask(models[role], role)
+    def fill(role: str, with_model: Callable[[Model], Any], by_rules: Callable[[], Any]) -> Any:
+        """Return the object that fills the role: rules, a plug-in, or a role around a model."""
+        judge = registry.find_judge(ModelRef.parse(models[role]), role, settings)
+        if judge.ref.is_offline:
+            return by_rules()
+        if judge.plugin:
+            return judge.plugin.build(
+                ask(str(judge.model), role) if judge.model else None, settings
+            )
+        return with_model(ask(models[role], role))
 
-    def plugged_in_role(role: str) -> Any:
-        """Return the plug-in that fills the role, None if no plug-in does."""
-        plugin = role_plugins.plugged_in(models[role], role, settings)
-        if plugin is None:
-            return None
-        return plugin.build(ask(plugin.asks, role) if plugin.asks else None, settings)
-
-    drafter = ModelDrafter(model) if (model := model_for("drafter")) else OfflineDrafter()
-    verifier = _verifier(models["verifier"], control, settings, ask, in_steps)
+    verifier = _verifier(ModelRef.parse(models["verifier"]), control, settings, ask, in_steps)
     if settings.depth == "thorough" and isinstance(verifier, ModelVerifier):
         verifier = _with_second_opinion(verifier, models, settings, ask)
-    reviser = plugged_in_role("reviser") or (
-        ModelReviser(model) if (model := model_for("reviser")) else OfflineReviser()
-    )
     temperature = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-    critic = plugged_in_role("critic") or (
-        ModelCritic(model, temperature) if (model := model_for("critic")) else OfflineCritic()
-    )
-    evaluator = (
-        ModelEvaluator(model, settings, temperature)
-        if (model := model_for("evaluator"))
-        else OfflineEvaluator()
+    drafter = fill("drafter", ModelDrafter, OfflineDrafter)
+    critic = fill("critic", lambda model: ModelCritic(model, temperature), OfflineCritic)
+    reviser = fill("reviser", ModelReviser, OfflineReviser)
+    evaluator = fill(
+        "evaluator", lambda model: ModelEvaluator(model, settings, temperature), OfflineEvaluator
     )
     sampled = settings.judge_samples > 1  # deterministic roles would give the same result each time
     by_role = (drafter, innermost(verifier), critic, reviser, evaluator)
@@ -106,9 +99,8 @@ def build_roles(
             OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator,
         )
     }
-    uses_offline_rules = OFFLINE in models.values() or registry.stages(
-        models["verifier"], "verifier"
-    )
+    refs = [ModelRef.parse(model) for model in models.values()]
+    uses_offline_rules = any(ref.is_offline or ref.after_offline for ref in refs)
     offline_rules = OFFLINE_RULES if uses_offline_rules else None
     return loop.Roles(
         drafter=drafter,
@@ -127,7 +119,7 @@ def build_roles(
         models=models,
         offline_rules=offline_rules,
         control=control,
-        calls_models=uses_models(settings) or any(map(_is_replayed, models.values())),
+        calls_models=uses_models(settings) or any(ref.is_replay for ref in refs),
         validator=output_validation.validator_named(settings.output_validator),
         local_models=tuple(
             model for filler in by_role if (model := getattr(filler, "local_model", None))
@@ -149,16 +141,11 @@ def exam_standing(settings: Settings) -> ExamStanding:
 
     """
     settings = settings.at_depth()
-    staged = registry.stages(settings.verifier, "verifier")
-    local = role_plugins.plugged_in(
-        staged[1] if staged else settings.verifier, "verifier", settings
-    )
-    loaded = (
-        settings.model_copy(update={"verifier": OFFLINE}) if local and not local.asks else settings
-    )
-    roles = build_roles(loaded)
+    verifier = registry.find_judge(settings.model_refs()["verifier"], "verifier", settings)
+    local = None if verifier.model else verifier.plugin
+    roles = build_roles(settings.model_copy(update={"verifier": OFFLINE}) if local else settings)
     models, prompts = roles.models, roles.prompts
-    if local and not local.asks:
+    if local:
         local.check()
         models, prompts = (
             models | {"verifier": local.string},
@@ -188,40 +175,33 @@ def examined_models(settings: Settings) -> tuple[tuple[str, ExamStanding], ...]:
     return tuple(examined)
 
 
-def _is_replayed(string: str) -> bool:
-    """Return whether recorded replies fill a role, also as the second stage of a verifier."""
-    return Replayed.of(string.removeprefix(f"{OFFLINE}{registry.STAGES}")) is not None
-
-
 def _verifier(
-    string: str,
+    ref: ModelRef,
     control: RunControl,
     settings: Settings,
     ask: Callable[[str, str], Model],
     in_steps: bool,
 ) -> Any:
     """Return the verifier of a resolved model string: a single one, or two in a row."""
-    if staged := registry.stages(string, "verifier"):
-        first, second = (_verifier(stage, control, settings, ask, in_steps) for stage in staged)
+    if ref.after_offline:
+        stages = (ModelRef(OFFLINE), ref.alone)
+        first, second = (_verifier(stage, control, settings, ask, in_steps) for stage in stages)
+        names = (OFFLINE, str(ref.alone))
         if getattr(second, "local_model", None):
-            return EscalatingVerifier(first, second, staged)
-        return EscalatingVerifier(
-            first, second, staged, partial(estimates.estimate_savings, settings=settings)
-        )
-    if string == OFFLINE:
+            return EscalatingVerifier(first, second, names)
+        savings = partial(estimates.estimate_savings, settings=settings)
+        return EscalatingVerifier(first, second, names, savings)
+    judge = registry.find_judge(ref, "verifier", settings)
+    if ref.is_offline:
         return within_languages(OfflineVerifier(control.cancellation))
-    plugin = role_plugins.plugged_in(string, "verifier", settings)
-    if plugin is None:
-        model = ask(string, "verifier")
-        # Don't use the extractions cached in this process while replies are recorded or replayed:
-        # cached ones are not recorded and may differ from the recording.
-        extractions = (
-            EXTRACTIONS if model.replies is None and model.record is None else Extractions()
-        )
-        return ModelVerifier(model, settings, extractions, in_steps, _absent_figures(control))
-    return within_languages(
-        plugin.build(ask(plugin.asks, "verifier") if plugin.asks else None, settings)
-    )
+    if judge.plugin:
+        model = ask(str(judge.model), "verifier") if judge.model else None
+        return within_languages(judge.plugin.build(model, settings))
+    model = ask(str(ref), "verifier")
+    # Don't use the extractions cached in this process while replies are recorded or replayed:
+    # cached ones are not recorded and may differ from the recording.
+    extractions = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
+    return ModelVerifier(model, settings, extractions, in_steps, _absent_figures(control))
 
 
 def _absent_figures(control: RunControl) -> AbsentFigures:
@@ -249,9 +229,9 @@ def _with_second_opinion(
 
     If rules criticise, the verifier's own model is asked again.
     """
-    critic = models["critic"]
-    asks_a_model = critic != OFFLINE and not role_plugins.plugged_in(critic, "critic", settings)
-    second = critic if asks_a_model else models["verifier"]
+    critic = registry.find_judge(ModelRef.parse(models["critic"]), "critic", settings)
+    is_model = not critic.ref.is_offline and not critic.plugin
+    second = models["critic" if is_model else "verifier"]
     figures = first.absent_figures
     opinion = ModelVerifier(
         ask(second, "verifier"), settings, Extractions(), in_steps=True, absent_figures=figures
@@ -283,13 +263,11 @@ def probe_model(string: str, settings: Settings) -> registry.ProbeResult:
     A model that runs on this machine judges a claim instead.
     """
     try:
-        if staged := registry.stages(string, "verifier"):
-            return probe_model(staged[1], settings)
-        plugin = role_plugins.plugged_in(string, "verifier", settings)
+        judge = registry.find_judge(ModelRef.parse(string), "verifier", settings)
         return (
-            _judge_sample(plugin, settings)
-            if plugin and not plugin.asks
-            else registry.probe(string, settings)
+            _judge_sample(judge.plugin, settings)
+            if judge.plugin and not judge.model
+            else registry.probe(str(judge.ref.alone), settings)
         )
     except (SettingsError, MissingExtra) as error:
         return registry.ProbeResult(False, str(error))
@@ -323,8 +301,8 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
 
     Raises the errors of ``resolve_model``.
     """
-    plugin = role_plugins.plugged_in(string, role, settings)
-    return plugin.asks if plugin else string
+    judge = registry.find_judge(ModelRef.parse(string), role, settings)
+    return str(judge.model or "") if judge.plugin else string
 
 
 def pin_versions(settings: Settings) -> Settings:
@@ -334,18 +312,13 @@ def pin_versions(settings: Settings) -> Settings:
     ``resolve_model``.
     """
     pinned = {}
-    for role in role_plugins.GROUPS:
-        staged = registry.stages(getattr(settings, role), role)
-        prefix, string = (
-            (f"{staged[0]}{registry.STAGES}", staged[1])
-            if staged
-            else ("", getattr(settings, role))
-        )
-        if (plugin := role_plugins.plugged_in(string, role, settings)) is not None:
-            pinned[role] = f"{prefix}{plugin.string}"
-    for role, string in settings.models().items():
-        if _is_replayed(string):
-            pinned[role] = registry.resolve(string, role, settings)
+    for role, ref in settings.model_refs().items():
+        plugin = registry.find_judge(ref, role, settings).plugin
+        if plugin:
+            first_stage = f"{OFFLINE}{STAGES}" if ref.after_offline else ""
+            pinned[role] = f"{first_stage}{plugin.string}"
+        elif ref.is_replay:
+            pinned[role] = registry.resolve(str(ref), role, settings)
     return settings.model_copy(update=pinned)
 
 
@@ -358,11 +331,10 @@ def addresses(settings: Settings) -> tuple[str, ...]:
 
     """
     check_models(settings)
-    models_to_ask = [
-        registry.asked_model(string, role, settings) for role, string in settings.models().items()
-    ]
-    models_to_ask = [model for model in models_to_ask if model != OFFLINE]
-    return tuple(dict.fromkeys(endpoints.endpoint_of(model, settings) for model in models_to_ask))
+    providers = [model.provider for model in _asked_models(settings)]
+    return tuple(
+        dict.fromkeys(endpoints.endpoint(provider, settings).address for provider in providers)
+    )
 
 
 def uses_models(settings: Settings) -> bool:
@@ -373,7 +345,8 @@ def uses_models(settings: Settings) -> bool:
 
     """
     return any(
-        registry.asks_a_model(string, role, settings) for role, string in settings.models().items()
+        registry.find_judge(ref, role, settings).model
+        for role, ref in settings.model_refs().items()
     )
 
 
@@ -383,7 +356,7 @@ def with_concurrency(settings: Settings, calls: int | None) -> Settings:
     None keeps the provider's own setting, or 1.
     """
     limited = {}
-    for name in _asked_models(settings):
+    for name in sorted({model.provider for model in _asked_models(settings)}):
         provider = settings.providers.get(name, ProviderSettings())
         limited[name] = provider.model_copy(
             update={"concurrency": calls or provider.concurrency or 1}
@@ -396,13 +369,16 @@ def calls_at_once(settings: Settings) -> int:
     1.
     """
     used = [
-        settings.providers[name] for name in _asked_models(settings) if name in settings.providers
+        settings.providers[model.provider]
+        for model in _asked_models(settings)
+        if model.provider in settings.providers
     ]
     return max((provider.concurrency or 1 for provider in used), default=1)
 
 
-def _asked_models(settings: Settings) -> list[str]:
-    models_to_ask = (
-        registry.asked_model(string, role, settings) for role, string in settings.models().items()
-    )
-    return sorted({model.partition(":")[0] for model in models_to_ask if model != OFFLINE})
+def _asked_models(settings: Settings) -> list[ModelRef]:
+    return [
+        model
+        for role, ref in settings.model_refs().items()
+        if (model := registry.asked_model(ref, role, settings))
+    ]

@@ -54,8 +54,8 @@ from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import CostEstimate
-from masis.schema.calls import REPLAY
 from masis.schema.case import Case
+from masis.schema.model_ref import REPLAY
 from masis.schema.review import Standing
 from masis.schema.run import Run
 from masis.schema.wording import count_noun, shorten

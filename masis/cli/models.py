@@ -22,7 +22,7 @@ from masis.datasets.readers.lines import utf8_error
 from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import HeldOutScore, Program, Role
-from masis.integrations.local import PREFIX, local_names
+from masis.integrations.local import PREFIX, local_name
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
@@ -183,8 +183,8 @@ def download_missing(settings: Settings) -> None:
     """Download the verifier model that the settings name, where it is not here yet, showing how far
     it has come.
     """
-    for text in local_names(settings.verifier):
-        _download_model(text)
+    if name := local_name(settings.verifier):
+        _download_model(name)
 
 
 def _download_model(text: str) -> None:

@@ -1,7 +1,8 @@
-"""The roles with a language model: providers, prompts, and one file a role.
+"""The roles that use a language model: providers, prompts, and one file for each role.
 
-    Prompt (fenced, versioned) -> Model.ask -> Provider (one try over the wire) -> reply, read into a typed record
+    RolePrompt (fenced, versioned) -> Model.ask -> Provider (one try over the wire)
+      -> reply -> typed record
 
-``model.py`` is the only place that retries, waits, falls back and counts; a provider makes one try.
-A vendor's SDK appears in its provider's file alone.
+Only ``client/model.py`` retries, waits, falls back to other formats and counts. A provider makes
+one try, and only its file imports the vendor's SDK.
 """

@@ -1,11 +1,8 @@
-"""Model strings, and where each is reached: the address, the key that belongs to it, how many calls
-at once.
+"""Finds a provider's endpoint: its address, its key, and how many calls may run at once.
 
-    openai:gpt-4o   anthropic:claude-sonnet-5-5   openai   ollama:llama3.2   and of masis.toml: NAME:model
-
-A key goes only to the address that it is configured with: a vendor's key to the vendor's own
-address, or to the one that stands in the environment beside it; any other address names its key
-with ``key_env``, or gets none.
+A key is sent only to the address that it is configured for. A vendor's key belongs to the vendor's
+own address, or to the one that the environment sets for it (``OPENAI_BASE_URL``). Any other address
+names its key with ``key_env``, or gets none.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,18 +19,19 @@ from pydantic import SecretStr
 
 from masis.errors import MissingKey, SettingsError
 from masis.schema.calls import ReplyMode
+from masis.schema.model_ref import ModelRef
 from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, variable
 
 CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
-"""Roles that get the stronger model by default: the auditor is stronger than the writer
-(MASIS-CRITIC-P1).
+"""The roles that use the vendor's stronger model by default, because an auditor should be stronger
+than the writer (MASIS-CRITIC-P1).
 """
 
 
 class KnownProvider(NamedTuple):
-    """A provider that needs no table of its own."""
+    """A provider that can be used without a table in ``masis.toml``."""
 
     kind: ProviderKind
     address: str
@@ -71,15 +69,23 @@ KNOWN = {
 
 
 BATCHING = frozenset({"vllm"})
-"""Servers that take what comes side by side; others on one's own machine or network have few slots,
-often one.
+"""Local servers that process many calls at the same time; others on one's own machine or network
+have few slots, often one.
 """
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a provider is reached. ``of_vendor``: what else the environment says about the vendor
-    holds here too.
+    """The place where a provider is reached.
+
+    Attributes:
+        concurrency: The highest number of calls that may run at once.
+        mode: The reply format that a person chose, None to find out.
+        of_vendor: Whether this is the vendor's own address, or the one that the environment sets
+            for it, so that the environment's other variables for the vendor apply as well.
+        adapts: Whether the server may have few slots, so that calls start one at a time and the
+            limit grows while replies don't get slower.
+
     """
 
     name: str
@@ -92,47 +98,41 @@ class Endpoint:
     effort: str | None = None
     of_vendor: bool = False
     adapts: bool = False
-    """Whether it may serve few calls side by side: how many is found out, from one on."""
 
 
-class ModelParts(NamedTuple):
-    """A model string in its parts."""
+def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
+    """Return the reference with the vendor's default model for the role if it names none.
 
-    provider: str
-    model: str
+    Raises:
+        SettingsError: The provider is unknown, or the model is missing. The message suggests the
+            nearest known name.
 
-    def __str__(self) -> str:
-        return f"{self.provider}:{self.model}"
-
-
-def model_name(string: str, role: str, settings: Settings) -> ModelParts:
-    """What a model string means for a role. Raises SettingsError naming the nearest right one."""
-    provider, colon, model = (part.strip() for part in string.partition(":"))
-    known, own = KNOWN.get(provider), settings.providers.get(provider)
-    if provider == OFFLINE:
+    """
+    known, own = KNOWN.get(ref.provider), settings.providers.get(ref.provider)
+    if ref.provider == OFFLINE:
         raise SettingsError(
-            f"{role}: {string!r}: offline has no models to choose from. Write offline alone."
+            f"{role}: {str(ref)!r}: offline has no models to choose from. Write offline alone."
         )
     if known is None and own is None:
-        raise SettingsError(f"{role}: {_unknown_provider(string, settings)}")
-    if not colon and known is not None and known.strong:
-        return ModelParts(provider, known.strong if role in JUDGES else known.plain)
-    if not model:
+        raise SettingsError(f"{role}: {_unknown_provider(ref, settings)}")
+    if ref.name is None and known is not None and known.strong:
+        return replace(ref, name=known.strong if role in JUDGES else known.plain)
+    if not ref.name:
         raise SettingsError(
-            f"{role}: {string!r} names no model. Write {provider}:NAME with a name the server"
+            f"{role}: {str(ref)!r} names no model. Write {ref.provider}:NAME with a name the server"
             " knows."
         )
-    return ModelParts(provider, model)
+    return ref
 
 
-def _unknown_provider(string: str, settings: Settings) -> str:
+def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
+    string, provider, model = str(ref), ref.provider, ref.name
     names = [OFFLINE, *KNOWN, *settings.providers]
     if may_be_a_key(string):
         return (
             "this looks like a key, not like a model. Keys stand in the environment or a secrets"
             " file."
         )
-    provider, _, model = string.partition(":")
     for vendor, known in KNOWN.items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
             return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
@@ -149,8 +149,12 @@ def _unknown_provider(string: str, settings: Settings) -> str:
 def endpoint(
     provider: str, settings: Settings, environment: Mapping[str, str] | None = None
 ) -> Endpoint:
-    """Where a provider is reached now. Raises SettingsError for a missing key or an address that is
-    none.
+    """Return where a provider is reached under these settings and this environment.
+
+    Raises:
+        MissingKey: The provider's key isn't set.
+        SettingsError: The address or the key is malformed, or there is no address.
+
     """
     known, own = KNOWN.get(provider), settings.providers.get(provider, ProviderSettings())
     from_environment = (
@@ -165,9 +169,9 @@ def endpoint(
     key_name = own.key_env or (known.key_env if known and own.address is None else "")
     key = secret(key_name, environment) if key_name else None
     if key and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
-        # refused here: the error of a header that does not take it would show it
+        # Refused here, because the HTTP library's error about an invalid header would show the key.
         raise SettingsError(f"{key_name}: is no key: it holds characters that keys don't have.")
-    found = Endpoint(
+    reached = Endpoint(
         name=provider,
         kind=own.kind or (known.kind if known else "openai"),
         address=_check_address(address, provider),
@@ -189,16 +193,16 @@ def endpoint(
             f"{provider}: there is no key. Set {key_name} in the environment, or write it into"
             f" masis.secrets.toml (MASIS_SECRETS names another file).{where}"
         )
-    return found
+    return reached
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine: no proxy stands before it."""
+    """Return whether a host is this machine, to which no proxy is used."""
     return hosts.is_loopback(host) or host.endswith(".localhost")
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is this machine, its network, or the host of its containers."""
+    """Return whether a host is this machine, in its network, or the host of its containers."""
     try:
         at = ipaddress.ip_address(host)
     except ValueError:
@@ -213,14 +217,14 @@ def is_local(host: str) -> bool:
 def _check_address(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
-        named = (
+        is_valid = (
             re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address)
             and parts.port != 0
             and parts.hostname
         )
     except ValueError:
-        named = None
-    if not named:
+        is_valid = None
+    if not is_valid:
         raise SettingsError(
             f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1."
         )
@@ -231,19 +235,18 @@ def _check_address(address: str, provider: str) -> str:
     return address.rstrip("/")
 
 
-# Which models a person may choose from without typing: those that could be asked now.
-
-
 def offered_models(settings: Settings) -> tuple[str, ...]:
-    """Offline, the defaults of each vendor whose key is here, and every model that the settings
-    name.
+    """Return the models to choose from without typing: offline, the defaults of each vendor whose
+    key is set, and every model that the settings name.
     """
     names = [OFFLINE]
     for vendor, known in KNOWN.items():
         if known.strong and _has_key(vendor, settings):
             names += [f"{vendor}:{known.strong}", f"{vendor}:{known.plain}"]
     names += [
-        name for name in settings.prices if name.partition(":")[0] in {*KNOWN, *settings.providers}
+        name
+        for name in settings.prices
+        if ModelRef.parse(name).provider in {*KNOWN, *settings.providers}
     ]
     names += [string for string in settings.models().values() if ":" in string]
     return tuple(dict.fromkeys(names))
@@ -252,10 +255,5 @@ def offered_models(settings: Settings) -> tuple[str, ...]:
 def _has_key(vendor: str, settings: Settings) -> bool:
     try:
         return endpoint(vendor, settings).key is not None
-    except SettingsError:  # no key: said where somebody asks for the model
+    except SettingsError:  # reported when the model is chosen
         return False
-
-
-def endpoint_of(string: str, settings: Settings) -> str:
-    """Where a model's questions go: the address of its provider. Raises SettingsError."""
-    return endpoint(string.partition(":")[0], settings).address

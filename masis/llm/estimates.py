@@ -1,9 +1,9 @@
-"""Estimates of what an audit takes at most, before it starts: calls, tokens, dollars.
+"""Estimates the most calls, tokens and dollars that an audit may need, before it starts.
 
-Tokens are estimated as characters / 4, which holds for English prose within a fifth; replies by
-what each role usually writes. Every iteration that the settings allow is counted, so that a run
-rarely costs more; most cost less, since the loop stops early and providers cache what calls share
-(neither is counted).
+Tokens are estimated as characters / 4, which holds for English prose within a fifth, and replies by
+the usual length of each role's replies. Every iteration that the settings allow is counted, so a
+run rarely costs more. Most runs cost less, because the loop stops early and providers cache the
+shared parts of prompts; neither is counted.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from masis.audit.escalation import Savings
 from masis.llm import prices, registry
 from masis.llm.client import schemas
 from masis.llm.providers.base import TokenUsage
-from masis.llm.role_plugins import plugged_in
 from masis.llm.roles import replies
 from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case, Evidence
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 
 CHARACTERS_A_TOKEN = 4
 CHARACTERS_A_CLAIM = 110
-"""Of an answer: about one sentence."""
+"""The characters of an answer for each claim, about one sentence."""
 DRAFTED_CHARACTERS = 1_200
-"""Of an answer that is yet to be written."""
+"""The characters of an answer that isn't written yet."""
 REPLY_TOKENS = {"critic": 300, "evaluator": 120, "completeness": 100}
 VERDICT_TOKENS, CLAIM_TOKENS = 80, 25
 _SHAPES: dict[str, type[BaseModel]] = {
@@ -42,26 +41,28 @@ _SHAPES: dict[str, type[BaseModel]] = {
     "reviser": replies.RevisionReply,
     "drafter": replies.DraftReply,
 }
-"""What each prompt asks for: a schema goes with every call."""
+"""The reply that each prompt asks for; its schema is sent with every call."""
 
 
 class CostEstimate(NamedTuple):
-    """Calls and tokens (sent and received); ``cost_usd`` is None where a price is not known."""
+    """Calls and tokens (sent and received); ``cost_usd`` is None if a price isn't known."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float | None = 0.0
 
     def plus(self, other: CostEstimate) -> CostEstimate:
-        """Both together."""
+        """Return the sum of both estimates."""
         known = self.cost_usd is not None and other.cost_usd is not None
         cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
         return CostEstimate(self.calls + other.calls, self.tokens + other.tokens, cost)
 
 
 class _EstimatedCalls(NamedTuple):
-    """Calls of one kind in one iteration: how many, with which prompt, what each sends besides,
-    what it gets.
+    """Calls of one kind in one iteration.
+
+    ``sent`` is in characters and excludes the instructions of ``prompt``; ``received`` is in
+    tokens.
     """
 
     role: str
@@ -72,8 +73,9 @@ class _EstimatedCalls(NamedTuple):
 
 
 def estimate(case: Case, settings: Settings) -> CostEstimate:
-    """What auditing this case takes at most, offline roles left out. Raises SettingsError as
-    ``registry.resolve``.
+    """Return the most that an audit of this case may need; offline roles cost nothing.
+
+    Raises the errors of ``registry.resolve``.
     """
     settings = settings.at_depth()
     if case.unanswered is not None and not settings.draft_unanswered:
@@ -98,19 +100,22 @@ def _calls_of_iteration(shared: int, answer: int, settings: Settings) -> list[_E
     batches = math.ceil(claims / settings.claims_batch)
     judged, written = shared + answer, answer / CHARACTERS_A_TOKEN
     checked, verdicts = shared + answer / max(1, batches), VERDICT_TOKENS * settings.claims_batch
-    # The first of two verifiers finds the claims, and what is left out.
-    alone = registry.stages(settings.verifier, "verifier") is None
+    # After the offline checks, which find the claims and missing points, a model only judges.
+    alone = not settings.model_refs()["verifier"].after_offline
     complete = int(settings.check_completeness and alone)
     at_once = alone and 0 < claims <= settings.claims_batch
     extracted = int(bool(claims) and alone and not at_once)
     critics = 0 if settings.depth == "quick" else settings.judge_samples
     judges = 0 if settings.evaluate == "never" else settings.judge_samples
     second = batches if settings.depth == "thorough" and alone else 0
+    listed_and_judged = claims * (CLAIM_TOKENS + VERDICT_TOKENS)
+    verifications, completions = (second, 0) if at_once else (second + batches, complete)
+    missing = REPLY_TOKENS["completeness"]
     return [
-        _EstimatedCalls("verifier", "claims", int(at_once), judged, claims * (CLAIM_TOKENS + VERDICT_TOKENS)),
+        _EstimatedCalls("verifier", "claims", int(at_once), judged, listed_and_judged),
         _EstimatedCalls("verifier", "claims_extract", extracted, answer, claims * CLAIM_TOKENS),
-        _EstimatedCalls("verifier", "claims_verify", second + (0 if at_once else batches), checked, verdicts),
-        _EstimatedCalls("verifier", "completeness", 0 if at_once else complete, judged, REPLY_TOKENS["completeness"]),
+        _EstimatedCalls("verifier", "claims_verify", verifications, checked, verdicts),
+        _EstimatedCalls("verifier", "completeness", completions, judged, missing),
         _EstimatedCalls("critic", "critic", critics, judged, REPLY_TOKENS["critic"]),
         _EstimatedCalls("evaluator", "evaluator", judges, judged, REPLY_TOKENS["evaluator"]),
         _EstimatedCalls("reviser", "reviser", 1, judged + 1_500, written + 300),
@@ -126,15 +131,26 @@ def estimate_savings(
     completeness: bool,
     settings: Settings,
 ) -> Savings:
-    """The calls made for the claims that the second verifier was asked for, and those that it alone
-    would have made.
+    """Return the calls that the second verifier made, and those that the first one saved.
 
-    It alone would also have found the claims and, with ``completeness``, what is left out.
+    Without the first verifier, the second would also have found the claims and, with
+    ``completeness``, the missing points.
+
+    Args:
+        query: The question.
+        answer: The answer.
+        evidence: The evidence that is sent with every call.
+        claims: The number of claims in the answer.
+        asked: The number of claims that the second verifier judged.
+        completeness: Whether missing points were asked for.
+        settings: The settings that name the second verifier.
+
     """
     batches, made = (math.ceil(number / settings.claims_batch) for number in (claims, asked))
     shared = sum(len(chunk.text) + 120 for chunk in evidence) + len(query)
     sent = shared + len(answer) / max(1, batches)
-    if claims <= settings.claims_batch:  # it alone would have found and judged them in one call
+    # The second verifier alone would have found and judged so few claims in one call.
+    if claims <= settings.claims_batch:
         return Savings(
             made,
             1 - made,
@@ -165,28 +181,22 @@ def estimate_savings(
             REPLY_TOKENS["completeness"],
         ),
     ]
-    whole = reduce(CostEstimate.plus, (_price_calls(each, settings) for each in saved))
+    whole = reduce(CostEstimate.plus, (_price_calls(calls, settings) for calls in saved))
     return Savings(made, whole.calls, whole.cost_usd)
 
 
 def _price_calls(asked: _EstimatedCalls, settings: Settings) -> CostEstimate:
-    string = getattr(settings, asked.role)
-    if string == OFFLINE or not asked.times:
+    ref = settings.model_refs()[asked.role]
+    model = registry.asked_model(ref, asked.role, settings) if asked.times else None
+    if model is None:
         return CostEstimate()
-    if staged := registry.stages(string, asked.role):
-        string = staged[1]
-    model, found = (
-        registry.asked_model(string, asked.role, settings),
-        plugged_in(string, asked.role, settings),
-    )
-    if model == OFFLINE:
-        return CostEstimate()
-    instructions = found.characters if found else _instruction_tokens(asked.prompt)
+    plugin = registry.find_judge(ref, asked.role, settings).plugin
+    instructions = plugin.characters if plugin else _instruction_tokens(asked.prompt)
     sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
     received = round(asked.received) * asked.times
     tokens = TokenUsage(prompt=sent, completion=received)
     return CostEstimate(
-        asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices))
+        asked.times, sent + received, prices.cost(tokens, prices.price(str(model), settings.prices))
     )
 
 
@@ -198,8 +208,10 @@ def _instruction_tokens(prompt: str) -> int:
 
 
 def unpriced_models(settings: Settings) -> tuple[str, ...]:
-    """The models of the settings whose price is not known."""
+    """Return the models of the settings whose price isn't known."""
     models = {
-        registry.asked_model(string, role, settings) for role, string in settings.models().items()
-    } - {OFFLINE}
+        str(model)
+        for role, ref in settings.model_refs().items()
+        if (model := registry.asked_model(ref, role, settings))
+    }
     return tuple(sorted(model for model in models if prices.price(model, settings.prices) is None))

@@ -1,4 +1,4 @@
-"""What calls cost: the prices kept in ``prices.toml``, or those of the settings. An unknown price
+"""Computes the cost of calls by the prices in ``prices.toml`` or in the settings. An unknown price
 is None, never 0.
 """
 
@@ -13,23 +13,25 @@ from importlib import resources
 from masis.llm.providers.base import TokenUsage
 from masis.schema.providers import Price
 
+# The date or alias at the end of a model name: "-2024-08-06", "-20250514", "@latest".
 _DATED = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|latest)\Z")
 
 
 @functools.cache
 def price_list() -> Mapping[str, Price]:
-    """The prices that come with this version, by model string."""
+    """Return the prices that ship with this version, by model string."""
     text = resources.files("masis.llm").joinpath("prices.toml").read_text(encoding="utf-8")
     return {
-        name: Price.model_validate(each)
-        for name, each in tomllib.loads(text).items()
-        if isinstance(each, dict)
+        name: Price.model_validate(table)
+        for name, table in tomllib.loads(text).items()
+        if isinstance(table, dict)
     }
 
 
 def price(model: str, own: Mapping[str, Price]) -> Price | None:
-    """The price of a model string; of a dated name (``-2024-08-06``) also the price of the name
-    without its date.
+    """Return the price of a model string, or None if it isn't known.
+
+    A dated name (``-2024-08-06``) without a price of its own has the price of the undated name.
     """
     names = (model, _DATED.sub("", model))
     return next(
@@ -38,7 +40,7 @@ def price(model: str, own: Mapping[str, Price]) -> Price | None:
 
 
 def cost(tokens: TokenUsage, at: Price | None) -> float | None:
-    """US dollars for these tokens; None where no price is known."""
+    """Return the US dollars for these tokens, or None if no price is known."""
     if at is None:
         return None
     cached_input = at.input if at.cached_input is None else at.cached_input

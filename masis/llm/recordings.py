@@ -1,14 +1,12 @@
-"""Replies that were recorded: written as they come, answered from a file, or kept so that no call
-is paid twice.
+"""Records the replies of models, and replays them from a file or a cache.
 
-What identifies a reply is what was asked (``Prompt.asked``), in which role, for which sample and at
-which attempt, not the words of ours around it: a prompt that was reworded since still finds its
-reply, and the run says so. A cache, whose replies nobody must mistake for today's, also goes by
-model and version of the prompt.
+A recorded reply is found by the digest of the texts that were asked about (``RolePrompt.asked``),
+the role, the sample and the attempt. The instructions around the texts don't count, so a prompt
+that was reworded since then still finds its reply, and the run warns about it. A cache also
+compares the model and the version of the prompt, because its replies count as current ones.
 
-A file is JSON Lines, one ``RecordedReply`` a line. It is written by others than this program as
-well, so that nothing in it is trusted: its replies are read as a model's are, and a line that is
-none is refused.
+A file is JSON Lines with one ``RecordedReply`` per line. Other programs may write it too, so it
+isn't trusted: its replies are parsed like a model's, and invalid lines are refused.
 """
 
 from __future__ import annotations
@@ -28,31 +26,37 @@ from pydantic import Field, ValidationError
 from masis.errors import InputError, SettingsError
 from masis.llm.providers.base import TryFailed
 from masis.schema.base import Record
-from masis.schema.calls import DEMO_REPLIES, Replayed, ReplySource
+from masis.schema.calls import ReplySource
 from masis.schema.explain import path_of
+from masis.schema.model_ref import DEMO_REPLIES, ModelRef
 from masis.schema.wording import count_noun
 from masis.version import app_root
 
 SHIPPED = app_root() / "data" / "replies" / "replies.jsonl"
 """The replies that ``replay:demo`` answers from."""
 LARGEST_FILE = 1_000_000_000
-"""Bytes of a file of recorded replies; all of it is held in memory."""
+"""The largest file of recorded replies in bytes; the whole file is held in memory."""
 _STRANGE = re.compile(r"[^\w.:/@+ -]")
-"""Characters of names in a file that are not repeated: it may hold any."""
+"""The characters that are replaced when a name from a file is shown."""
 
 Outcome = Literal["replied", "refused", "cut_off", "empty", "too_long"]
 OUTCOMES: dict[str, Outcome] = {name: name for name in get_args(Outcome) if name != "replied"}
-"""What came of a call beside a reply to read, and would come of it again."""
+"""The outcomes of unsuccessful calls that are recorded, because the same call would end the same
+way again.
+"""
 
 Name = Annotated[str, Field(min_length=1, max_length=5_000)]
 
 
 class RequestKey(Record):
-    """What a reply is to: role, version of the prompt, model, digest of what was asked, sample and
-    attempt.
+    """The key of a recorded reply.
 
-    ``sample`` counts from 1 how often a run asked the same, ``attempt`` the replies to one such
-    question.
+    Attributes:
+        prompt: The name and version of the prompt, ``critic/5+3f2a9c1b``.
+        asked: The digest of the texts that were asked about.
+        sample: How often the run has asked the same, counted from 1.
+        attempt: The number of the reply to one such question, counted from 1.
+
     """
 
     role: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
@@ -65,21 +69,21 @@ class RequestKey(Record):
 
     @property
     def key(self) -> str:
-        """The digest of all of it: what a cache goes by."""
+        """The digest of all fields, by which a cache finds replies."""
         return hashlib.sha256(
             self.model_dump_json(include=set(RequestKey.model_fields)).encode()
         ).hexdigest()
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What a file is searched by: neither the model nor the version of the prompt, which may be
-        others today.
+        """The fields by which a file is searched, without the model and the version of the prompt,
+        which may have changed.
         """
         return self.role, self.prompt.partition("/")[0], self.asked, self.sample, self.attempt
 
 
 class RecordedReply(RequestKey):
-    """A reply as the model gave it, and when (ISO 8601, UTC)."""
+    """A reply as the model gave it, with its date (ISO 8601, UTC)."""
 
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,20}Z$")]
     outcome: Outcome = "replied"
@@ -87,31 +91,36 @@ class RecordedReply(RequestKey):
 
 
 def shown_name(name: str) -> str:
-    """Return the name of a model or a prompt as a file has it, fit to be repeated."""
+    """Return the name of a model or prompt from a file, safe and short enough to be shown."""
     return _STRANGE.sub("?", name)[:200]
 
 
 class Replies(Protocol):
-    """Where replies are looked for before a model is asked. Safe to use from several threads."""
+    """Recorded replies that are searched before a model is asked; thread-safe."""
 
     source: ReplySource
 
     def find(self, asked: RequestKey) -> RecordedReply | None:
-        """Return the reply to this; None where the model is to be asked. Raises TryFailed where it
-        must not be.
+        """Return the recorded reply, or None if the model should be asked.
+
+        Raises:
+            TryFailed: There is no reply, and the model must not be asked.
+
         """
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
-        """Store the replies to a question that was answered."""
+        """Store the replies to an answered question."""
 
 
 class ReplayFile:
-    """Recorded replies of a file; where it has several to the same, today's version of the prompt
-    counts, or the last.
+    """The recorded replies of a file.
+
+    Of several replies with the same key, the one to the current version of the prompt counts, or
+    else the last one.
 
     Args:
         path: The file, for messages.
-        replies: What it holds, in its order.
+        replies: The replies in the order of the file.
 
     """
 
@@ -126,13 +135,16 @@ class ReplayFile:
             self.count += 1
             known = self._replies.setdefault(reply.place, {})
             known.pop(reply.prompt, None)
-            known[reply.prompt] = reply  # behind all others: the last counts
+            known[reply.prompt] = reply  # removed above, so that it becomes the last one
             of_role = self._models.setdefault(reply.role, {})
             of_role[reply.model] = max(reply.date[:10], of_role.get(reply.model, ""))
 
     def find(self, asked: RequestKey) -> RecordedReply:
-        """Return the reply to this. Raises TryFailed where the file has none: nobody
-        else is asked.
+        """Return the recorded reply.
+
+        Raises:
+            TryFailed: The file has none; the model isn't asked instead.
+
         """
         known = self._replies.get(asked.place)
         if known:
@@ -152,51 +164,58 @@ class ReplayFile:
         )
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
-        """Store nothing: the file is somebody else's."""
+        """Store nothing, because a replay only reads its file."""
 
-    def source_name(self, role: str) -> Replayed:
-        """Return how a run names them: with the models that gave the replies of the role, and the
-        last date.
+    def source_name(self, role: str) -> ModelRef:
+        """Return the reference that a run records, with the models that gave the role's replies and
+        the last date.
 
-        Of a role that has none, as of a drafter whose cases had answers, with those of all.
+        If the role has no replies, such as a drafter whose cases had answers, all models are named.
         """
         every = {
             model: date for of_role in self._models.values() for model, date in of_role.items()
         }
         found = self._models.get(role, every)
-        return Replayed(self.path, shown_name(" + ".join(found)), max(found.values(), default=""))
+        return ModelRef(
+            "replay",
+            self.path,
+            recorded_model=shown_name(" + ".join(found)),
+            recorded_date=max(found.values(), default=""),
+        )
 
     def description(self) -> str:
-        """Say what the file holds: how many replies, of which models, in which roles."""
-        held, of = (
-            count_noun(self.count, "recorded reply", "recorded replies"),
-            self.source_name(""),
-        )
+        """Describe the file: the number of its replies, their models and roles."""
+        held = count_noun(self.count, "recorded reply", "recorded replies")
+        source = self.source_name("")
         return (
-            f"{self.path} holds {held} of {of.model or 'nobody'}, {of.date or 'ever'}"
+            f"{self.path} holds {held} of {source.recorded_model or 'nobody'},"
+            f" {source.recorded_date or 'ever'}"
             f" ({', '.join(self._models)})"
         )
 
 
 def replay_file(path: str, role: str) -> ReplayFile:
-    """Return the replies of a file, or of the demo, read once as long as it stays the same. Raises
-    SettingsError.
+    """Return the replies of a file or of the demo. A file is read again only if it changes.
+
+    Raises:
+        SettingsError: The file can't be read, or isn't a file of recorded replies.
+
     """
     file = SHIPPED if path == DEMO_REPLIES else Path(path).expanduser()
     try:
-        if not file.is_file():  # nor a device, which never ends
+        if not file.is_file():  # a device such as /dev/zero never ends
             raise InputError(
                 "there is no such file", hint="Name one that masis audit --record wrote.", file=path
             )
-        found = file.stat()
-        if found.st_size > LARGEST_FILE:
+        status = file.stat()
+        if status.st_size > LARGEST_FILE:
             raise InputError(
                 f"has more than {LARGEST_FILE:,} bytes", hint="Replay it in parts.", file=path
             )
-        return _open_replay(path, file, found.st_mtime_ns, found.st_size)
+        return _open_replay(path, file, status.st_mtime_ns, status.st_size)
     except InputError as error:
         raise SettingsError(f"{role}: {error}") from None
-    except (OSError, ValueError) as error:  # ValueError: a name with a null byte
+    except (OSError, ValueError) as error:  # ValueError: the name has a null byte
         why = getattr(error, "strerror", None) or "can't be read"
         raise SettingsError(
             f"{role}: {path}: {why}. Name a file that masis audit --record wrote."
@@ -231,8 +250,11 @@ _appending = threading.Lock()
 
 
 def check_record(path: str) -> None:
-    """Raise SettingsError where replies can't be recorded in this file; it is made where there is
-    none.
+    """Create the file for recorded replies if it doesn't exist.
+
+    Raises:
+        SettingsError: Replies can't be recorded in it.
+
     """
     try:
         _append(path, b"")
@@ -244,14 +266,18 @@ def check_record(path: str) -> None:
 
 
 def record(path: str, replies: Sequence[RecordedReply]) -> None:
-    """Append replies to a file, whole lines at once: several processes may write to it. Raises
-    OSError.
+    """Append replies to a file in one write, because several processes may append to it.
+
+    Raises:
+        OSError: The file can't be written.
+
     """
     _append(path, "".join(f"{reply.model_dump_json()}\n" for reply in replies).encode())
 
 
 def _append(path: str, lines: bytes) -> None:
-    # unbuffered: whole lines at once
+    # Unbuffered, so that all lines are one write(): with O_APPEND, writes of other processes can't
+    # get between them (https://pubs.opengroup.org/onlinepubs/9799919799/functions/write.html).
     with _appending, Path(path).expanduser().open("ab", buffering=0) as file:
         if file.write(lines) != len(lines):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -20,13 +20,14 @@ from masis.llm.client.limits import Limiter, limiter
 from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import MODES_IN_WORDS, ServerCapabilities, capabilities_of
-from masis.llm.endpoints import Endpoint, endpoint, model_name
+from masis.llm.endpoints import Endpoint, complete_ref, endpoint
 from masis.llm.provider_apis import provider_api
 from masis.llm.providers.base import Call, Provider, TryFailed
 from masis.llm.recordings import Replies, check_record, record, replay_file
-from masis.llm.role_plugins import fillable, plugged_in
+from masis.llm.role_plugins import PluggedIn, fillable, plugged_in
 from masis.llm.roles.prompting import RolePrompt
-from masis.schema.calls import Replayed, ReplyMode
+from masis.schema.calls import ReplyMode
+from masis.schema.model_ref import STAGES, ModelRef
 from masis.settings import OFFLINE, Settings
 
 PROBE = RolePrompt(
@@ -56,38 +57,49 @@ class ProbeResult(NamedTuple):
 
 _lock = threading.Lock()
 _providers: dict[Endpoint, Provider] = {}
-# connections are not to be shared between processes
+# A forked child must not share open connections with its parent.
 os.register_at_fork(after_in_child=_providers.clear)
 
 
-STAGES = ","
-"""Separates two verifiers; the second one checks the claims that the first can't decide:
-``offline,MODEL``.
-"""
+class Judge(NamedTuple):
+    """The component that a model string names for a role.
+
+    Attributes:
+        ref: The model string, parsed. After the offline checks, it's the second stage.
+        plugin: The plug-in of this name, None if it's no plug-in.
+        model: The language model that is asked, also by the plug-in; None if there is none, as for
+            offline rules and recorded replies.
+
+    """
+
+    ref: ModelRef
+    plugin: PluggedIn | None
+    model: ModelRef | None
 
 
-def stages(string: str, role: str) -> tuple[str, str] | None:
-    """Return the two stages of a verifier, or None for a plain model string. Raises SettingsError
-    for invalid stages.
+def find_judge(ref: ModelRef, role: str, settings: Settings) -> Judge:
+    """Return the component that a model string names for a role. A model isn't looked up yet.
+
+    Raises:
+        SettingsError: There are two stages where one is allowed, or no plug-in has this name.
+
     """
     # the name of a folder or file may hold a comma
-    if STAGES not in string or fillable(string) or Replayed.of(string):
-        return None
-    first, _, second = (part.strip() for part in string.partition(STAGES))
-    if role != "verifier":
+    is_list = STAGES in str(ref.alone) and not (ref.is_replay or fillable(ref))
+    if (is_list or ref.after_offline) and role != "verifier":
         raise SettingsError(
-            f"{role}: {string[:200]!r}: only the verifier has two stages. Name one model."
+            f"{role}: {str(ref)[:200]!r}: only the verifier has two stages. Name one model."
         )
-    if (
-        first != OFFLINE
-        or second in ("", OFFLINE)
-        or (STAGES in second and not Replayed.of(second))
-    ):
+    if is_list or (ref.after_offline and str(ref.alone) in ("", OFFLINE)):
         raise SettingsError(
-            f"{role}: {string[:200]!r}: two stages are written offline,MODEL: the offline checks"
+            f"{role}: {str(ref)[:200]!r}: two stages are written offline,MODEL: the offline checks"
             " first, then the model for what they leave open."
         )
-    return first, second
+    if ref.is_offline or ref.is_replay:
+        return Judge(ref, None, None)
+    if (plugin := plugged_in(ref, role, settings)) is None:
+        return Judge(ref, None, ref.alone)
+    return Judge(ref, plugin, ModelRef.parse(plugin.asks) if plugin.asks else None)
 
 
 def resolve(string: str, role: str, settings: Settings | None = None) -> str:
@@ -100,48 +112,35 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
         MissingExtra: The provider's SDK isn't installed.
 
     """
-    if string == OFFLINE:
-        return OFFLINE
     settings = settings or Settings()
-    if staged := stages(string, role):
-        return f"{staged[0]}{STAGES}{resolve(staged[1], role, settings)}"
-    if recorded := Replayed.of(string):
-        return str(replay_file(recorded.file, role).source_name(role))
-    if found := plugged_in(string, role, settings):
-        found.check()
-        if not found.asks:
-            return found.string
-    elif (roles := fillable(string)) and role not in roles:
-        raise SettingsError(
-            f"{role}: {string[:200]!r} can fill another role only: {', '.join(roles)}."
-        )
-    named = model_name(found.asks if found else string, role, settings)
-    _provider(endpoint(named.provider, settings))
-    return found.string if found else str(named)
-
-
-def asked_model(string: str, role: str, settings: Settings) -> str:
-    """Return the model that is asked in the end, including the model of a plug-in; ``offline`` if
-    there is none.
-    """
-    if staged := stages(string, role):
-        string = staged[1]
-    if string == OFFLINE or Replayed.of(string):
+    ref, plugin, model = find_judge(ModelRef.parse(string), role, settings)
+    first_stage = f"{OFFLINE}{STAGES}" if ref.after_offline else ""
+    if ref.is_offline:
         return OFFLINE
-    if found := plugged_in(string, role, settings):
-        found.check()
-        string = found.asks
-    return resolve(string, role, settings) if string else OFFLINE
+    if ref.is_replay:
+        return f"{first_stage}{replay_file(ref.name or '', role).source_name(role)}"
+    if plugin:
+        plugin.check()
+    elif (roles := fillable(ref)) and role not in roles:
+        raise SettingsError(
+            f"{role}: {str(ref)[:200]!r} can fill another role only: {', '.join(roles)}."
+        )
+    if model:
+        model = complete_ref(model, role, settings)
+        _provider(endpoint(model.provider, settings))
+    return f"{first_stage}{plugin.string if plugin else model}"
 
 
-def asks_a_model(string: str, role: str, settings: Settings) -> bool:
-    """Return whether the role uses a language model; only the name is checked."""
-    if staged := stages(string, role):
-        string = staged[1]
-    if string == OFFLINE or Replayed.of(string):
-        return False
-    found = plugged_in(string, role, settings)
-    return found is None or bool(found.asks)
+def asked_model(ref: ModelRef, role: str, settings: Settings) -> ModelRef | None:
+    """Return the language model that is asked in the end, including the model of a plug-in; None if
+    there is none.
+
+    Raises the errors of ``resolve``.
+    """
+    judge = find_judge(ref, role, settings)
+    if judge.plugin:
+        judge.plugin.check()
+    return ModelRef.parse(resolve(str(judge.model), role, settings)) if judge.model else None
 
 
 class _ReplayOnlyProvider:
@@ -163,7 +162,8 @@ def asker(
     Raises the same errors as ``resolve`` and as the choice of an output validator, and
     SettingsError if replies can't be recorded.
     """
-    if string == OFFLINE:
+    ref, _, asked = find_judge(ModelRef.parse(string), role, settings)
+    if ref.is_offline:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
     if settings.record:
         check_record(settings.record)
@@ -175,28 +175,29 @@ def asker(
         record=partial(record, settings.record) if settings.record else None,
         log_texts=settings.log_texts,
     )
-    if recorded := Replayed.of(string):
-        file = replay_file(recorded.file, role)
+    if ref.is_replay:
+        file = replay_file(ref.name or "", role)
         name = file.source_name(role)
         strict = ServerCapabilities(_ReplayOnlyProvider.modes)
         return make(
             name=str(name),
-            model=name.model,
+            model=name.recorded_model,
             provider=_ReplayOnlyProvider(),
             limiter=Limiter(1),
             capabilities=strict,
             replies=file,
         )
-    found = plugged_in(string, role, settings)
-    named = model_name(found.asks if found else string, role, settings)
+    named = complete_ref(asked or ref, role, settings)
     reached = endpoint(named.provider, settings)
     provider = _provider(reached)
     return make(
         name=str(named),
-        model=named.model,
+        model=named.name or "",
         provider=provider,
         limiter=limiter(reached.address, reached.concurrency, adapts=reached.adapts),
-        capabilities=capabilities_of(reached.address, named.model, provider.modes, reached.mode),
+        capabilities=capabilities_of(
+            reached.address, named.name or "", provider.modes, reached.mode
+        ),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),
         replies=replies,
@@ -207,15 +208,15 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
     """Ask the model for one word and return the result with advice; errors that a user can fix
     aren't raised.
     """
-    if string == OFFLINE:
+    ref = ModelRef.parse(string)
+    if ref.is_offline:
         return ProbeResult(True, "No language model, so there is no connection to test.")
     settings = (settings or Settings()).model_copy(update={"max_retries": 1, "record": ""})
     control = RunControl(RunBudget(call_s=settings.call_deadline_s))
     try:
-        if recorded := Replayed.of(string):
-            return ProbeResult(
-                True, f"{replay_file(recorded.file, role).description()}; no model is called."
-            )
+        if ref.is_replay:
+            recorded = replay_file(ref.name or "", role).description()
+            return ProbeResult(True, f"{recorded}; no model is called.")
         model = asker(string, role, control, settings)
         model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
     except (SettingsError, MissingExtra) as error:

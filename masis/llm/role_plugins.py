@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from masis.errors import MasisError
 from masis.llm.client.model import Model
 from masis.llm.endpoints import KNOWN
+from masis.schema.model_ref import ModelRef
 from masis.settings import Settings
 
 GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "masis.verifiers"}
@@ -37,7 +38,7 @@ class PluggedIn(Protocol):
 
     @property
     def asks(self) -> str:
-        """The model string of the language model that it uses, or an empty string if it uses none."""
+        """The model string of the language model that it uses; empty if it uses none."""
 
     @property
     def recorded(self) -> str:
@@ -72,39 +73,36 @@ class PluginRegistry(Protocol):
         """Return the full names of the available plug-ins."""
 
 
-def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
-    """Return the plug-in registered under this name, or None if ``string`` names a model.
+def plugged_in(ref: ModelRef, role: str, settings: Settings) -> PluggedIn | None:
+    """Return the plug-in registered under this name, or None if ``ref`` names a model.
 
     Propagates the entry point's own errors.
     """
-    prefix, colon, name = (part.strip() for part in string.partition(":"))
-    if (
-        not colon
-        or prefix in KNOWN
-        or prefix in settings.providers
-        or prefix not in _entry_points(role)
-    ):
+    if ref.name is None or ref.provider in KNOWN or ref.provider in settings.providers:
         return None
-    registry: PluginRegistry = _entry_points(role)[prefix].load()
-    return registry.find(name, settings)
+    if (entry_point := _entry_points(role).get(ref.provider)) is None:
+        return None
+    registry: PluginRegistry = entry_point.load()
+    return registry.find(ref.name, settings)
 
 
-def fillable(string: str) -> tuple[str, ...]:
-    """Return the roles that a name of this kind can fill: ``("verifier",)`` for ``local:FOLDER``."""
-    prefix = string.partition(":")[0].strip()
-    return tuple(role for role in GROUPS if ":" in string and prefix in _entry_points(role))
+def fillable(ref: ModelRef) -> tuple[str, ...]:
+    """Return the roles that this kind of name can fill: ``("verifier",)`` for ``local:FOLDER``."""
+    return tuple(
+        role for role in GROUPS if ref.name is not None and ref.provider in _entry_points(role)
+    )
 
 
 def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
     """Return all plug-in names that are available for the role."""
-    found: list[str] = []
+    names: list[str] = []
     for point in _entry_points(role).values():
         try:
-            found += point.load().available(settings)
-        # what can't be read is said where somebody asks for it by name
+            names += point.load().available(settings)
+        # reported when the plug-in is named
         except (MasisError, OSError):
             continue
-    return tuple(found)
+    return tuple(names)
 
 
 @cache

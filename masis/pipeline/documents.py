@@ -40,7 +40,13 @@ def documents(retrieved: Any) -> tuple[SourceDocument, ...]:
             continue
         wanted_id = document.id or _free_id(f"chunk_{place}", by_id)
         if wanted_id in by_id and by_id[wanted_id].content == document.content:
-            by_id[wanted_id] = _with_better_score(by_id[wanted_id], document.score)
+            known = by_id[wanted_id]
+            scores = [
+                score for score in (known.relevance_score, document.score) if score is not None
+            ]
+            by_id[wanted_id] = known.model_copy(
+                update={"relevance_score": max(scores, default=None)}
+            )
             continue
         if document.id is None:
             texts_without_id.add(document.content)
@@ -99,13 +105,6 @@ def _read_one_document(document: Any, place: int, score: float | None = None) ->
     ):
         return _read_one_document(document[0], place, finite_number(document[1]))
     return read_document(document, place, score=score)
-
-
-def _with_better_score(document: SourceDocument, score: float | None) -> SourceDocument:
-    scores = [
-        known_score for known_score in (document.relevance_score, score) if known_score is not None
-    ]
-    return document.model_copy(update={"relevance_score": max(scores) if scores else None})
 
 
 def _free_id(name: str, used_ids: Mapping[str, SourceDocument]) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from masis.schema.base import Record
 
@@ -23,38 +22,6 @@ prompt; ``text`` is plain text.
 
 ReplySource = Literal["model", "cache", "replay"]
 """The source of a reply: a model, the cache of the database, or a file of recorded replies."""
-
-REPLAY = "replay:"
-"""Prefix of the model string of recorded replies: ``replay:FILE``."""
-DEMO_REPLIES = "demo"
-"""Used instead of a file name for the replies that ship with the demo (``data/replies``)."""
-_REPLAYED = re.compile(
-    r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}-\d\d-\d\d)\))?", re.DOTALL
-)
-
-
-class Replayed(NamedTuple):
-    """Recorded replies that fill a role, as a run names them: ``replay:FILE (MODEL, DATE)``.
-
-    ``model`` and ``date`` are empty if the file is empty or wasn't read yet.
-    """
-
-    file: str
-    model: str = ""
-    date: str = ""
-
-    def __str__(self) -> str:
-        return (
-            f"{REPLAY}{self.file} ({self.model}, {self.date})"
-            if self.model
-            else f"{REPLAY}{self.file}"
-        )
-
-    @classmethod
-    def of(cls, string: str) -> Replayed | None:
-        """Parse a model string; None if it names another model."""
-        match = _REPLAYED.fullmatch(string.strip())
-        return cls(**match.groupdict(default="")) if match else None
 
 
 class ModelCall(Record):

@@ -17,8 +17,8 @@ from masis.api.roles import pin_versions
 from masis.datasets.exports.export import Selection
 from masis.datasets.loading import read_cases
 from masis.schema.actor import Actor
-from masis.schema.calls import DEMO_REPLIES, REPLAY
 from masis.schema.case import Case
+from masis.schema.model_ref import DEMO_REPLIES, REPLAY
 from masis.schema.review import Decision, Verdict
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS, demo_questions

@@ -5,6 +5,7 @@ A value comes from the strongest source that has it: a flag, the environment
 a spec has one. ``load()`` records the source of each value.
 """
 
+from masis.schema.model_ref import OFFLINE
 from masis.settings.environment import (
     account_name,
     config_file,
@@ -21,7 +22,6 @@ from masis.settings.environment import (
 )
 from masis.settings.fields import (
     GROUPS,
-    OFFLINE,
     ROLES,
     UNCHECKED,
     Depth,

@@ -17,11 +17,11 @@ from pydantic_core import PydanticCustomError
 from masis.errors import SettingsError
 from masis.schema import limits
 from masis.schema.base import Record, Share
+from masis.schema.model_ref import OFFLINE, ModelRef
 from masis.schema.providers import Price, ProviderSettings
 
 Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
 ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
-OFFLINE = "offline"
 Depth = Literal["quick", "standard", "thorough"]
 UNCHECKED: dict[Depth, str] = {
     "quick": (
@@ -736,6 +736,10 @@ class Settings(Record):
     def models(self) -> dict[str, str]:
         """Return the model string of each role."""
         return {role: getattr(self, role) for role in ROLES}
+
+    def model_refs(self) -> dict[str, ModelRef]:
+        """Return the parsed model string of each role."""
+        return {role: ModelRef.parse(string) for role, string in self.models().items()}
 
     def at_depth(self) -> Settings:
         """Return the settings with the changes that their depth implies."""

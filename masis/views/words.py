@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.answers import NoAnswerCode
 from masis.schema.audit import ClaimCheck
-from masis.schema.calls import Replayed
 from masis.schema.case import Case, Severity
+from masis.schema.model_ref import ModelRef
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
@@ -48,14 +48,12 @@ RECORDED = "recorded replies of a model"
 
 def model_words(model: str) -> str:
     """Describe a model string for people; it may name recorded replies instead of a model."""
-    first, comma, second = model.partition(",")
-    if comma and first == OFFLINE and Replayed.of(second):
-        return f"{OFFLINE}, then {model_words(second)}"
-    recorded = Replayed.of(model)
-    if recorded is None:
+    ref = ModelRef.parse(model)
+    if not ref.is_replay:
         return model
-    of = f"of {recorded.model}, {recorded.date}" if recorded.model else f"in {recorded.file}"
-    return f"recorded replies {of}; no model was called"
+    of = f"of {ref.recorded_model}, {ref.recorded_date}" if ref.recorded_model else f"in {ref.name}"
+    first_stage = f"{OFFLINE}, then " if ref.after_offline else ""
+    return f"{first_stage}recorded replies {of}; no model was called"
 
 
 DECIDE: dict[Verdict, Word] = {

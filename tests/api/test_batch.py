@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ from masis.settings import ROLES, Settings
 from tests.cases import case_of
 from tests.serving_models import ModelServer
 from tests.store.factories import a_run
+from tests.waiting import until, until_async
 
 CASES = [
     masis.Case.model_validate({"id": str(n), "query": "Why?", "evidence": [{"id": "1"}]})
@@ -220,7 +223,7 @@ def test_all_invalid_cases_are_reported_before_any_audit(
         assert desk.queue() == ()
 
 
-def test_audit_returns_one_row_per_row_of_a_frame() -> None:
+def test_an_audit_of_a_frame_gives_a_row_for_each_row_of_a_frame() -> None:
     frame = pd.DataFrame(
         {
             "frage": ["Why?", "", "How?"],
@@ -263,15 +266,48 @@ def test_a_frame_with_other_column_names_is_explained_once() -> None:
     assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names
 
 
-def test_audit_shows_its_signature() -> None:
-    assert inspect.signature(masis.audit) == inspect.signature(batch.audit)
-    written = ", ".join(inspect.signature(batch.audit).parameters)
-    documentation = " ".join((masis.audit.__doc__ or "").split())
-    shown = re.search(r"masis\.audit\((.*)\) ->", documentation)
-    assert shown is not None
-    assert (
-        ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
+def test_masis_audit_stays_a_function_after_modules_of_its_package_are_imported() -> None:
+    program = (
+        "import masis, masis.audit.loop; from masis.audit import loop; from masis import audit;"
+        " print(masis.audit is audit, callable(audit), loop.__name__)"
     )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.split() == ["True", "True", "masis.audit.loop"]
+    assert inspect.signature(masis.audit) == inspect.signature(masis.aaudit)
+
+
+def test_async_code_awaits_the_same_table() -> None:
+    rows, settings = [case("a"), {"id": "b"}], masis.Settings(max_iterations=1)
+    table = asyncio.run(masis.aaudit(rows, settings, progress=False))
+    same = masis.audit(rows, settings, progress=False)
+    for column in ("case_id", "standing", "needs_review", "error"):
+        assert list(table[column]) == list(same[column])
+
+
+def test_a_cancelled_task_starts_no_further_audit_and_stops_those_in_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, ended = list[str](), list[str]()
+
+    def audit(job: BatchItem, settings: Settings, cancelled: Callable[[], bool]) -> masis.Run:
+        started.append(job.case.id)
+        until(cancelled, "the audit is cancelled")
+        ended.append(job.case.id)
+        return cost(0)
+
+    async def cancel_early() -> None:
+        task = asyncio.create_task(masis.aaudit(CASES, concurrency=2, progress=False))
+        await until_async(lambda: len(started) == 2, "two audits are in progress")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    monkeypatch.setattr(batch, "_audit_job", audit)
+    asyncio.run(cancel_early())
+    until(lambda: len(ended) == 2, "both audits end")
+    assert len(started) == 2
 
 
 def test_read_cases_returns_a_list_and_names_every_invalid_line(tmp_path: Path) -> None:

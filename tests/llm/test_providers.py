@@ -16,7 +16,7 @@ from masis.errors import BadReply, ContextFull, ProviderFailed
 from masis.llm import registry
 from masis.llm.client.retry import retry_after
 from masis.llm.client.server_capabilities import ServerCapabilities
-from masis.llm.providers.base import TokenUsage, Trouble
+from masis.llm.providers.base import FailureKind, TokenUsage
 from masis.llm.providers.provider_errors import from_status, refusal, scrub_error
 from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import ROLES, Settings
@@ -534,7 +534,7 @@ def anthropic(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-SEEN: list[tuple[int, Any, Trouble]] = [
+SEEN: list[tuple[int, Any, FailureKind]] = [
     (401, openai("Incorrect API key provided: sk-proj-***abcd.", "invalid_api_key"), "key"),
     (401, anthropic("authentication_error", "invalid x-api-key"), "key"),
     (403, openai("You are not allowed to sample from this model"), "forbidden"),
@@ -667,7 +667,7 @@ SEEN: list[tuple[int, Any, Trouble]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "trouble"), SEEN)
-def test_refusals_are_classified(status: int, body: Any, trouble: Trouble) -> None:
+def test_refusals_are_classified(status: int, body: Any, trouble: FailureKind) -> None:
     found = from_status(status, {}, body, key_name="A_KEY", model="m")
     assert found.trouble == trouble, found.message
     assert "PRIVATE" not in found.message

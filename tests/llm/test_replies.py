@@ -23,7 +23,13 @@ from masis.llm.client import schemas, shared_schema
 from masis.llm.client.json_repair import RepairRefused, verify_repair
 from masis.llm.client.model import Model
 from masis.llm.client.reply_parsing import LONGEST_REPLY, UnreadableReply, parse_reply
-from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, read_from, worthwhile
+from masis.llm.client.shared_schema import (
+    COMMON_FROM,
+    CommonReply,
+    asked_in,
+    parse_from,
+    worthwhile,
+)
 from masis.llm.registry import Ready
 from masis.llm.roles import replies
 from masis.llm.roles.critic import ModelCritic
@@ -485,7 +491,7 @@ def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
 def test_the_record_is_read_with_or_without_the_shared_wrapper(
     reply: Any,
 ) -> None:
-    assert read_from(json.dumps(reply), CritiqueReply).confidence == 0.9
+    assert parse_from(json.dumps(reply), CritiqueReply).record.confidence == 0.9
 
 
 @pytest.mark.parametrize(
@@ -499,7 +505,7 @@ def test_the_record_is_read_with_or_without_the_shared_wrapper(
 )
 def test_a_shared_reply_without_the_record_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReply):
-        read_from(text, CritiqueReply)
+        parse_from(text, CritiqueReply)
 
 
 def test_servers_without_schemas_get_no_shared_schema() -> None:

@@ -26,13 +26,13 @@ from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError
 from masis.llm.estimates import CostEstimate
-from masis.llm.registry import stages
 from masis.llm.role_plugins import fillable
 from masis.observers import observation
 from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome
 from masis.schema.case import Case
 from masis.schema.exam import EXAM_VERSION, FAILED_CALLS_MOST, ExamCount, ExamKindResult, ExamResult
+from masis.schema.model_ref import ModelRef
 from masis.schema.run import MUST_LOOK, Iteration, Run
 from masis.settings import OFFLINE, Settings
 
@@ -112,9 +112,8 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     """
     roles = {"drafter": OFFLINE, "reviser": OFFLINE}
     if model:
-        staged = stages(model, "verifier")
-        last_model = staged[1] if staged else model
-        other_roles = OFFLINE if fillable(last_model) == ("verifier",) else last_model
+        last_model = ModelRef.parse(model).alone
+        other_roles = OFFLINE if fillable(last_model) == ("verifier",) else str(last_model)
         roles |= {"verifier": model, "critic": other_roles, "evaluator": other_roles}
     return pin_versions(settings.with_values({**SETTINGS_OF_THE_EXAM, **roles}))
 

@@ -43,7 +43,7 @@ from masis.llm.client.limits import Limiter
 from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
-from masis.llm.providers.base import Call, ModelReply, TokenUsage, Trouble, TryFailed
+from masis.llm.providers.base import Call, FailureKind, ModelReply, TokenUsage, TryFailed
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.prompting import RolePrompt, load
 from masis.llm.roles.reviser import ModelReviser, briefing
@@ -237,7 +237,7 @@ class LentModel:
                     self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""}
                 )
             except dspy.LMError as error:
-                trouble: Trouble = "server" if dspy.is_retryable_lm_error(error) else "request"
+                trouble: FailureKind = "server" if dspy.is_retryable_lm_error(error) else "request"
                 why = " ".join((error.message or str(error)).split())[:300]
                 raise TryFailed(
                     trouble, why, retry_after_s=getattr(error, "retry_after", None)

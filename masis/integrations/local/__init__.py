@@ -7,16 +7,14 @@ installed with the project. Safetensors weights need the extra ``local``. docs/m
 supported models.
 """
 
+from masis.schema.model_ref import ModelRef
+
 PREFIX = "local"
 
 
-def local_names(model: str) -> tuple[str, ...]:
-    """Return the names after ``local:`` in a model string, one for each local stage. Empty if no
-    stage is local.
+def local_name(model: str) -> str:
+    """Return the name after ``local:`` in a model string, also as the second stage of a verifier;
+    empty if the model isn't local.
     """
-    stages = (stage.strip() for stage in model.split(","))
-    return tuple(
-        stage.partition(":")[2].strip()
-        for stage in stages
-        if stage.partition(":")[0].strip() == PREFIX
-    )
+    ref = ModelRef.parse(model)
+    return ref.name or "" if ref.provider == PREFIX else ""

@@ -24,6 +24,7 @@ from masis.audit.measures import metric_catalogue, run_metrics
 from masis.observers import observation
 from masis.schema.calls import ModelCall
 from masis.schema.drafts import CritiqueResult
+from masis.schema.model_ref import ModelRef
 from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
 from masis.settings import ROLES
@@ -236,7 +237,8 @@ class _Listener:
         name = str(event.step)
         role = ROLE_OF_STEP.get(name)
         string = self.models.get(role, "") if role else ""
-        provider, _, model = string.partition(":")
+        ref = ModelRef.parse(string)
+        provider, model = ref.provider, ref.name
         attributes = {
             "masis.step": name,
             "masis.role": role,

@@ -17,11 +17,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 M = TypeVar("M")
+# Blanks, "// comments" and "/* comments */".
 _BLANK = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)*")
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _OPENING = re.compile(r'"""|"|\'|`')
+# A word without quotes, up to 80 characters: "not supported", "95%".
 _BARE = re.compile(r"[\w%+\-][\w.%+\- /]{0,79}")
 _BARE_KEY = re.compile(r"\w{1,80}")
+# Two texts with a delimiter between them, such as "a", "b", inside what was read as one text.
 _RUN_TOGETHER = re.compile(r"[\"'`][\s,:{}\[\]]{0,50}[\"'`{\[]|\A\s{0,500}[\"'`]|[\"'`]\s{0,500}\Z")
 _ESCAPES = {
     "n": "\n",
@@ -113,7 +116,7 @@ class _Walk:
         if isinstance(proposed, dict):
             return self.object(proposed)
         if isinstance(proposed, list):
-            return [self.value(each) for each in self._members("[", "]", proposed)]
+            return [self.value(item) for item in self._members("[", "]", proposed)]
         self._blank()
         if not isinstance(proposed, str):
             return self._literal(proposed)
@@ -131,10 +134,10 @@ class _Walk:
         """
         self._take(opening)
         number = 0
-        for number, each in enumerate(members, 1):
+        for number, member in enumerate(members, 1):
             if number > 1 and not self._accept(","):
                 self.repairs.append("a missing comma")
-            yield each
+            yield member
         if number and self._accept(","):
             self.repairs.append("a comma too many")
         if self._accept(closing):
@@ -143,7 +146,7 @@ class _Walk:
             outermost
             and not self.text[self.closed : self.at].strip()
             and self.closed > 0
-            and not self._rest()
+            and not self.text[self.at :].strip().strip("`").strip()  # but a closing code fence
         ):
             self.repairs.append("a missing last brace")
         else:
@@ -165,10 +168,6 @@ class _Walk:
     def _take(self, sign: str) -> None:
         if not self._accept(sign):
             raise RepairRefused(f"there is no {sign!r} where one was read")
-
-    def _rest(self) -> str:
-        """Return the remaining text without the code fence that may close the reply."""
-        return self.text[self.at :].strip().strip("`").strip()
 
     def _key(self, key: str) -> None:
         self._blank()
@@ -207,11 +206,12 @@ class _Walk:
         if unescaped:
             if unescaped % 2:
                 raise RepairRefused("a quote opens or closes a text that is not there")
-            self._surely_one(proposed)
+            if _RUN_TOGETHER.search(proposed) or (self.field and self.field.search(proposed)):
+                raise RepairRefused("a text may have swallowed what follows it")
             self.repairs.append("a quote in a text")
 
     def _escape_length(self, sign: str) -> int:
-        """Return the length of the escape sequence for this character, or 0 if there is none here."""
+        """Return the length of the escape sequence for this character here, or 0."""
         text, at = self.text, self.at
         if not text.startswith("\\", at):
             return 0
@@ -220,15 +220,12 @@ class _Walk:
             return 2
         if following == "u":
             code = ord(sign)
+            # JSON writes a character beyond U+FFFF as a pair of UTF-16 surrogates (RFC 8259, 7).
             units = [code] if code < 0x10000 else [0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF)]
             wanted = "".join(f"\\u{unit:04x}" for unit in units)
             if text[at : at + len(wanted)].lower() == wanted:
                 return len(wanted)
         return 0
-
-    def _surely_one(self, proposed: str) -> None:
-        if _RUN_TOGETHER.search(proposed) or (self.field and self.field.search(proposed)):
-            raise RepairRefused("a text may have swallowed what follows it")
 
     def _bare(self, proposed: str) -> Any:
         """Read a word without quotes, up to the next delimiter: a literal, or a word that the

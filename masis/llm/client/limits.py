@@ -55,7 +55,7 @@ class Limiter:
 
     @most.setter
     def most(self, most: int) -> None:
-        """Change the highest number of concurrent calls; calls that are already running continue."""
+        """Change the highest number of concurrent calls; running calls continue."""
         with self._lock:
             self.now = min(self.now, most) if self._adapts or self.now != self._most else most
             self._most = self._ceiling = most
@@ -86,7 +86,7 @@ class Limiter:
             took: dict[str, list[float]] = collections.defaultdict(list)
             for kind, seconds in self._took:
                 took[kind].append(seconds)
-            self._alone_s |= {kind: median(each) for kind, each in took.items()}
+            self._alone_s |= {kind: median(times) for kind, times in took.items()}
         slower = [
             seconds / self._alone_s[kind] for kind, seconds in self._took if self._alone_s.get(kind)
         ]
@@ -127,7 +127,7 @@ class Limiter:
             if still():
                 continue
             with self._lock:
-                if turn.is_set():  # the place came in the same moment: hand it on
+                if turn.is_set():  # the slot was handed over in the same moment, so pass it on
                     self._under_way -= 1
                     self._wake()
                 else:

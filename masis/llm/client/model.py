@@ -29,10 +29,10 @@ from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import (
     Call,
+    FailureKind,
     ModelReply,
     Provider,
     TokenUsage,
-    Trouble,
     TryFailed,
     whole_characters,
 )
@@ -43,6 +43,7 @@ from masis.llm.roles.prompting import RolePrompt
 from masis.observers import observation
 from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome, ModelCall, ReplyMode, ReplySource
+from masis.schema.model_ref import ModelRef
 from masis.schema.providers import Price
 from masis.schema.wording import count_noun
 
@@ -53,11 +54,11 @@ log = logging.getLogger(__name__)
 RAW_KEPT = 20_000
 """How many characters of an unreadable reply are kept with the record."""
 
-RETRYABLE: frozenset[Trouble] = frozenset({"rate", "server", "unreachable", "reset"})
+RETRYABLE: frozenset[FailureKind] = frozenset({"rate", "server", "unreachable", "reset"})
 """Failures that may be over when the same request is sent again."""
-RETRYABLE_ONCE: frozenset[Trouble] = frozenset({"malformed", "empty"})
+RETRYABLE_ONCE: frozenset[FailureKind] = frozenset({"malformed", "empty"})
 """Failures that a second try may fix, but that a third hardly would."""
-OUTCOMES: dict[Trouble, CallOutcome] = {
+OUTCOMES: dict[FailureKind, CallOutcome] = {
     "refused": "refused",
     "cut_off": "cut_off",
     "empty": "empty",
@@ -206,7 +207,7 @@ class _ModelRequest(Generic[R]):
         """Try until a reply can be read or there is a reason to stop."""
         place = self.control.calls.place
         start = observation.CallStart(
-            provider=self.model.name.partition(":")[0],
+            provider=ModelRef.parse(self.model.name).provider,
             model=self.model.model,
             role=self.model.role,
             step=place.step,
@@ -512,7 +513,7 @@ class _ModelRequest(Generic[R]):
         self.answered_by = answered_by or self.answered_by
         self.tokens = self.tokens.plus(tokens)
 
-    def _report_retry(self, message: str, trouble: Trouble, wait_s: float) -> None:
+    def _report_retry(self, message: str, trouble: FailureKind, wait_s: float) -> None:
         model = self.model
         of = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
         self._log_trouble(f"try {self.tries}: {trouble}", {"event": "try_failed", **of})

@@ -1,20 +1,21 @@
-r"""A reply's text, read into the record that was asked for.
+r"""Parses a model's reply into the record that was asked for.
 
-Servers that don't enforce a schema send JSON in a code fence, with prose around it, after a stretch
-of thinking, or more than once. The last object binds, since earlier ones may be quoted from the
-answer under review; and where something that begins like the record stands after it, unfinished or
-out of form, nothing is read at all.
+Servers that don't enforce a schema send JSON in a code fence, with prose around it, after some
+thinking, or more than once. The last object counts, since earlier ones may be quoted from the
+answer under review. If something that begins like the record follows it, unfinished or malformed,
+the reply is unreadable.
 
-``NaN`` and ``Infinity`` are read as the numbers they name: what they mean for a score is not
-decided here.
+``NaN`` and ``Infinity`` are read as numbers; the rules for scores decide about them.
 
-Read for certain, and recorded as a repair: a backslash that escapes nothing (``\(``), a line break
-inside a text, a comma before a closing bracket, and an object whose one known key holds the record
-(``{"result": {...}}``). What single fields may hold is said in ``masis/llm/roles/tolerances.py``.
+A few defects are unambiguous, so they are repaired and recorded: a backslash that escapes nothing
+(``\(``), a line break inside a text, a comma before a closing bracket, and an object whose only
+known key holds the record (``{"result": {...}}``). ``masis/llm/roles/tolerances.py`` lists the
+accepted values of single fields.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -27,23 +28,22 @@ from masis.llm.client import schemas
 R = TypeVar("R", bound=BaseModel)
 
 LONGEST_REPLY = 1_000_000
-"""Characters of a reply that are looked at: more is no answer to any question asked here."""
+"""The longest reply in characters that is parsed; no prompt asks for nearly as much."""
 
 _DECODER = json.JSONDecoder()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+# "{}" or "{ "name" :". Most braces in prose and code are followed by something else, and a failed
+# decoding costs time.
 _OPENING = re.compile(r'\{(?=\s{0,200}(?:\}|"[^"\\]{0,200}"\s{0,200}:))')
-"""A brace with what may follow it in JSON: most braces in prose and code are followed by something
-else.
-"""
 _PATIENCE = 20
-"""How often, on average, each character may be looked at before a reply counts as no JSON: keeps
+"""How often, on average, each character may be read before a reply counts as not JSON, which keeps
 the time linear.
 """
 
 
 class UnreadableReply(ValueError):
-    """The text is not the record that was asked for; the message says why, without quoting it."""
+    """The text isn't the record that was asked for; the message says why without quoting it."""
 
 
 class _FoundObject(NamedTuple):
@@ -53,14 +53,19 @@ class _FoundObject(NamedTuple):
 
 
 class ParsedReply(NamedTuple, Generic[R]):
-    """A record, and what of the reply had to be overlooked to read it."""
+    """A record, and the repairs that were needed to read it."""
 
     record: R
     repairs: tuple[str, ...] = ()
 
 
 def parse(text: str, shape: type[R]) -> ParsedReply[R]:
-    """Return the record in a reply. Raises Unreadable with the reason."""
+    """Return the record in a reply, with the repairs that were needed.
+
+    Raises:
+        UnreadableReply: There is no such record in it; the message is the reason.
+
+    """
     if len(text) > LONGEST_REPLY:
         raise UnreadableReply(
             f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read"
@@ -76,13 +81,21 @@ def parse(text: str, shape: type[R]) -> ParsedReply[R]:
 
 
 def parse_reply(text: str, shape: type[R]) -> R:
-    """The record in a reply. Raises Unreadable with the reason."""
+    """Return the record in a reply.
+
+    Raises:
+        UnreadableReply: There is no such record in it; the message is the reason.
+
+    """
     return parse(text, shape).record
 
 
 def _parse(text: str, shape: type[R]) -> ParsedReply[R]:
     names = shape.model_fields.keys()
-    if (whole := _whole_object(text)) is not None:
+    whole = None
+    with contextlib.suppress(ValueError, RecursionError):
+        whole = json.loads(text)
+    if isinstance(whole, dict):
         return _record_in(whole, text, shape)
     found = list(_objects(text))
     if not found:
@@ -113,7 +126,7 @@ _WRAPPERS = frozenset(
     "answer arguments content data final json object output parameters properties record reply"
     " response result results value".split()
 )
-"""Keys under which models put the record: names of a reply as such, never of something quoted in it
+"""Keys under which models put the record. They name a reply, never something that a reply quotes
 (``example``).
 """
 _DEEPEST_WRAPPER = 3
@@ -122,22 +135,22 @@ _DEEPEST_WRAPPER = 3
 def _unwrap_record(
     value: dict[str, Any], shape: type[BaseModel], depth: int = _DEEPEST_WRAPPER
 ) -> dict[str, Any] | None:
-    """Return the record inside an object that has none of its fields; None where it isn't the only
-    thing there.
+    """Return the record inside an object that has none of its fields; None if other values could be
+    the record as well.
 
-    Beside it there may be texts only, such as the ``type`` and ``title`` of a schema that was
-    echoed: another object or list could be the record as well.
+    Texts beside it don't count, such as the ``type`` and ``title`` of an echoed schema.
     """
-    held: list[tuple[str, Any]] = [
-        (key, held) for key, held in value.items() if isinstance(held, dict | list) and held
+    # "required" and the definitions of an echoed schema hold names and schemas, never values.
+    nested = [
+        (key, inside)
+        for key, inside in value.items()
+        if isinstance(inside, dict | list)
+        and inside
+        and key not in ("required", "$defs", "definitions")
     ]
-    # "required" and the definitions of a schema that was echoed list names and forms, never values.
-    held = [
-        (key, inside) for key, inside in held if key not in ("required", "$defs", "definitions")
-    ]
-    if len(held) != 1 or not depth:
+    if len(nested) != 1 or not depth:
         return None
-    key, inside = held[0]
+    key, inside = nested[0]
     if isinstance(inside, list) and len(inside) == 1:
         inside = inside[0]
     names = {schemas.name_of(shape), shape.__name__.lower(), *_WRAPPERS}
@@ -151,8 +164,8 @@ def _unwrap_record(
 
 
 _STRING_OR_COMMA = re.compile(
-    r"""(?P<text>"(?:[^"\\]|\\.)*+(?:"|\Z))  # a text, its escapes walked over; to the end where nothing closes it
-      | (?P<comma>,)(?=\s{0,1000}[}\]])  # a comma with nothing behind it
+    r"""(?P<text>"(?:[^"\\]|\\.)*+(?:"|\Z))  # a text, or the rest if it is unclosed
+      | (?P<comma>,)(?=\s{0,1000}[}\]])  # a comma before a closing bracket
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -161,23 +174,23 @@ _LINE_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a reply with what strict JSON refuses and can mean one thing only written as JSON has
-    it.
+    """Return a reply with its unambiguous defects corrected to strict JSON, and the names of the
+    repairs.
     """
     repairs: dict[str, None] = {}
 
-    def escaped(found: re.Match[str]) -> str:
-        if found["known"]:
-            return found[0]
+    def escaped(match: re.Match[str]) -> str:
+        if match["known"]:
+            return match[0]
         repairs["a backslash that escapes nothing"] = None
         # \' is the quote in JavaScript and Python; JSON has no such escape
-        return "'" if found["quote"] else "\\\\"
+        return "'" if match["quote"] else "\\\\"
 
-    def mend(found: re.Match[str]) -> str:
-        if found["comma"]:
+    def mend(match: re.Match[str]) -> str:
+        if match["comma"]:
             repairs["a comma too many"] = None
             return ""
-        written = found["text"]
+        written = match["text"]
         if "\\" in written:
             written = _ESCAPE.sub(escaped, written)
         if not written.isprintable() and (flat := written.translate(_LINE_BREAKS)) != written:
@@ -185,7 +198,8 @@ def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
             written = flat
         return written
 
-    opening = text.find("{")  # a quote in the prose before it would turn texts inside out
+    # A quote in the prose before the object would make every text end where it begins.
+    opening = text.find("{")
     if opening < 0:
         return text, ()
     mended = text[:opening] + _STRING_OR_COMMA.sub(mend, text[opening:])
@@ -193,11 +207,11 @@ def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def record_at_the_end(text: str) -> str | None:
-    """Return the JSON object that a text ends with, but for a code fence; None where it ends
-    otherwise.
+    """Return the JSON object at the end of a text, before a closing code fence at most; None if it
+    doesn't end with one.
 
-    Some servers file a whole reply under the model's reasoning and leave the content empty. What
-    stands in the middle of a thought is no reply; what the thought ends with is.
+    Some servers put a whole reply into the model's reasoning and leave the content empty. Only an
+    object at the end of the reasoning is a reply.
     """
     if len(text) > LONGEST_REPLY:
         return None
@@ -207,17 +221,8 @@ def record_at_the_end(text: str) -> str | None:
     return text[found[-1].start : found[-1].end]
 
 
-def _whole_object(text: str) -> dict[str, Any] | None:
-    """The object, where the text is one and nothing else."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _objects(text: str) -> Iterator[_FoundObject]:
-    """The objects in a text that stand in no other, in order."""
+    """Yield the outermost objects of a text, in order."""
     opening, patience = _OPENING.search(text), _PATIENCE * len(text) + 10_000
     while opening and patience > 0:
         start, after = opening.start(), opening.start() + 1
@@ -225,16 +230,20 @@ def _objects(text: str) -> Iterator[_FoundObject]:
             value, after = _DECODER.raw_decode(text, start)
             yield _FoundObject(value, start, after)
         except json.JSONDecodeError as error:
-            # the error itself counts lines up to its place
+            # To build the error, Python counts the lines up to its position.
             patience -= error.pos - start + len(text) // 100
-        except (ValueError, RecursionError):  # a number of too many digits; too deep
+        # A ValueError is a number with too many digits (sys.set_int_max_str_digits).
+        except (ValueError, RecursionError):
             patience -= len(text) - start
         opening = _OPENING.search(text, after)
 
 
 def validate_record(value: dict[str, Any], text: str, shape: type[R]) -> R:
-    """The record of these fields, which were read from ``text``. Raises Unreadable with
-    the reason.
+    """Return the record with these fields, which were read from ``text``.
+
+    Raises:
+        UnreadableReply: The fields don't fit the record; the message is the reason.
+
     """
     try:
         if _HALF_CHARACTER.search(text):
@@ -247,23 +256,23 @@ def validate_record(value: dict[str, Any], text: str, shape: type[R]) -> R:
 
 
 def _validation_reason(error: ValidationError) -> str:
-    """Which fields are wrong and how, without what they hold."""
+    """Say which fields are wrong and how, without their values."""
     wrong = [
-        f"{'.'.join(str(part) for part in each['loc'])[:80] or 'reply'}: {each['msg']}"
-        for each in error.errors()
+        f"{'.'.join(map(str, problem['loc']))[:80] or 'reply'}: {problem['msg']}"
+        for problem in error.errors()
     ]
     more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
     return "; ".join(wrong[:3]) + more
 
 
 def _whole_characters(value: Any) -> Any:
-    """The value with halves of characters replaced: JSON can write one alone, no file and no
-    database takes it.
+    """Replace lone surrogates in a value, which JSON can contain but files and databases can't
+    store.
     """
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_whole_characters(each) for each in value]
+        return [_whole_characters(item) for item in value]
     if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(each) for key, each in value.items()}
+        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
     return value

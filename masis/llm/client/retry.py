@@ -1,10 +1,9 @@
-"""The one policy for trying a failed request again: which failures, after which wait, and until
-when.
+"""Retries a failed request, with waits that respect the deadline and the end of the run.
 
-Waits double from try to try and half of each is random, so that calls which failed together don't
-return together. A server that asks for a longer wait (``Retry-After``) gets it. No wait is begun
-that the time left has no room for, and every wait ends when the run is cancelled (REQ-CRITIC-032,
-REQ-CRITIC-NFR-009). Whoever calls says which failures are worth another try.
+Waits double from retry to retry, and half of each is random, so that calls which failed together
+don't retry together. A server that asks for a longer wait (``Retry-After``) gets it. A wait starts
+only if it fits into the time left, and it ends when the run is cancelled (REQ-CRITIC-032,
+REQ-CRITIC-NFR-009). The SDKs' own retries are off, because they know neither limit.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ T = TypeVar("T")
 
 
 class Again(NamedTuple):
-    """That a failure is worth another try: after ``asked_s`` seconds where the server asked for so
-    many, or at once.
+    """The decision to retry, after at least ``asked_s`` seconds if the server asked for them, or at
+    once.
     """
 
     asked_s: float | None = None
@@ -47,20 +46,8 @@ OnRetry = Callable[[float], None]
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a request is tried again, and the waits before: ``base_s``, twice that ..., at most
+    """The number of retries, and the waits before them: ``base_s``, twice that and so on, at most
     ``cap_s``.
-
-    Args:
-        attempt: Makes one try; what it raises last is raised.
-        classify: Returns ``Again`` for a failure worth another try, None for any other.
-        left_s: Seconds left for the wait and the tries after it.
-        pause: Waits so many seconds; returns False where the run was cancelled meanwhile.
-        on_retry: Called with the seconds of each wait before it begins.
-
-    Raises:
-        NoTimeToRetry: The next wait is longer than the time left. Its cause is the failure.
-        RetryCancelled: ``pause`` returned False.
-
     """
 
     retries: int = 2
@@ -68,7 +55,7 @@ class RetryPolicy:
     cap_s: float = 8.0
 
     def backoff_s(self, retry: int) -> float:
-        """Return the wait before a retry, counted from 1: half of it fixed, half random."""
+        """Return the seconds to wait before a retry, counted from 1; half of it is random."""
         half = min(self.base_s * 2.0 ** (retry - 1), self.cap_s) / 2
         return half + random.uniform(0, half)
 
@@ -81,7 +68,20 @@ class RetryPolicy:
         pause: Callable[[float], object],
         on_retry: OnRetry = lambda wait_s: None,
     ) -> T:
-        """Return what the first try that succeeds returns."""
+        """Return the result of the first attempt that succeeds.
+
+        Args:
+            attempt: Makes one attempt. The error of the last one is raised.
+            classify: Returns ``Again`` for an error that is worth a retry, None for any other.
+            left_s: Returns the seconds left for the wait and the attempts after it.
+            pause: Waits for some seconds; returns False if the run was cancelled meanwhile.
+            on_retry: Called with the seconds of each wait before it starts.
+
+        Raises:
+            NoTimeToRetry: The next wait is longer than the time left. Its cause is the failure.
+            RetryCancelled: ``pause`` returned False.
+
+        """
         retry = 0
         while True:
             try:
@@ -100,11 +100,10 @@ class RetryPolicy:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait: ``retry-after-ms``, or ``Retry-After`` as a number
-    or a date.
+    """Return the seconds that a server asks to wait, or None if its headers don't say.
 
-    A date without a zone is in UTC, as all dates of HTTP are. None where the headers say nothing
-    readable.
+    ``Retry-After`` is a number of seconds or a date, which is in UTC (RFC 9110, 10.2.3 and 5.6.7).
+    OpenAI's SDK also reads ``retry-after-ms``, so its servers may send that instead.
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:

@@ -1,9 +1,9 @@
-"""The JSON schema of a reply, in the strict form that providers enforce.
+"""Builds the JSON schema of a reply, in the strict form that providers enforce.
 
-Strict structured output takes a part of JSON Schema only: every property is required, none may be
-added, a ``$ref`` stands alone, and keywords that bound a value (``minimum``, ``maxLength``,
-``pattern`` ...) are refused. What a keyword said is kept as a sentence of the description, so that
-a model may respect it; our own reading checks it all the same.
+Strict structured output accepts only a part of JSON Schema: every property is required, none may be
+added, a ``$ref`` has no siblings, and keywords that limit a value (``minimum``, ``maxLength``,
+``pattern``) are refused. Such keywords are moved into the description, so that a model can respect
+them; replies are validated in any case.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ DROPPED = ("title", "default", "additionalProperties", "required", "discriminato
 
 
 class ReplySchema(NamedTuple):
-    """What a reply must look like: a name fit for the wire, the schema, and the schema as text for
-    prompts.
-    """
+    """The name of a reply's form, its schema, and the schema as text for prompts."""
 
     name: str
     schema: dict[str, Any]
@@ -31,8 +29,11 @@ class ReplySchema(NamedTuple):
 
 @functools.cache
 def of(shape: type[BaseModel]) -> ReplySchema:
-    """The strict schema of a reply model; made once for each. TypeError for what strict mode can't
-    say.
+    """Return the strict schema of a reply model, which is cached.
+
+    Raises:
+        TypeError: Strict mode can't express the model.
+
     """
     schema = strict(shape.model_json_schema(), shape.__name__)
     text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
@@ -48,10 +49,10 @@ def name_of(shape: type[BaseModel]) -> str:
 
 
 def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
-    """The same schema under the strict rules; ``where`` names the place in errors."""
+    """Return a schema in strict form; ``where`` names its place in errors."""
     made = _strict(schema, where)
     if definitions := schema.get("$defs"):
-        defined = {name: _strict(each, f"{where}.{name}") for name, each in definitions.items()}
+        defined = {name: _strict(part, f"{where}.{name}") for name, part in definitions.items()}
         made, left = _inline_definitions(made, defined)
         if left:
             made["$defs"] = left
@@ -61,8 +62,8 @@ def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
 def _inline_definitions(
     made: dict[str, Any], defined: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema with each definition in the place that refers to it, if there is only one: every
-    call pays for it.
+    """Move definitions that are referenced once to their reference, because every call pays for the
+    length of the schema. Return the schema and the remaining definitions.
     """
     whole = json.dumps([made, defined])
     once = {name for name in defined if whole.count(f'"#/$defs/{name}"') == 1}
@@ -82,7 +83,7 @@ def _inline_definitions(
 
 def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
     if "$ref" in schema:
-        return {"$ref": schema["$ref"]}  # nothing may stand beside a reference
+        return {"$ref": schema["$ref"]}  # strict mode refuses siblings of a reference
     left = {key: value for key, value in schema.items() if key not in DROPPED and key != "$defs"}
     if isinstance(schema.get("additionalProperties"), dict):
         raise TypeError(

@@ -1,10 +1,9 @@
-"""What is known of a model at an address, for as long as the process lives: how it takes to be
-asked.
+"""Remembers how a model at an address can be asked, for the life of the process.
 
 A server that refuses strict schemas is asked in JSON mode from then on, and one that refuses that
-gets the schema in the prompt; a parameter it refuses is left out. Some servers accept a schema and
-ignore it: what comes back in a mode that has never worked there counts against the mode, and twice
-is enough.
+gets the schema in the prompt; refused parameters are left out. Some servers accept a schema and
+ignore it. Two unreadable replies in a format that never worked there are enough to change to a
+plainer one that did.
 """
 
 from __future__ import annotations
@@ -17,31 +16,28 @@ from masis.llm.providers.base import Call, TokenUsage, TryFailed
 from masis.schema.calls import ReplyMode
 
 MOST_ROOM = 16
-"""How many times the tokens of a reply a model that thinks first may use up for both."""
+"""The highest factor by which the token limit grows for a model that thinks before it replies."""
 DOUBTS = 2
-"""Unreadable replies after which a mode that never gave a readable one is left for a plainer one
-that did.
+"""The number of unreadable replies after which a mode that never worked is given up for a plainer
+one that did.
 """
 WORDS_A_TOKEN, WORDS_A_TOKEN_USUAL = 1.25, 0.85
-"""Words a token from which a prompt was cut, and those that show that the server's tokens never
-span two words.
+"""Words per token: above the first the prompt was cut; the second shows that tokens never span two
+words.
 
-Tokenizers in common use split a text at its blanks before they merge, so that a word takes at least
-one token; English has 0.75 words a token, other languages fewer. A few tokenizers have tokens of
-several words: until a server has shown that its own isn't one of those, as many words more are
-allowed.
+Common tokenizers split a text at blanks before they merge, so a word has at least one token.
+English has 0.75 words per token, other languages fewer. A few tokenizers have tokens of several
+words. Until a server's counts show that its tokenizer isn't one of them, the higher limit applies.
 """
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]{8,}"
 )
-"""Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: scripts that put no blanks between words."""
+"""Runs of Thai, Lao, Tibetan, Burmese, Khmer, kana and Han, which have no blanks between words."""
 CHARACTERS_A_TOKEN_MOST = 4
-"""Of those scripts: tokenizers take 1 to 3 characters a token there."""
+"""The most characters of those scripts per token; tokenizers have 1 to 3."""
 SMALLEST_CONTEXT = 256
-"""Tokens that every model reads: what is shorter isn't cut, whatever a server says that
-it counted.
-"""
+"""Tokens that fit into every model's context, so a shorter prompt is never taken for cut."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
     "json_object_schema": "JSON mode with the schema beside it",
@@ -52,30 +48,30 @@ MODES_IN_WORDS: dict[ReplyMode, str] = {
 
 
 def least_tokens(text: str) -> int:
-    """Return how many tokens a text takes at least, whatever its language and the tokenizer.
+    """Return the fewest tokens that a text can have, in any language and by any tokenizer.
 
-    One for each word between blanks, and more for a long run of a script that has none. Long words,
-    blanks in a row and repeated signs add nothing: tokenizers differ in how far they merge those.
+    Each word between blanks counts as one, and a long run of a script without blanks as more. Long
+    words, repeated blanks and repeated signs add nothing, since tokenizers merge them differently.
     """
     unspaced = sum(len(run) // CHARACTERS_A_TOKEN_MOST - 1 for run in _UNSPACED.findall(text))
     return len(text.split()) + unspaced
 
 
 class ServerCapabilities:
-    """One model at one address. Safe to use from several threads; ``fixed`` is a mode that a person
-    chose.
+    """The known capabilities of one model at one address; thread-safe. ``fixed`` is a mode that a
+    person chose.
     """
 
     def __init__(self, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None) -> None:
         self._lock = threading.Lock()
         self._modes = (fixed,) if fixed in modes else modes
         self.mode = self._modes[0]
-        """How to ask for a typed reply."""
+        """The format in which typed replies are requested."""
         self.without: frozenset[str] = frozenset()
-        """Parameters to leave out."""
+        """The parameters that are left out."""
         self.room = 1
-        """By how much the limit of tokens is multiplied: a model that thinks first takes its
-        thoughts from it.
+        """The factor on the token limit, which also has to hold the thoughts of a model that thinks
+        first.
         """
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
@@ -83,13 +79,12 @@ class ServerCapabilities:
         self._most_counted = 0
 
     def cut_the_prompt(self, sent: str, tokens: TokenUsage) -> bool:
-        """Return whether the server read only a part of what was sent, by the tokens that it
-        counted.
+        """Return whether the server cut the prompt, judged by the tokens that it counted.
 
-        False where it counts nothing. What it read from its cache is counted too: APIs differ in
-        whether the tokens of the prompt include that. A server that says nothing of its cache and
-        counts only what it read anew is recognised by having counted at least twice as much before:
-        its context holds more than this prompt.
+        False if it doesn't count. Tokens from its cache are added, because APIs differ in whether
+        the prompt's tokens include them. A server may count only new tokens and not report cached
+        ones. If it has counted at least twice as many before, its context is larger than this
+        prompt, so the prompt wasn't cut.
         """
         counted = tokens.prompt + tokens.cached + tokens.written
         if tokens.prompt <= 0:
@@ -107,10 +102,9 @@ class ServerCapabilities:
             return False
 
     def learn(self, failed: TryFailed, call: Call) -> str | None:
-        """Respect a refusal of how ``call`` asked; what is done from now on, in words, or None if
-        nothing can be.
+        """Change how the server is asked after it refused ``call``, and return the change in words.
 
-        Empty where another call has learned the same meanwhile.
+        None if there is nothing to change; empty if another call made the same change meanwhile.
         """
         with self._lock:
             if (
@@ -137,20 +131,20 @@ class ServerCapabilities:
             return None if plainer is None else self._step_down(call.mode, plainer)
 
     def plainer_if_unproven(self, mode: ReplyMode) -> ReplyMode:
-        """The mode to ask in after an unreadable reply: the same if it has worked here, else the
-        next plainer one.
+        """Return the mode to use after an unreadable reply: the same if it has worked before, else
+        the next plainer one.
         """
         with self._lock:
             return mode if mode in self._proven else self._plainer(mode) or mode
 
     def read_badly(self, mode: ReplyMode) -> None:
-        """A reply in this mode could not be read."""
+        """Record that a reply in this mode was unreadable."""
         with self._lock:
             self._doubts[mode] += 1
 
     def read_well(self, mode: ReplyMode) -> str:
-        """A reply in this mode was read; what is done from now on, in words, where that changes
-        something.
+        """Record that a reply in this mode was read. Return the resulting change in words, or an
+        empty string.
         """
         with self._lock:
             self._proven.add(mode)
@@ -177,6 +171,6 @@ _known: dict[tuple[str, str, ReplyMode | None], ServerCapabilities] = {}
 def capabilities_of(
     address: str, model: str, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None
 ) -> ServerCapabilities:
-    """What is known of a model at an address, the same for all that ask it."""
-    # one step, in CPython
+    """Return the capabilities of a model at an address, shared by all its callers."""
+    # dict.setdefault is atomic in CPython, so no lock is needed.
     return _known.setdefault((address, model, fixed), ServerCapabilities(modes, fixed))

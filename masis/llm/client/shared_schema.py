@@ -1,15 +1,15 @@
-"""One form for all replies of a run, where question and evidence are so long that the provider's
-cache must serve them.
+"""A schema that all calls of a run share, so that providers can cache long evidence.
 
-OpenAI and Anthropic put a schema before the messages, so that calls with different schemas share no
-prefix: the judge's call could not be served what the critic's had put into the cache. Above
-``COMMON_FROM`` characters the calls of a run to them therefore ask for the same form, with a field
-for each kind of reply of which one is filled. It is some 1,100 tokens longer than a form of one's
-own, which pays from about 5,500 tokens of evidence where cached tokens cost half. Other servers
-keep the schema out of their caches (``Provider.schema_in_cache``): there it would only cost.
+OpenAI and Anthropic cache a prompt by its beginning, and put the schema before the messages. Calls
+with different schemas therefore share nothing: the evaluator's call can't use the evidence that the
+critic's call put into the cache. Above ``COMMON_FROM`` characters, all calls of a run use one
+schema with a field for each kind of reply, of which one is filled. It's some 1,100 tokens longer
+than a schema of its own, which pays off from about 5,500 tokens of evidence if cached tokens cost
+half. Other servers keep the schema out of their caches (``Provider.schema_in_cache``), so it would
+only cost there.
 
-In the other modes the schema stands behind the messages, or nowhere, and prefixes are shared as
-they are.
+In the other reply formats the schema follows the messages or isn't sent, so prefixes are shared
+anyway.
 """
 
 from __future__ import annotations
@@ -35,15 +35,11 @@ from masis.llm.roles.replies import (
 R = TypeVar("R", bound=BaseModel)
 
 COMMON_FROM = 32_000
-"""Characters of question and evidence from which the common form is asked for: some
-8,000 tokens.
-"""
+"""Characters of question and evidence from which the shared schema is used, some 8,000 tokens."""
 
 
 class CommonReply(RoleReply):
-    """A reply to one of the prompts that share question and evidence; the fields of the others are
-    null.
-    """
+    """A reply to one of the prompts that share question and evidence; all other fields are null."""
 
     claims: CheckedClaimsReply | None
     claims_verify: VerdictsReply | None
@@ -59,13 +55,14 @@ _FIELD: dict[type[BaseModel], str] = {
 
 
 def worthwhile(prompt: RolePrompt, shape: type[BaseModel]) -> bool:
-    """Whether a reply of this shape is better asked for in the common form."""
+    """Return whether the shared schema pays off for this prompt."""
     return shape in _FIELD and len(prompt.shared) >= COMMON_FROM
 
 
 def asked_in(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
-    """The prompt, saying which field to fill; its instructions stand behind question and evidence,
-    which are shared.
+    """Return the prompt for the shared schema, which names the field to fill.
+
+    Its instructions follow the question and the evidence, so that calls share their beginning.
     """
     field = _FIELD[shape]
     form = f"The form has a field for each kind of task. Fill {field!r}; all others are null."
@@ -74,18 +71,14 @@ def asked_in(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
     )
 
 
-def read_from(text: str, shape: type[R]) -> R:
-    """The record in the field that was to be filled. Raises ``Unreadable`` as
-    ``parse_from`` does.
-    """
-    return parse_from(text, shape).record
-
-
 def parse_from(text: str, shape: type[R]) -> ParsedReply[R]:
-    """The record in the field that was to be filled; what stands in the others is not looked at.
+    """Return the record in the requested field and the repairs; other fields are ignored.
 
-    A server that takes a schema and does not enforce it may send the record without the form around
-    it: read all the same. Raises ``Unreadable`` where there is neither.
+    A server that accepts a schema without enforcing it may send the bare record, which is read too.
+
+    Raises:
+        UnreadableReply: The reply has neither.
+
     """
     try:
         form = parse(text, holding(shape))
@@ -97,12 +90,16 @@ def parse_from(text: str, shape: type[R]) -> ParsedReply[R]:
 
 
 def record_in_shared(form: BaseModel, shape: type[R]) -> R:
-    """The record in the field that was to be filled."""
-    return getattr(form, _FIELD[shape])  # type: ignore[no-any-return]
+    """Return the record in the requested field."""
+    record: R = getattr(form, _FIELD[shape])
+    return record
 
 
 @cache
 def holding(shape: type[BaseModel]) -> type[BaseModel]:
-    """The form of which one field counts."""
+    """Return a model of the shared schema with only the field of this record."""
     fields = {_FIELD[shape]: (shape, ...)}
-    return create_model("Filled", __base__=RoleReply, **fields)  # type: ignore[call-overload, no-any-return]
+    filled: type[BaseModel] = create_model(  # type: ignore[call-overload]
+        "Filled", __base__=RoleReply, **fields
+    )
+    return filled

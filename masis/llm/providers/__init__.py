@@ -1,7 +1,7 @@
-"""One try over the wire: ``base`` says what a provider is, ``sdk_provider`` makes the try, and each
-vendor's SDK is imported by one file.
+"""The providers of this package, each of which makes one try over the network.
 
-The functions here register the APIs of this package (``masis.llm.provider_apis``).
+``base`` defines a provider, ``sdk_provider`` makes a try through a vendor's SDK, and one file for
+each SDK imports it. The functions here register the APIs (``masis.llm.provider_apis``).
 """
 
 from __future__ import annotations

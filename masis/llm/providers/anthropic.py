@@ -1,9 +1,9 @@
 """Anthropic's Messages API, through its SDK (the extra ``anthropic``).
 
-A typed reply is asked for by ``output_config``; where that is not taken, by a tool that must be
-called (kept as the mode ``json_object``), then by the schema in the prompt. What the calls of a
-role share, and question and evidence, are marked to be cached. There is no temperature in the SDK
-any more, and current models refuse one: none is sent.
+A typed reply is requested by ``output_config``. If the server refuses that, it's requested by a
+tool that must be called (the mode ``json_object``), then by the schema in the prompt. The question,
+the evidence and the parts that the calls of a role share are marked for the cache. No temperature
+is sent, because current models refuse it and the SDK no longer has the parameter.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from masis.llm.providers.base import Call, TokenUsage, count
 from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 
 WORTH_CACHING = 2_000
-"""Characters from which a part is marked: Anthropic caches from 512 tokens on, by model."""
+"""The fewest characters of a part that is marked for the cache, which needs 512 tokens or more
+depending on the model.
+"""
 EFFORT = "low"
-"""How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001),
-thinking included.
+"""How much models think before they reply. It's low because calls end after 15 s, thinking included
+(REQ-CRITIC-NFR-001).
 """
 
 
@@ -30,7 +32,7 @@ ENDS: dict[str, End] = {
     "max_tokens": "limit",
     "model_context_window_exceeded": "context",
 }
-"""What a reason to stop means; any other is the end of a whole reply."""
+"""The meaning of ``stop_reason``; any other value ends a whole reply."""
 
 
 class Anthropic(SdkProvider):
@@ -66,8 +68,8 @@ class Anthropic(SdkProvider):
             output["effort"] = self._endpoint.effort or EFFORT
         if call.mode == "json_schema":
             output["format"] = {"type": "json_schema", "schema": call.schema.schema}
-        # As ``extra_body``: the SDK walks through typed parameters, a schema above all, for a
-        # millisecond a call.
+        # In ``extra_body``, because the SDK transforms typed parameters, above all a schema, which
+        # takes a millisecond per call.
         more: dict[str, Any] = {"output_config": output} if output else {}
         if call.mode == "json_object":
             tool = {
@@ -90,7 +92,7 @@ class Anthropic(SdkProvider):
         return {"message": body.get("message") or ""} if body.get("type") == "error" else None
 
     def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
-        """Return the message that the events make up; None where its last event is missing."""
+        """Return the message of a stream, or None if its last event is missing."""
         body: dict[str, Any] = {}
         blocks: dict[Any, dict[str, Any]] = {}
         for event in events:
@@ -141,7 +143,7 @@ class Anthropic(SdkProvider):
 
 
 def _block_text(blocks: list[Any]) -> str:
-    """What was said, or what the tool was called with; a model's thinking is left out."""
+    """Return the text, or the arguments of the tool call, without the model's thinking."""
     parts = []
     for block in blocks:
         match block:

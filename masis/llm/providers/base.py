@@ -22,26 +22,26 @@ CONNECT_S = 5.0
 LONGEST_BODY = 8_000_000
 """The most bytes of a server's reply that are read; a longer body isn't a valid reply."""
 
-Trouble = Literal[
+FailureKind = Literal[
     "key",  # the key is missing or wrong
     "forbidden",  # the key is right, but may not do this
     "model",  # no such model there
-    "address",  # the address answers, but not as such an API does
-    "format",  # the way a typed reply was asked for is not supported
-    "parameter",  # a parameter is not supported
-    "too_long",  # the question does not fit the model
-    "request",  # otherwise refused as asked
-    "quota",  # paid for no longer
+    "address",  # the address answers, but isn't one of this API
+    "format",  # the requested reply format isn't supported
+    "parameter",  # a parameter isn't supported
+    "too_long",  # the prompt doesn't fit into the model's context
+    "request",  # refused for another reason
+    "quota",  # out of credit
     "rate",  # too many calls at the moment
     "server",  # failed or overloaded
     "unreachable",  # no connection
     "reset",  # the connection ended in the middle
-    "timeout",  # no answer in the time given
-    "refused",  # the model declined, or a filter did
-    "cut_off",  # the reply reached the limit of tokens
-    "empty",  # a reply without text
-    "malformed",  # a reply that is not what was asked for
-    "unrecorded",  # a file of recorded replies holds none to this
+    "timeout",  # no reply in time
+    "refused",  # the model declined, or a filter refused
+    "cut_off",  # the reply reached the token limit
+    "empty",  # the reply has no text
+    "malformed",  # the reply isn't the requested record
+    "unrecorded",  # the file of recorded replies has no reply to this
 ]
 
 
@@ -82,11 +82,11 @@ class Call(NamedTuple):
     correction: str = ""
 
     def task(self) -> str:
-        """The task, followed by the errors of the previous reply, if any."""
+        """Return the task, followed by the errors of the previous reply, if any."""
         return f"{self.prompt.task}\n\n{self.correction}" if self.correction else self.prompt.task
 
     def task_with_schema(self) -> str:
-        """The task followed by the schema, for requests that don't send the schema elsewhere."""
+        """Return the task followed by the schema, for requests that don't send it elsewhere."""
         return (
             f"{self.task()}\n\nReply with one JSON object and nothing else: no prose, no code"
             f" fence. It satisfies this JSON schema, named {self.schema.name}:\n{self.schema.text}"
@@ -110,7 +110,7 @@ class TryFailed(Exception):
     text as far as it arrived.
     """
 
-    trouble: Trouble
+    trouble: FailureKind
     message: str
     _: KW_ONLY
     retry_after_s: float | None = None
@@ -154,7 +154,7 @@ def transport_of(client_class: type) -> Any:
     its errors.
     """
     home = next(
-        each.__module__ for each in client_class.__mro__ if each.__module__.startswith("httpx")
+        base.__module__ for base in client_class.__mro__ if base.__module__.startswith("httpx")
     )
     return importlib.import_module(home.partition(".")[0])
 
@@ -187,6 +187,6 @@ def count(usage: Any, *path: str) -> int:
 
 
 def quiet(logger: str) -> None:
-    """Hide an SDK's DEBUG lines, which may contain prompts, unless the level of its logger is set."""
+    """Hide an SDK's DEBUG lines, which may contain prompts, unless its logger has a level."""
     if logging.getLogger(logger).level == logging.NOTSET:
         logging.getLogger(logger).setLevel(logging.INFO)

@@ -1,9 +1,7 @@
-"""OpenAI's Chat Completions, as OpenAI and most other servers speak it (vLLM, Ollama, llama.cpp, LM
-Studio).
+"""OpenAI's Chat Completions API, which most servers speak (vLLM, Ollama, llama.cpp, LM Studio).
 
-Only calls that ``openai`` 2.20 and 3 both have. The reply's body is read here, not by the SDK's
-types: servers that are merely compatible leave fields out, and a deadline counts over the whole
-reply.
+It uses only calls that both ``openai`` 2.20 and 3 have. The body of a reply is parsed here rather
+than by the SDK, because compatible servers omit fields, and a deadline applies to the whole reply.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 OPENAI_HOST = "api.openai.com"
 AZURE_HOSTS = ".openai.azure.com"
 ENDS: dict[str, End] = {"content_filter": "filtered", "length": "limit"}
-"""What a reason to finish means; any other is the end of a whole reply."""
+"""The meaning of ``finish_reason``; any other value ends a whole reply."""
 REASONING = ("reasoning_content", "reasoning")
-"""Keys beside the content that hold what the model thought."""
+"""Keys beside the content that hold the model's reasoning."""
 THOUGHTS = frozenset(("thinking", "reasoning"))
-"""Types of the parts of a content that hold what the model thought (Mistral)."""
+"""The types of content parts that hold the model's reasoning (Mistral)."""
 
 
 class OpenAICompatible(SdkProvider):
@@ -42,7 +40,7 @@ class OpenAICompatible(SdkProvider):
         self.schema_in_cache = self._is_openai or host.endswith(AZURE_HOSTS)
         if not self._is_openai:  # llama-cpp-python and others take a schema in JSON mode only
             self.modes = ("json_schema", "json_object_schema", "json_object", "prompt")
-        # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
+        # The SDK reads OPENAI_ORG_ID and the like from the environment; only OpenAI may get them.
         if not endpoint.of_vendor:
             self._client.organization = self._client.project = self._client.admin_api_key = None
 
@@ -63,8 +61,8 @@ class OpenAICompatible(SdkProvider):
                 {"role": "system", "content": prompt.system},
                 {"role": "user", "content": f"{prompt.shared}\n\n{task}"},
             ]
-        # Beside the core all goes as ``extra_body``: the SDK walks through typed parameters, a
-        # schema above all, for a millisecond a call, and its releases differ in what they know.
+        # All other parameters are in ``extra_body``. The SDK transforms typed parameters, above all
+        # a schema, which takes a millisecond per call, and its releases know different ones.
         more: dict[str, Any] = {}
         limits = (
             ("max_completion_tokens", "max_tokens")
@@ -109,8 +107,8 @@ class OpenAICompatible(SdkProvider):
         return {"message": body["message"], "code": body["code"]} if bare else None
 
     def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
-        """Return the completion that the deltas make up: their texts joined, and what came last of
-        all else.
+        """Return the completion of a stream, with joined texts and the last value of every other
+        field.
         """
         joined: dict[str, str] = {}
         body: dict[str, Any] = {}
@@ -160,15 +158,14 @@ def _first_choice(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tool_call_text(message: dict[str, Any]) -> str | None:
-    """Return what the model called a function with, where that is its whole reply; None where it is
-    not.
+    """Return the arguments of a function call if it's the whole reply, else None.
 
-    Some models and servers answer a schema with a call of a function that has its name. Of several
-    calls none is taken.
+    Some models and servers answer a schema with a call of a function of its name. Several calls are
+    ambiguous, so they aren't read.
     """
     calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
     functions = (
-        [each.get("function") for each in calls if isinstance(each, dict)]
+        [call.get("function") for call in calls if isinstance(call, dict)]
         if isinstance(calls, list)
         else []
     )
@@ -181,17 +178,17 @@ def _tool_call_text(message: dict[str, Any]) -> str | None:
 
 
 def _filed_as_reasoning(message: dict[str, Any]) -> str | None:
-    """Return the record with which the model's reasoning ends, where there is nothing beside it.
+    """Return the record at the end of the model's reasoning, or None.
 
-    Servers whose reasoning parser finds no end of the thoughts file the whole reply under them
-    (vLLM, Ollama).
+    If the reasoning parser of vLLM or Ollama finds no end of the reasoning, it puts the whole reply
+    there.
     """
     thoughts = [message[name] for name in REASONING if isinstance(message.get(name), str)]
     return record_at_the_end(thoughts[0]) if thoughts else None
 
 
 def _message_text(content: Any) -> str:
-    """The text of a message, which some servers send in parts."""
+    """Return the text of a message, which some servers send in parts."""
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = (
         part.get("text")

@@ -1,7 +1,7 @@
-"""What went wrong, read from what a server or a connection says about it.
+"""Classifies the errors of servers and connections.
 
-Servers that speak one API differ in how they refuse: by status, by code, by naming the parameter,
-or in prose alone.
+Servers of the same API refuse in different ways: by status, by code, by naming the parameter, or
+only in prose.
 """
 
 from __future__ import annotations
@@ -12,42 +12,37 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from masis.llm.client.retry import retry_after
-from masis.llm.providers.base import Trouble, TryFailed
+from masis.llm.providers.base import FailureKind, TryFailed
 
 LONGEST_MESSAGE = 300
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""Control characters, and those that turn a line around or hide a part of it: a terminal or a page
-would obey them.
+"""Control characters, and invisible ones that reverse or hide a part of a line, which a terminal or
+a page would obey.
 """
 LARGER_CONTEXT = (
     "Start the server with a larger context (llama-server -c 32768, OLLAMA_CONTEXT_LENGTH=32768,"
     " Context Length in LM Studio), or choose a model that has one."
 )
+# "sk-...", "gsk_...", "hf_...", "AIza...": the beginnings of vendors' keys.
 _KEY = re.compile(r"\b(?:sk|key|pk|gsk|xai|hf|AIza)[-_][\w*.\-]{6,400}", re.IGNORECASE)
 _FORMAT = re.compile(
-    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)|structured[_"
-    r" ]output"
-    r"|guided[_ ](?:json|decoding)|grammar|tool_choice|\btools?\b.{0,40}support",
+    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)"
+    r"|structured[_ ]output|guided[_ ](?:json|decoding)|grammar|tool_choice"
+    r"|\btools?\b.{0,40}support",
     re.IGNORECASE,
 )
 _NAMES_FORMAT = re.compile(r"response[_ ]?format|json[_ ]?schema", re.IGNORECASE)
-"""What a failing server names that can't do as it was asked, and says so with a status of 500
-(llama-cpp-python).
-"""
+"""The words for an unsupported reply format in an error with status 500 (llama-cpp-python)."""
 _NO_KEY_STORE = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
-"""What LiteLLM's proxy says of a key that is not its master key, where it has no database of
-further keys.
-"""
+"""The error of LiteLLM's proxy for a wrong key if it has no database of keys."""
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|window|size)|maximum context|prompt is too long|too many (?:input"
-    r" )?tokens"
-    r"|exceeds? the (?:available )?context",
+    r"context[_ ](?:length|window|size)|maximum context|prompt is too long"
+    r"|too many (?:input )?tokens|exceeds? the (?:available )?context",
     re.IGNORECASE,
 )
 _UNSUPPORTED = re.compile(
-    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not"
-    r" allowed|deprecated"
-    r"|extra inputs|unavailable|only the default",
+    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted"
+    r"|not allowed|deprecated|extra inputs|unavailable|only the default",
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
@@ -56,8 +51,9 @@ _NO_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SYSTEM = re.compile(
-    r"system.{0,20}(?:role|message|prompt).{0,40}support|(?:role|message).{0,10}.system.{0,40}support",
-    re.I,
+    r"system.{0,20}(?:role|message|prompt).{0,40}support"
+    r"|(?:role|message).{0,10}.system.{0,40}support",
+    re.IGNORECASE,
 )
 _WRONG_KEY = re.compile(r"invalid.{0,10}api.?key|incorrect api key", re.IGNORECASE)
 PARAMETERS = (
@@ -68,11 +64,11 @@ PARAMETERS = (
     "prompt_cache_key",
     "cache_control",
 )
-"""What may be left out or renamed where a server refuses it."""
+"""The parameters that are left out or renamed if a server refuses them."""
 
 
 class ServerRefusal(NamedTuple):
-    """What a server's error body says."""
+    """The content of a server's error body."""
 
     message: str
     code: str
@@ -89,10 +85,10 @@ def from_status(
     key: str = "",
     provider: str = "NAME",
 ) -> TryFailed:
-    """The failure behind a status of 300 or more, with a message that says what to do."""
+    """Return the failure for a status of 300 or more, with a message that says what to do."""
     said = refusal(body)
     words = f"{said.code} {said.parameter} {said.message}"
-    trouble: Trouble = next(
+    trouble: FailureKind = next(
         (trouble for trouble, fits in _RULES if fits(status, said, words)), "request"
     )
     if trouble == "key" and key_name:
@@ -124,30 +120,25 @@ _STATUS_OF: dict[str, int] = {
     **dict.fromkeys(("invalid_request_error", "content_filter"), 400),
     "request_too_large": 413,
 }
-"""What an error's own code or type means, where a server sends it with a status of 200 and no
-number.
-"""
+"""The status of an error's code or type, for servers that send errors with status 200."""
 
 
 def status_within(body: Any) -> int:
-    """Return the status that an error body names, as a number or by its code; 500 where it names
-    none.
-    """
+    """Return the status that an error body names by number or code; 500 if it names none."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    for held in (each for each in (error, body) if isinstance(each, Mapping)):
+    for fields in (part for part in (error, body) if isinstance(part, Mapping)):
         for name in ("code", "status", "status_code", "type"):
-            given = held.get(name)
-            if isinstance(given, str):
-                given = (
-                    int(given) if given.isdecimal() and len(given) == 3 else _STATUS_OF.get(given)
-                )
-            if isinstance(given, int) and 400 <= given < 600:
-                return given
+            value = fields.get(name)
+            if isinstance(value, str):
+                is_status = value.isdecimal() and len(value) == 3
+                value = int(value) if is_status else _STATUS_OF.get(value)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
     return 500
 
 
 def from_connection(error: BaseException, address: str) -> TryFailed:
-    """The failure behind a connection's error, as far down as its causes tell."""
+    """Return the failure for a connection's error, judged by the error and its causes."""
     names: list[str] = []
     cause = ""
     at: BaseException | None = error
@@ -168,8 +159,9 @@ def from_connection(error: BaseException, address: str) -> TryFailed:
 
 
 def refusal(body: Any) -> ServerRefusal:
-    """Message, code and parameter in an error body of any shape seen; its other values may echo
-    what was sent.
+    """Return the message, code and parameter of an error body in any of the known forms.
+
+    Its other values are ignored, because they may repeat the request.
     """
     if isinstance(body, str | bytes):
         try:
@@ -183,11 +175,11 @@ def refusal(body: Any) -> ServerRefusal:
     if not isinstance(error, dict):
         return ServerRefusal("", "", "")
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
-    if isinstance(message, list):  # FastAPI: one entry a fault, each with the input it complains of
+    if isinstance(message, list):  # FastAPI has an entry for each error, with the faulty input
         message = "; ".join(
-            f"{'.'.join(map(str, each.get('loc', ())))}: {each.get('msg', '')}"
-            for each in message
-            if isinstance(each, dict)
+            f"{'.'.join(map(str, entry.get('loc', ())))}: {entry.get('msg', '')}"
+            for entry in message
+            if isinstance(entry, dict)
         )
     codes = (error.get("code"), error.get("type"))
     return ServerRefusal(
@@ -198,15 +190,15 @@ def refusal(body: Any) -> ServerRefusal:
 
 
 def scrub_error(text: str, key: str = "") -> str:
-    """A server's own words without the key, nor what looks like one, on one line and cut."""
+    """Return a server's message on one line, shortened, without the key or anything like a key."""
     if key:
         text = text.replace(key, "[key]")
     text = _UNPRINTABLE.sub("\ufffd", " ".join(_KEY.sub("[key]", text).split()))
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
-_RULES: tuple[tuple[Trouble, Callable[[int, ServerRefusal, str], object]], ...] = (
-    # Groq: it did not keep to the schema
+_RULES: tuple[tuple[FailureKind, Callable[[int, ServerRefusal, str], object]], ...] = (
+    # Groq reports so that the model didn't follow the schema.
     ("malformed", lambda status, said, words: "json_validate_failed" in words),
     (
         "refused",
@@ -237,7 +229,7 @@ _RULES: tuple[tuple[Trouble, Callable[[int, ServerRefusal, str], object]], ...] 
     ("quota", lambda status, said, words: status == 402),
     ("forbidden", lambda status, said, words: status == 403),
     ("address", lambda status, said, words: 300 <= status < 400),
-    # What a 400, 404, 413, 415, 422 or 501 is about.
+    # The rest tells apart the causes of a 400, 404, 413, 415, 422 or 501.
     ("too_long", lambda status, said, words: status == 413 or _TOO_LONG.search(words)),
     ("quota", lambda status, said, words: "credit balance" in words),
     ("parameter", lambda status, said, words: "effort" in words and _UNSUPPORTED.search(words)),
@@ -253,7 +245,9 @@ _RULES: tuple[tuple[Trouble, Callable[[int, ServerRefusal, str], object]], ...] 
     ("key", lambda status, said, words: _WRONG_KEY.search(words)),
     ("format", lambda status, said, words: status in (415, 501)),
 )
-"""The first that fits, from the surest down; what fits none is refused as asked."""
+"""Rules from the most to the least certain, of which the first match counts; without a match, the
+failure is ``request``.
+"""
 
 
 def _parameter(said: ServerRefusal) -> str | None:
@@ -262,7 +256,7 @@ def _parameter(said: ServerRefusal) -> str | None:
     return named or ("system" if _SYSTEM.search(said.message) else None)
 
 
-_MESSAGES: dict[Trouble, str] = {
+_MESSAGES: dict[FailureKind, str] = {
     "forbidden": "the key may not do this ({status}){quoted}",
     "model": "there is no model {model!r} there, or the key may not use it ({status}){quoted}",
     "address": (
@@ -277,4 +271,6 @@ _MESSAGES: dict[Trouble, str] = {
     "server": "the server failed or is overloaded ({status}){quoted}",
     "refused": "a content filter refused the question ({status})",
 }
-"""By trouble. That of ``key`` is made apart: the words of a server may show parts of the key."""
+"""The message for each failure. ``key`` isn't here, since a server's own words may show a part of
+the key.
+"""

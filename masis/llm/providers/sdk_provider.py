@@ -1,6 +1,4 @@
-"""What providers share whose SDKs are generated alike (OpenAI's, Anthropic's): one try and its
-failures.
-"""
+"""The common base of providers whose SDKs are built alike (OpenAI's and Anthropic's)."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ from masis.llm.providers import provider_errors
 from masis.llm.providers.base import (
     CONNECT_S,
     Call,
+    FailureKind,
     ModelReply,
     TokenUsage,
-    Trouble,
     TryFailed,
     body_of,
     http_client,
@@ -31,22 +29,18 @@ from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.schema.calls import ReplyMode
 
 RAW_MOST = 2000
-"""Bytes that are kept of a body that is no reply."""
+"""The most bytes of an unreadable body that are kept."""
 FULL_BELOW = 0.9
-"""A reply cut off below this share of its limit ended with the model's context, not
-with the limit.
-"""
+"""A reply that was cut off below this share of its token limit filled the model's context."""
 
 End = Literal["whole", "declined", "filtered", "limit", "context"]
-"""How a reply ended: as the model wanted; declined by the model or a filter; at the limit of tokens
-or the context.
+"""The end of a reply: whole, declined by the model, stopped by a filter, or cut off at the token
+limit or the end of the context.
 """
 
 
 class Completion(NamedTuple):
-    """What a server's body says, whichever API it is of; ``text`` is what was said instead where
-    the model declined.
-    """
+    """The content of a reply in any API; if the model declined, ``text`` is its explanation."""
 
     text: str
     answered_by: Any
@@ -55,12 +49,12 @@ class Completion(NamedTuple):
 
 
 class SdkProvider(ABC):
-    """One server. The client and its connections are shared by all calls to it."""
+    """One server; all calls to it share its client and connections."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
     schema_in_cache = True
     reply_name: str
-    """What a reply is called in this API."""
+    """The name of a reply in this API."""
 
     def __init__(
         self,
@@ -75,19 +69,19 @@ class SdkProvider(ABC):
         self._http = transport_of(sdk.DefaultAsyncHttpxClient)
         self._key = endpoint.key.get_secret_value() if endpoint.key else ""
         self._client: Any = client(
-            api_key=self._key or "none",  # servers without keys take any; the SDK wants one
+            api_key=self._key or "none",  # the SDK requires a key; servers without keys accept any
             base_url=base_url,
             max_retries=0,
             http_client=http_client(sdk.DefaultAsyncHttpxClient, endpoint.address),
         )
-        # headers that the SDK took from the environment are for its vendor alone
+        # The SDK reads extra headers from the environment, which only its vendor may get.
         if not endpoint.of_vendor:
             self._client._custom_headers = {}
 
     @property
     @abstractmethod
     def _resource(self) -> Any:
-        """The part of the client that is asked for replies."""
+        """The part of the client that creates replies."""
 
     @abstractmethod
     def _request(self, call: Call) -> dict[str, Any]:
@@ -95,16 +89,16 @@ class SdkProvider(ABC):
 
     @abstractmethod
     def _completion(self, body: dict[str, Any], call: Call) -> Completion | None:
-        """Return what a body says; None where it is none of this API."""
+        """Return the content of a body, or None if it isn't one of this API."""
 
     @abstractmethod
     def _error_in(self, body: dict[str, Any]) -> Any:
-        """Return the error that a body holds in the place of a reply; empty where it holds none."""
+        """Return the error in a body, or an empty value if it has none."""
 
     @abstractmethod
     def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
-        """Return the body that the events of a stream make up; None where it broke off: ``done``
-        says it did not.
+        """Return the body of a stream of events, or None if it broke off; ``done`` is whether the
+        stream announced its end.
         """
 
     def answer(self, call: Call) -> ModelReply:
@@ -126,10 +120,14 @@ class SdkProvider(ABC):
         return ModelReply(text, answered_by, said.tokens)
 
     def _parse_body(self, content: bytes) -> dict[str, Any]:
-        """Return the object that a server sent; empty where it sent none. Raises TryFailed for half
-        a stream.
+        """Return the object that a server sent, empty if there is none.
+
+        Raises:
+            TryFailed: A stream broke off.
+
         """
-        if content.lstrip()[:6] in (b"data: ", b"event:"):  # though no stream was asked for
+        # Some servers stream although no stream was requested.
+        if content.lstrip()[:6] in (b"data: ", b"event:"):
             if (body := self._of_events(*_events(content))) is None:
                 raise TryFailed("reset", "the stream ended before the reply did")
             return body
@@ -137,13 +135,13 @@ class SdkProvider(ABC):
             parsed = json.loads(content)
         except (ValueError, RecursionError):
             return {}
-        # so Gemini's compatible API sends its errors
+        # Gemini's compatible API sends its errors in a list.
         if isinstance(parsed, list) and len(parsed) == 1:
             parsed = parsed[0]
         return parsed if isinstance(parsed, dict) else {}
 
     def _no_reply(self, content: bytes, body: dict[str, Any]) -> TryFailed:
-        """Return the failure behind a body that holds neither a reply nor an error by its name."""
+        """Return the failure for a body with neither a reply nor an error."""
         message = f"the server's reply is no {self.reply_name}"
         if content.lstrip()[:1] == b"<":
             message = (
@@ -154,10 +152,14 @@ class SdkProvider(ABC):
         return TryFailed("malformed", message, raw=content[:RAW_MOST].decode("utf-8", "replace"))
 
     async def _body(self, call: Call) -> bytes:
-        """Return what the server sends, within the time that the call has. Raises TryFailed.
+        """Return the body that the server sends within the time of the call.
 
-        A client's own timeout restarts with every byte that comes; the one around it does not, so
-        that a server which keeps a connection open with blanks can't hold a call past its deadline.
+        The client's own timeout restarts with every received byte. The outer timeout doesn't, so a
+        server that keeps the connection open with blanks can't exceed the deadline.
+
+        Raises:
+            TryFailed: The try failed, or time ran out.
+
         """
         failed: TryFailed
         timeout = self._sdk.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
@@ -175,10 +177,11 @@ class SdkProvider(ABC):
             failed = provider_errors.from_connection(error, self._endpoint.address)
         except self._sdk_error as error:
             failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
-        raise failed  # outside the handler: the SDK's error holds the request, and with it the key
+        # Raised outside the handler, because the SDK's error holds the request and so the key.
+        raise failed
 
     def _failure(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
-        """Return the failure behind a status of 300 or more."""
+        """Return the failure for a status of 300 or more."""
         return provider_errors.from_status(
             status,
             headers,
@@ -191,7 +194,7 @@ class SdkProvider(ABC):
 
 
 def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """Return the objects of a stream of server-sent events, and whether it says that it is done."""
+    """Return the objects of a server-sent event stream, and whether it announced its end."""
     events, done = list[dict[str, Any]](), False
     for line in content.splitlines():
         if not line.startswith(b"data:"):
@@ -206,10 +209,8 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
     return events, done
 
 
-def _failure(said: Completion, text: str, limit: int) -> tuple[Trouble, str] | None:
-    """Return why a reply can't be read, if so, and what to do; ``limit`` is how many tokens it
-    could take.
-    """
+def _failure(said: Completion, text: str, limit: int) -> tuple[FailureKind, str] | None:
+    """Return the reason why a reply can't be used, or None; ``limit`` is its token limit."""
     tokens = said.tokens
     match said.end:
         case "declined":

@@ -1,9 +1,8 @@
-"""Where the claims that a model lists stand in the answer, and what of the answer no claim covers.
+"""Finds the places of a model's claims in the answer, and the assertions that no claim covers.
 
-Nothing that a model listed is dropped: words that the answer doesn't have fall back to the sentence
-that the row names, or to the one most like them. Nothing that the answer asserts is passed over: a
-sentence in which no claim stands becomes one, and so do words of a sentence that none of its claims
-says.
+Every listed claim is kept. If the answer doesn't have its words, it gets the sentence that the
+model named, or the most similar one. Every assertion of the answer is covered, because a sentence
+without a claim becomes a claim, and so do words of a sentence that none of its claims contains.
 """
 
 from __future__ import annotations
@@ -30,40 +29,39 @@ from masis.llm.roles.verdicts import number_of
 from masis.schema.audit import CitationAudit, Claim, Sentence
 
 ALIKE_FROM = 0.5
-"""The share of a row's content words that a sentence must have, so that the row is taken to speak
-of it.
-"""
+"""The share of a claim's content words that a sentence needs to count as its place."""
 STRETCH_LEAST = 3
-"""Words that an uncovered stretch must have to be judged by itself; a shorter one is judged with
-its sentence.
+"""The fewest words of an uncovered stretch that is judged alone; a shorter one is judged with its
+sentence.
 """
 
 _LEAD = re.compile(r"\W*\d{0,3}\W*")
-"""What opens a list item and says nothing."""
+"""The opening of a list item: "- ", "3. "."""
+# Figures with separators ("1,500", "3.5") and words with apostrophes ("don't").
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+# Han, kana and Hangul.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _WIDE_LEAST = 4
-"""Characters that an uncovered stretch must have in scripts that set no blanks, about two words."""
+"""The fewest characters of an uncovered stretch in scripts without blanks, about two words."""
 _STEM = 5
-"""Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
+"""The number of letters by which words are compared, so that ``opened`` equals ``opening``."""
 _NO_NEGATION = re.compile(r"\b(?:sin embargo|no obstante)\b")
-"""Spanish for "however": a negation by its words alone."""
+"""Spanish for "however", which contains a negation only literally."""
 _EDGES = " \t\n,;:.!?()[]–—-，、；：。"
 
 
 def place_claims(found: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> list[Claim]:
     """Return a claim for each row of a model's list, in the order of the list.
 
-    A row whose words the answer has gives these words; one whose words it doesn't have gives the
-    whole sentence, with the row's own words as its statement; one that fits no sentence gives a
-    claim without a place.
+    If the answer has the row's words, the claim is those words. Otherwise it's the whole sentence,
+    with the row's words as its statement, or a claim without a place if no sentence fits.
     """
     places = _Places(answer, audit)
     return [places.claim(row) for row in found]
 
 
 def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Return the claims as they stand in the answer, each once; those without a place come last."""
+    """Return the claims without duplicates in the order of the answer; those without place last."""
 
     def place(claim: Claim) -> tuple[bool, int, int]:
         return claim.start is None, claim.start or 0, claim.end or 0
@@ -72,15 +70,15 @@ def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 
 def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
-    """Return what the answer asserts and none of these claims says.
+    """Return the assertions of the answer that none of these claims covers.
 
-    A sentence that asserts something and in which no claim stands is returned whole. Of a sentence
-    in which some stand, the words are returned that lie outside of them and that none of them has
-    in its statement either. Words that assert nothing by themselves (function words, a single
-    article between two claims) are no gap.
+    An asserting sentence without a claim is returned whole. Of a sentence with claims, the words
+    are returned that are outside of them and in none of their statements. Words that assert nothing
+    alone, such as an article between two claims, are ignored.
     """
     inside, by_sentence = citations_by_sentence(audit), _by_sentence(claims, audit.sentences)
-    said_by: dict[tuple[Claim, ...], _ClaimWords] = {}  # a claim over many sentences is read once
+    # Cached, so that a claim that spans many sentences is read only once.
+    said_by: dict[tuple[Claim, ...], _ClaimWords] = {}
     gaps = []
     for number, sentence in enumerate(audit.sentences):
         if not is_assertion(sentence):
@@ -96,9 +94,8 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
         for start, end in _uncovered_stretches(whole, within, said_by[within]):
             text = sentence.text[start:end]
             if len(_WORD.findall(text)) < STRETCH_LEAST and not _WIDE.search(text):
+                # A word or two mean nothing alone, so the whole sentence is judged, with all gaps.
                 gaps.append(whole)
-                # a word or two say nothing alone: the sentence is judged whole, which covers all
-                # gaps
                 break
             gaps.append(
                 claim_within(number, text, sentence.start + start, inside[number], statement)
@@ -109,31 +106,31 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
 def _by_sentence(
     claims: Iterable[Claim], sentences: Sequence[Sentence]
 ) -> Mapping[int, list[Claim]]:
-    """Return the claims that stand in each sentence or reach into it, by the sentence's number."""
-    found: dict[int, list[Claim]] = defaultdict(list)
+    """Return the claims that overlap each sentence, by the sentence's number."""
+    by_number: dict[int, list[Claim]] = defaultdict(list)
     for claim in claims:
         if claim.start is not None and claim.end is not None:
             for number in _overlapped_sentences(sentences, claim.start, claim.end):
-                found[number].append(claim)
-    return found
+                by_number[number].append(claim)
+    return by_number
 
 
 def _overlapped_sentences(sentences: Sequence[Sentence], start: int, end: int) -> range:
-    """Return the numbers of the sentences that a stretch of the answer overlaps; they stand in
-    order.
-    """
-    first = bisect_right(sentences, start, key=lambda each: each.end)
-    return range(first, bisect_left(sentences, end, lo=first, key=lambda each: each.start))
+    """Return the numbers of the sentences that a stretch of the answer overlaps."""
+    first = bisect_right(sentences, start, key=lambda sentence: sentence.end)
+    return range(first, bisect_left(sentences, end, lo=first, key=lambda sentence: sentence.start))
 
 
 class _Places:
-    """Finds the place of listed claims in one answer."""
+    """Finds the places of listed claims in one answer."""
 
     def __init__(self, answer: str, audit: CitationAudit) -> None:
         self._answer, self._audit = answer, audit
         self._inside = citations_by_sentence(audit)
         self._unmarked = _blank_markers(answer, audit)
-        self._markers = [(each.marker_start, each.marker_end) for each in audit.citations]
+        self._markers = [
+            (citation.marker_start, citation.marker_end) for citation in audit.citations
+        ]
         self._keys: Mapping[int, frozenset[str]] | None = None
 
     def claim(self, row: ListedClaim) -> Claim:
@@ -154,19 +151,19 @@ class _Places:
                 return Claim(text=words or statement, statement=statement)
             place = self._of_sentence(named)
             statement = statement or words
-        numbers = self._sentences_at(place)
-        if not numbers:  # a heading, or a cell of a table, which the list of sentences doesn't hold
+        numbers = _overlapped_sentences(self._audit.sentences, place.start, place.end)
+        if not numbers:  # a heading or a cell of a table, which isn't in the list of sentences
             text = self._answer[place.start : place.end]
             return Claim(text=text, statement=statement, start=place.start, end=place.end)
-        place = self._widen(place, [self._audit.sentences[each] for each in numbers])
+        place = self._widen(place, [self._audit.sentences[number] for number in numbers])
         text = self._answer[place.start : place.end]
         alone = "" if sentence_form(statement) == sentence_form(text) else statement
-        cited = [citation for each in numbers for citation in self._inside[each]]
+        cited = [citation for number in numbers for citation in self._inside[number]]
         return claim_within(numbers[0], text, place.start, cited, alone)
 
     def _of_words(self, words: str, named: int | None) -> QuotePosition | None:
-        """Return where the words stand: in the sentence that was named, else anywhere; the sentence
-        without words.
+        """Return the place of the words in the named sentence, else anywhere; without words, the
+        named sentence.
         """
         if not words:
             return None if named is None else self._of_sentence(named)
@@ -186,23 +183,21 @@ class _Places:
         return QuotePosition(sentence.start, sentence.end)
 
     def _most_like(self, words: str) -> int | None:
-        """Return the sentence that has most of these words, where one has enough of them."""
+        """Return the number of the most similar sentence, or None if none is similar enough."""
         wanted = frozenset(content_keys(words))
         if not wanted:
             return None
         if self._keys is None:
             sentences = enumerate(self._audit.sentences)
-            self._keys = {number: frozenset(content_keys(each.text)) for number, each in sentences}
-        best = max(self._keys, key=lambda number: len(wanted & self._keys[number]), default=None)  # type: ignore[index]
-        if best is None or len(wanted & self._keys[best]) < ALIKE_FROM * len(wanted):
-            return None
-        return best
-
-    def _sentences_at(self, place: QuotePosition) -> list[int]:
-        return list(_overlapped_sentences(self._audit.sentences, place.start, place.end))
+            self._keys = {
+                number: frozenset(content_keys(sentence.text)) for number, sentence in sentences
+            }
+        shared = {number: len(wanted & keys) for number, keys in self._keys.items()}
+        best = max(shared, key=shared.__getitem__, default=None)
+        return None if best is None or shared[best] < ALIKE_FROM * len(wanted) else best
 
     def _widen(self, place: QuotePosition, sentences: Sequence[Sentence]) -> QuotePosition:
-        """Return the whole sentence where all of it is quoted but markers, stops and the number of
+        """Return the whole sentence if the place lacks only markers, punctuation and the number of
         a list item.
         """
         start, end = sentences[0].start, sentences[-1].end
@@ -214,7 +209,8 @@ class _Places:
 def _blank_markers(answer: str, audit: CitationAudit) -> str:
     """Return the answer with blanks for its markers."""
     parts, at = [], 0
-    for start, end in sorted({(each.marker_start, each.marker_end) for each in audit.citations}):
+    markers = {(citation.marker_start, citation.marker_end) for citation in audit.citations}
+    for start, end in sorted(markers):
         parts.append(answer[at:start])
         parts.append(" " * (end - max(start, at)))
         at = max(at, end)
@@ -222,8 +218,8 @@ def _blank_markers(answer: str, audit: CitationAudit) -> str:
 
 
 class _ClaimWords(NamedTuple):
-    """What the claims of a sentence say: their words by stem, whether one negates, and pairs of
-    wide characters.
+    """The words of a sentence's claims by stem, whether one negates, and pairs of characters in
+    scripts without blanks.
     """
 
     stems: frozenset[str]
@@ -241,7 +237,7 @@ def _claim_words(claims: Sequence[Claim]) -> _ClaimWords:
 
 
 def _is_new_word(word: str, said: _ClaimWords) -> bool:
-    """Return whether a word says something that no claim of its sentence says."""
+    """Return whether a word adds something to the claims of its sentence."""
     if word[:_STEM] in said.stems or _WIDE.match(word):
         return False
     if is_negation(word):
@@ -252,9 +248,7 @@ def _is_new_word(word: str, said: _ClaimWords) -> bool:
 def _uncovered_stretches(
     sentence: Claim, claims: Sequence[Claim], said: _ClaimWords
 ) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of a sentence's text that none of the claims says, from one claim to the
-    next.
-    """
+    """Yield the stretches of a sentence's text that none of its claims contains."""
     first, text = sentence.start or 0, sentence.text
     covered = sorted(
         [(max(0, (claim.start or 0) - first), (claim.end or 0) - first) for claim in claims]
@@ -266,13 +260,10 @@ def _uncovered_stretches(
         if start <= at:
             continue
         gap = text[at:start]
-        if _wide_gap(gap, said) or any(_is_new_word(word, said) for word in _words_of_gap(gap)):
+        words = _WORD.findall(_NO_NEGATION.sub(" ", gap.casefold()))
+        if _wide_gap(gap, said) or any(_is_new_word(word, said) for word in words):
             lead = len(gap) - len(gap.lstrip(_EDGES))
             yield at + lead, at + len(gap.rstrip(_EDGES))
-
-
-def _words_of_gap(text: str) -> list[str]:
-    return _WORD.findall(_NO_NEGATION.sub(" ", text.casefold()))
 
 
 def _wide_pairs(text: str) -> list[str]:
@@ -284,7 +275,7 @@ def _wide_pairs(text: str) -> list[str]:
 
 
 def _wide_gap(gap: str, said: _ClaimWords) -> bool:
-    """Return whether a gap in a script without blanks says more than its claims do."""
+    """Return whether a gap in a script without blanks says more than the claims do."""
     if len(_WIDE.findall(gap)) < _WIDE_LEAST:
         return False
     pairs = _wide_pairs(gap)

@@ -1,8 +1,8 @@
-"""The critic with a model: one call that gives the fields of both critic specs.
+"""The critic with a model, whose single call gives the fields of both critic specs.
 
-It sees question, evidence, answer and reasoning steps, and nothing of what code found in citations
-and claims: its reading is its own, and the penalties are laid on afterwards (MASIS-CRITIC-P1,
-MASIS-CRITIC-P6).
+It sees the question, the evidence, the answer and the reasoning steps, but not the issues that code
+found in citations and claims, so that it judges independently. Penalties are applied afterwards
+(MASIS-CRITIC-P1, MASIS-CRITIC-P6).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ GAPS: frozenset[IssueType] = frozenset({"logical", "incomplete_reasoning"})
 
 @dataclass(frozen=True)
 class ModelCritic:
-    """Audits an answer strictly by the evidence. ``version`` is recorded; the prompt's where it is
-    empty.
+    """Audits an answer strictly by the evidence. ``version`` is recorded; if it's empty, the
+    prompt's version.
     """
 
     asker: Asker
@@ -50,10 +50,10 @@ class ModelCritic:
         return JudgedBy(model=self.asker.name, version=self.version or load(PROMPT).version)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """The judgement as the model gave it.
+        """Return the judgement as the model gave it.
 
-        Unscored where there is none: CRITIC-ERR-003 where the provider failed, 001 where the model
-        refused, 005 where its reply is no critique.
+        If there is none, ``Unscored`` has a code: CRITIC-ERR-003 if the provider failed, 001 if the
+        model refused, 005 if its reply isn't a critique.
         """
         most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer) // 2)
         try:
@@ -72,7 +72,7 @@ class ModelCritic:
 
 
 def prompt(context: AuditContext, mark: str) -> RolePrompt:
-    """What the critic is sent."""
+    """Return the critic's prompt."""
     judged = [answer(context.answer)]
     if context.reasoning_steps:
         steps = enumerate(context.reasoning_steps, 1)
@@ -81,8 +81,8 @@ def prompt(context: AuditContext, mark: str) -> RolePrompt:
 
 
 def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
-    """The reply as a judgement: numbers as given, quotes as the answer has them, chunks by their
-    ids.
+    """Return the reply as a judgement, with unchanged numbers, quotes as in the answer, and chunks
+    by their ids.
     """
     chunks = Chunks(context.evidence)
     markers = [
@@ -119,8 +119,8 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
 def _issues_of_types(
     reply: CritiqueReply, types: frozenset[IssueType], words: Callable[[RaisedIssue], str]
 ) -> tuple[str, ...]:
-    """What the issues of these types say: fields of MASIS-CRITIC-P2 that a model need not write a
-    second time.
+    """Return texts of the issues of these types, for fields of MASIS-CRITIC-P2 that the model isn't
+    asked for again.
     """
     return tuple(dict.fromkeys(words(issue) for issue in reply.issues if issue.type in types))
 

@@ -1,5 +1,5 @@
-"""The drafter with a model: an answer from the evidence, each assertion cited, with the steps that
-led to it.
+"""The drafter with a model, which writes a cited answer from the evidence and the steps that led to
+it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ class ModelDrafter:
         return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
-        """An answer that cites the evidence.
+        """Return an answer that cites the evidence.
 
-        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no answer
-        came.
+        Raises:
+            ProviderFailed: The provider failed.
+            BadReply: The reply has no answer (CRITIC-ERR-001).
+
         """
         asked = prompt(query, evidence, self.asker.control.fence)
         reply = self.asker.ask(
@@ -58,5 +60,5 @@ class ModelDrafter:
 
 
 def prompt(query: str, evidence: Sequence[Evidence], mark: str) -> RolePrompt:
-    """What the drafter is sent."""
+    """Return the drafter's prompt."""
     return compose(PROMPT, mark, question_and_evidence(query, evidence), ())

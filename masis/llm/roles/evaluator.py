@@ -1,10 +1,10 @@
-"""The judge with a model: four scores by a rubric with anchors, and a reason for each
+"""The evaluator with a model, which gives four scores by a rubric with anchors, each with a reason
 (MASIS-EVAL-P1, MASIS-EVAL-P3).
 
-Question first, then the answer, then the findings of the citation audit. Question and evidence
-stand before the answer, where all calls of a run share them. The bounds that the findings set are
-laid on in code afterwards (``masis/audit/evaluation.py``); the prompt has none, because a judge
-that knows them argues about them.
+The prompt has the question and the evidence first, where all calls of a run share them, then the
+answer and the findings of the citation audit. Code applies the caps that follow from the findings
+(``masis/audit/evaluation.py``). The prompt doesn't mention them, because a judge that knows them
+argues about them.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class ModelEvaluator:
         return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """The scores as the model gave them.
+        """Return the scores as the model gave them.
 
-        Unscored where there are none: CRITIC-ERR-003 where the provider failed, 001 otherwise.
+        If there are none, ``Unscored`` has the code CRITIC-ERR-003 for a failed provider, else 001.
         """
         try:
             reply = self.asker.ask(
@@ -64,7 +64,7 @@ class ModelEvaluator:
 
 
 def prompt(context: AuditContext, critique: Critique, mark: str) -> RolePrompt:
-    """What the judge is sent."""
+    """Return the evaluator's prompt."""
     audit = context.citation_audit
     findings = {
         "invalid_citations": audit.invalid_citations,
@@ -80,7 +80,7 @@ def prompt(context: AuditContext, critique: Critique, mark: str) -> RolePrompt:
 
 
 def judgement(reply: EvaluationReply) -> EvaluationJudgement:
-    """The reply as a judgement: numbers as given, each with its reason beside it."""
+    """Return the reply as a judgement, with its numbers unchanged and a reason for each."""
     return EvaluationJudgement(
         faithfulness=reply.faithfulness,
         relevance=reply.relevance,
@@ -92,13 +92,9 @@ def judgement(reply: EvaluationReply) -> EvaluationJudgement:
 
 
 def _reason_measurement(reply: EvaluationReply, name: str) -> tuple[Measurement, ...]:
-    """What the judge says for a score, beside the score as it is read."""
-    value, said = (
-        normalise_score(name, getattr(reply, name)).value,
-        getattr(reply, f"{name}_reason").strip(),
-    )
-    return (
-        (Measurement(name="the judge", value=value, meaning=said),)
-        if said and value is not None
-        else ()
-    )
+    """Return the judge's reason for a score as a measurement with the normalised score."""
+    value = normalise_score(name, getattr(reply, name)).value
+    reason = getattr(reply, f"{name}_reason").strip()
+    if not reason or value is None:
+        return ()
+    return (Measurement(name="the judge", value=value, meaning=reason),)

@@ -1,9 +1,8 @@
-"""Evidence that doesn't fit a model's context: what of it is sent, and how much of the whole that
-is.
+"""Selects the evidence to send if all of it doesn't fit a model's context.
 
-A context is learned by what a server refuses: the evidence is halved until a call fits, and the run
-remembers what did. What wasn't read can't be spoken of: a claim that its passages don't support is
-not confirmed rather than unsupported.
+The size of a context is learned from refused calls: the evidence is halved until a call fits, and
+the run remembers that size. A claim that the sent passages don't support is not confirmed rather
+than unsupported, because the rest of the evidence wasn't read.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ from masis.schema.case import Evidence
 T = TypeVar("T")
 
 WINDOW = 600
-"""Characters of one passage, about; it ends with a sentence where there is one."""
+"""The most characters of one passage, which ends with a sentence if possible."""
 LEAST = 2 * WINDOW
-"""Characters of evidence below which no more is left out: what doesn't fit then is not too long
-because of it.
+"""The characters of evidence below which it isn't cut further, because a call that still doesn't
+fit is too long for another reason.
 """
 LEFT_OUT = "\n[...]\n"
-"""Stands between two passages of a chunk where something was left out."""
+"""Separates two passages of a chunk if the text between them was left out."""
+# Up to WINDOW characters that end with a sentence or line, else before a blank, else anywhere.
 _PASSAGE = re.compile(
     rf"(?s).{{1,{WINDOW}}}(?:(?<=[.!?\n])(?=\s)|\Z)|.{{1,{WINDOW}}}(?=\s)|.{{1,{WINDOW}}}"
 )
@@ -36,9 +36,7 @@ _WORD = re.compile(r"\w+")
 
 
 class EvidenceWindow(NamedTuple):
-    """The evidence that a call sent; ``share`` is how much of it was sent, 1 where nothing was left
-    out.
-    """
+    """The evidence that a call sends; ``share`` is the part of all its characters, from 0 to 1."""
 
     evidence: Sequence[Evidence]
     share: float = 1.0
@@ -50,12 +48,13 @@ def ask_within_context(
     about: Sequence[str],
     ask: Callable[[EvidenceWindow], T],
 ) -> tuple[T, EvidenceWindow]:
-    """Ask with as much of the evidence as fits the model's context.
+    """Ask with as much of the evidence as fits the model's context, and return that evidence too.
 
-    That is all of it, or what shares most words with ``about``.
+    If not all of it fits, the passages that share most words with ``about`` are sent. Propagates
+    the errors of ``ask``.
 
     Raises:
-        ContextFull: Hardly any evidence fits. Whatever else ``ask`` raises comes through.
+        ContextFull: Hardly any evidence fits.
 
     """
     room = asker.control.evidence_room
@@ -73,10 +72,10 @@ def ask_within_context(
 def narrow_evidence(
     evidence: Sequence[Evidence], about: Sequence[str], room: float
 ) -> EvidenceWindow:
-    """Return the evidence cut to so many characters.
+    """Return the evidence cut to at most ``room`` characters.
 
-    Each text of ``about`` in turn takes the passage most like it. Chunks keep their ids and order,
-    and passages the order in which they stand; a chunk of which nothing is sent is left out.
+    The texts of ``about`` take turns in choosing the most similar passage. Chunks and passages keep
+    their order, and chunks their ids; a chunk without a chosen passage is left out.
     """
     total = sum(len(chunk.text) for chunk in evidence)
     if total <= room:
@@ -85,7 +84,7 @@ def narrow_evidence(
         (at, text) for at, chunk in enumerate(evidence) for text in _PASSAGE.findall(chunk.text)
     ]
     words = [_telling_words(text) for _, text in passages]
-    spread = Counter(word for each in words for word in each)
+    spread = Counter(word for passage_words in words for word in passage_words)
     wanted = [_rank_passages(_telling_words(text), words, spread) for text in about]
     chosen: set[int] = set()
     left = room
@@ -99,7 +98,7 @@ def narrow_evidence(
     chunks = tuple(
         evidence[at].model_copy(update={"text": LEFT_OUT.join(text for _, text in group)})
         for at, group in (
-            (at, list(group)) for at, group in groupby(kept, key=lambda each: each[0])
+            (at, list(group)) for at, group in groupby(kept, key=lambda passage: passage[0])
         )
     )
     return EvidenceWindow(chunks, (room - left) / total)
@@ -108,8 +107,8 @@ def narrow_evidence(
 def _rank_passages(
     claim: frozenset[str], passages: Sequence[frozenset[str]], spread: Counter[str]
 ) -> list[int]:
-    """Return the numbers of the passages, that which shares the most telling words with the claim
-    first.
+    """Return the numbers of the passages, starting with the one that shares the most telling words
+    with the claim; rare words count more.
     """
     worth = {word: math.log(1 + len(passages) / spread[word]) for word in claim if word in spread}
     return sorted(

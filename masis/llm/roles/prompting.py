@@ -1,14 +1,15 @@
-"""Prompts: versioned files, and fences around every text from outside.
+"""Composes prompts from versioned files, with fences around every text from outside.
 
-A prompt has four parts, what changes least first, so that providers serve it from their caches:
-``frame`` (the same for all roles), ``instructions`` (the same for all cases of a role), ``shared``
-(question and evidence) and ``task`` (the answer and what else is to be judged, then a reminder).
+A prompt has four parts, ordered from the least to the most variable so that providers can serve the
+beginning from their caches: ``frame`` (the same for all roles), ``instructions`` (the same for all
+cases of a role), ``shared`` (question and evidence) and ``task`` (the answer and anything else to
+judge, then a reminder).
 
-In a prompt file in ``prompts/`` a line ``{{sections}}`` says where the fenced texts stand, and a
-line ``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words
-never hold a text from outside, so that they are the same, byte for byte, whatever such texts say.
-All files together have one version (``prompts_version``): the instructions of the roles rest on
-each other, and a model is examined with all of them.
+In a prompt file in ``prompts/``, the line ``{{sections}}`` marks the place of the fenced texts, and
+``{{include NAME}}`` inserts rules that several prompts share (``prompts/parts/``). Texts from
+outside are never inserted into the instructions, which are therefore always the same, byte for
+byte. All files share one version (``prompts_version``), because the instructions of the roles build
+on each other and a model takes the exam with all of them.
 """
 
 from __future__ import annotations
@@ -31,35 +32,40 @@ R = TypeVar("R", bound=BaseModel)
 FOLDER = Path(__file__).parent / "prompts"
 FRAME = "frame"
 ORIGIN = ("title", "type", "path", "section", "page", "author", "date", "published", "updated")
-"""Keys of a chunk, beside id and source, that are sent with it where it has them."""
+"""Keys of a chunk that are sent with it, beside id and source."""
 ORIGIN_MOST = 300
-"""Characters of each that are sent."""
+"""The most characters of each that are sent."""
 VERSION = 5
-"""Raised with every change of a prompt that may change what a model replies."""
+"""Increase this with every change of a prompt that may change a model's replies."""
 _SECTIONS = "\n{{sections}}\n"
 _INCLUDE = re.compile(r"^\{\{include (\w+)\}\}$", re.MULTILINE)
 _JOINER = "\u2060"
 _CONTROL_WORD = re.compile(
     r"""[<\[](?=
         \|[^|<>\n]{1,60}\|> | ｜[^｜<>\n]{1,60}｜>
-      | /?(?:s|bos|eos|pad|unk|sop|eop|unused\d{1,5}|start_of_turn|end_of_turn|think|tools|tool_call|tool_response)>
+      | /?(?:s|bos|eos|pad|unk|sop|eop|unused\d{1,5}|start_of_turn|end_of_turn|think
+          |tools|tool_call|tool_response)>
       | <SYS>> | </SYS>>
       | /?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]
     )""",
     re.VERBOSE,
 )
-"""Words by which chat templates of local models tell whose turn it is: ``<|im_start|>``,
-``[INST]``, ``</s>``.
+"""The beginning of control words in the chat templates of local models, which mark whose turn it
+is: ``<|im_start|>``, ``[INST]``, ``</s>``.
 """
 _DISARMED = re.compile(rf"([<\[]){_JOINER}")
+# JSON allows these inside a string, but str.splitlines and many readers treat them as line ends.
 _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 class RolePrompt(NamedTuple):
-    """What a model is sent; ``version`` names the prompt file and the version of all prompts.
+    """The parts of a prompt.
 
-    ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand
-    around it: the texts from outside. Empty where nobody took them apart.
+    Attributes:
+        version: The name of the prompt file and the version of all prompts.
+        asked: The digest of the texts from outside, without instructions and fences. Empty if the
+            prompt was made elsewhere, as by DSPy.
+
     """
 
     frame: str
@@ -71,21 +77,21 @@ class RolePrompt(NamedTuple):
 
     @property
     def system(self) -> str:
-        """What is the same, byte for byte, in every call of a role: what a cache of prompts can
-        serve in a batch.
+        """The part that is the same in every call of a role, so that a cache can serve it in a
+        batch.
         """
         return f"{self.frame}\n\n{self.instructions}" if self.instructions else self.frame
 
     @property
     def cached(self) -> str:
-        """The beginning that calls to come have as well: of the role's, or of the run's where roles
-        share a form.
+        """The beginning that later calls share: those of the role, or all calls of the run if they
+        share a schema.
         """
         return self.system if self.instructions else f"{self.frame}\0{self.shared}"
 
 
 class Asker(Protocol):
-    """Whoever puts a prompt to a model and reads the reply: all that a role knows of models."""
+    """Sends a prompt to a model and parses the reply; roles know nothing else about models."""
 
     @property
     def name(self) -> str:
@@ -93,7 +99,7 @@ class Asker(Protocol):
 
     @property
     def control(self) -> RunControl:
-        """The run's limits; its ``fence`` is the mark of all fences."""
+        """The run's limits; its ``fence`` is the mark of all fences of the run."""
 
     def ask(
         self,
@@ -103,13 +109,17 @@ class Asker(Protocol):
         max_tokens: int,
         temperature: float | None = None,
     ) -> R:
-        """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such
-        record came).
+        """Return the reply as a record.
+
+        Raises:
+            ProviderFailed: The provider failed, time ran out or the run was stopped.
+            BadReply: The reply isn't such a record.
+
         """
 
 
 class PromptFile(NamedTuple):
-    """One file of instructions: what stands before the texts to judge, and what behind them."""
+    """A prompt file, split into the instructions before and after the texts to judge."""
 
     name: str
     version: str
@@ -118,7 +128,7 @@ class PromptFile(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A text from outside, to stand in a fence of this name."""
+    """A text from outside, to be put into a fence of this name."""
 
     name: str
     text: str
@@ -126,11 +136,10 @@ class Section(NamedTuple):
 
 @cache
 def prompts_version() -> str:
-    """Return the version of all prompts, ``5+3f2a9c1b``: the number, and what all files together
-    digest to.
+    """Return the version of all prompts, ``5+3f2a9c1b``, with the digest of all files.
 
-    The grader of abstracts judges nothing of an answer; its file counts all the same, so that there
-    is one version.
+    The file of the abstract grader is included, although it judges no answers, so that there is
+    only one version.
     """
     files = sorted(FOLDER.rglob("*.md"))
     texts = [
@@ -143,7 +152,7 @@ def prompts_version() -> str:
 
 @cache
 def load(name: str) -> PromptFile:
-    """Return a prompt by the name of its file; its version is ``critic/5+3f2a9c1b``."""
+    """Return a prompt by the name of its file, with a version such as ``critic/5+3f2a9c1b``."""
     text = _INCLUDE.sub(
         lambda include: _read_prompt(f"parts/{include[1]}").strip(), _read_prompt(name)
     )
@@ -158,12 +167,12 @@ def _read_prompt(name: str) -> str:
 def compose(
     name: str, mark: str, shared: Sequence[Section], judged: Sequence[Section]
 ) -> RolePrompt:
-    """The prompt of this file around these texts, all of them fenced.
+    """Return the prompt of this file around these texts, each in a fence.
 
-    ``mark`` closes the fences; it is replaced by another where a text holds it.
+    ``mark`` closes the fences; if a text contains it, another mark is used.
     """
     file = load(name)
-    # {}: what earlier recordings have there
+    # The {} stays, because the digests of earlier recordings include it.
     asked = json.dumps([name, shared, judged, {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
     opening = f"The mark of all fences below: {mark}"
@@ -178,10 +187,9 @@ def compose(
 
 
 def unforgeable(mark: str, texts: Sequence[str]) -> str:
-    """The mark, or one made from it that stands in none of the texts, whatever the case of its
-    letters.
+    """Return the mark, or one derived from it that occurs in none of the texts, ignoring case.
 
-    A run's mark is not to be guessed, but a model that was sent it can write it into an answer.
+    A run's mark can't be guessed, but a model that saw it can write it into an answer.
     """
     tries, folded = 0, [text.casefold() for text in texts]
     chosen = mark
@@ -192,32 +200,32 @@ def unforgeable(mark: str, texts: Sequence[str]) -> str:
 
 
 def fence(section: Section, mark: str) -> str:
-    """A text between a line that opens a fence and one that closes it."""
+    """Return a text between the lines that open and close its fence."""
     return f"<<<{section.name} {mark}>>>\n{disarm(section.text)}\n<<<END {section.name} {mark}>>>"
 
 
 def disarm(text: str) -> str:
-    """The text with an invisible joiner in each control word of a chat template.
+    """Return the text with an invisible joiner in each control word of a chat template.
 
-    A server that fills its template first and tokenises then would take such a word for the end of
-    our message and the beginning of somebody else's. Quotes are found with the joiner as without
+    A server that fills its template before it tokenizes would otherwise treat such a word as the
+    end of our message and the start of another. Quotes are found with or without the joiner
     (``masis/audit/text/quotes.py``).
     """
-    return _CONTROL_WORD.sub(lambda found: found.group() + _JOINER, text)
+    return _CONTROL_WORD.sub(rf"\g<0>{_JOINER}", text)
 
 
 def rearm(text: str) -> str:
-    """A text that a model copied from a fence, as it was before."""
+    """Return a text that a model copied from a fence without the joiners of ``disarm``."""
     return _DISARMED.sub(r"\1", text)
 
 
 def question(query: str) -> Section:
-    """What was asked."""
+    """Return the question in a section."""
     return Section("QUESTION", query)
 
 
 def chunks(evidence: Iterable[Evidence]) -> tuple[Section, ...]:
-    """Each chunk in a fence of its own: a line with its id and origin, then its text."""
+    """Return a section for each chunk, with a line for its id and origin before its text."""
     return tuple(
         Section("EVIDENCE", f"{_json_row(_chunk_origin(chunk))}\n{chunk.text}")
         for chunk in evidence
@@ -225,8 +233,8 @@ def chunks(evidence: Iterable[Evidence]) -> tuple[Section, ...]:
 
 
 def _chunk_origin(chunk: Evidence) -> dict[str, Any]:
-    """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of
-    how it was found.
+    """Return the facts that help to understand a chunk, such as its title, author and date, but
+    nothing about its retrieval.
     """
     known = chunk.model_extra or {}
     origin = {
@@ -239,17 +247,17 @@ def _chunk_origin(chunk: Evidence) -> dict[str, Any]:
 
 
 def question_and_evidence(query: str, evidence: Iterable[Evidence]) -> tuple[Section, ...]:
-    """What all calls of one audit share."""
+    """Return the sections that all calls of one audit share."""
     return (question(query), *chunks(evidence))
 
 
 def answer(text: str) -> Section:
-    """What is to be judged."""
+    """Return the answer to judge in a section."""
     return Section("ANSWER", text)
 
 
 def rows(name: str, values: Iterable[dict[str, Any]]) -> Section:
-    """Values as JSON, one a line: no text in them can begin a line of its own."""
+    """Return values as JSON, one per line; a line break in a value is escaped."""
     return Section(name, "\n".join(_json_row(value) for value in values))
 
 
@@ -257,11 +265,12 @@ def _json_row(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
+# "<<<END ANSWER 3f2a9c1b3f2a9c1b>>>" on a line of its own
 _ECHOED_FENCE = re.compile(
     r"^[ \t]*<<<(?:END )?[A-Z_]{1,40} [0-9a-f]{16,64}>>>[ \t]*(?:\n|\Z)", re.MULTILINE
 )
 
 
 def without_fences(text: str) -> str:
-    """A text that a model wrote, less the fence lines and joiners it may have copied along."""
+    """Return a model's text without the fence lines and joiners that it may have copied."""
     return rearm(_ECHOED_FENCE.sub("", text)).strip()

@@ -1,10 +1,10 @@
-"""What a model is asked to answer: one record a prompt.
+"""The records that models are asked for, one for each prompt.
 
-Fields stand in the order in which they are to be written: reasons before the verdicts that rest on
-them. Each has a kind (``Number``, ``ChunkName``, ``VerdictWord``), and ``tolerances.py`` says what
-may be written for it. Scores are let through as they come (0.85, 85, "high", NaN): the rules in
-code read them (``masis/audit/measures/scores.py``), and what is no number is unscored. Anything
-else of a wrong type makes the reply malformed; unknown fields are ignored.
+A model writes the fields in this order, so reasons come before the verdicts that rest on them. Each
+field has a kind (``Number``, ``ChunkName``, ``VerdictWord``), and ``tolerances.py`` lists its
+accepted spellings. Scores are kept as they are (0.85, 85, "high", NaN), because the rules for
+scores read them later (``masis/audit/measures/scores.py``); one that isn't a number is unscored.
+Any other wrong type makes the reply malformed, and unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Number = Annotated[
     BeforeValidator(tolerant("score")),
     WithJsonSchema({"type": "number"}),
 ]
-"""A score as the model gave it; nothing is promised."""
+"""A score as the model gave it, of any type."""
 Count = Annotated[
     Any,
     BeforeValidator(_storable),
@@ -52,24 +52,24 @@ Count = Annotated[
 ]
 """The number of a row, as the model gave it."""
 Text = Annotated[str, BeforeValidator(_storable)]
-"""Text that a database and a file can keep."""
+"""Text without NUL and lone surrogates, which databases and files can't store."""
 TextOrEmpty = Annotated[
     str, BeforeValidator(lambda value: "" if value is None else _storable(value))
 ]
 """Text that may be empty; null means the same."""
 ChunkName = Annotated[Text, BeforeValidator(tolerant("chunk"))]
-"""What a model calls a chunk of evidence."""
+"""The name that a model uses for a chunk of evidence."""
 ChunkNameOrEmpty = Annotated[TextOrEmpty, BeforeValidator(tolerant("chunk"))]
 Flag = Annotated[bool, BeforeValidator(tolerant("flag"))]
-"""Yes or no. There is no default: a reply that leaves it open hasn't said it."""
+"""Yes or no, without a default, because a reply without the field hasn't said either."""
 ListOrEmpty = Annotated[list[Item], BeforeValidator(tolerant("list"))]
-"""A list that may be empty; null and no field mean the same. One that a reply is asked for is a
-plain list.
+"""A list that may be empty, null or missing. The main list of a reply is a plain ``list``, which is
+required.
 """
 
 Stance = Literal["supports", "supports_together", "contradicts", "leaves_open"]
-"""What one chunk says on a claim: all of it, a part of it together with others, that it is wrong,
-or nothing.
+"""The stance of one chunk on a claim: it supports all of it, supports a part together with others,
+contradicts it, or says nothing.
 """
 StanceWord = Annotated[
     Any,
@@ -83,14 +83,13 @@ VerdictWord = Annotated[
     BeforeValidator(tolerant("word", "verdict")),
     _one_of("supported", "partial", "contradicted", "unsupported", "either_way", "unverifiable"),
 ]
-"""A word outside the set costs its own claim the verdict, not the other claims theirs."""
+"""A word outside the set makes only its own claim unscored."""
 
 
 class RoleReply(BaseModel):
-    """A model's answer to one prompt.
+    """A model's reply to one prompt.
 
-    What the fields mean is said in the prompt, which is versioned; so the schema carries no words
-    of its own.
+    The versioned prompt explains the fields, so the schema has no descriptions.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra=_drop_description)
@@ -109,17 +108,16 @@ class RaisedIssue(RoleReply):
 
 
 CONTENT_FROM = 0.8
-"""A critic's scores that say that nothing is wrong which matters: the anchors of its scales below
-are for faults.
+"""A critic's scores from this value on mean that nothing important is wrong; the lower anchors of
+its scales describe faults.
 """
 
 
 class CritiqueReply(RoleReply):
-    """What the critic is asked for; the rest of both critic specs' fields follows from it
-    (``roles/critic.py``).
+    """A critique, from which all fields of both critic specs follow (``roles/critic.py``).
 
-    ``hallucination_detected`` and ``needs_retry`` follow from the issues in code and aren't asked
-    for; in a reply that has them all the same, they are read.
+    ``hallucination_detected`` and ``needs_retry`` follow from the issues in code, so they aren't
+    asked for, but are read if a reply has them.
     """
 
     critique_reasoning: TextOrEmpty
@@ -133,8 +131,8 @@ class CritiqueReply(RoleReply):
 
     @model_validator(mode="after")
     def _has_the_issues_it_speaks_of(self) -> Self:
-        """No list of issues means that there is none only where the rest of the reply says so: some
-        models leave out lists that are empty.
+        """Accept a reply without a list of issues only if the rest of it says that there are none,
+        since some models omit empty lists.
         """
         if "issues" in self.model_fields_set:
             return self
@@ -163,8 +161,8 @@ class EvaluationReply(RoleReply):
 
 
 class ListedClaim(RoleReply):
-    """One assertion: a sentence of the answer by its number, or ``words`` of it; ``meaning`` stands
-    alone.
+    """One assertion: a sentence of the answer by its number, or ``words`` of it. ``meaning`` can be
+    understood alone.
     """
 
     sentence: Count
@@ -173,14 +171,14 @@ class ListedClaim(RoleReply):
 
 
 class ClaimsReply(RoleReply):
-    """What an answer asserts."""
+    """The assertions of an answer."""
 
     claims: list[ListedClaim]
 
 
 class QuotedPassage(RoleReply):
-    """What one chunk says on a claim, with its words; ``claim_words`` are those of the claim that
-    it denies.
+    """The stance of one chunk on a claim, with a quote; ``claim_words`` are the words of the claim
+    that it denies.
     """
 
     evidence_id: ChunkName
@@ -190,9 +188,7 @@ class QuotedPassage(RoleReply):
 
 
 class Verdict(RoleReply):
-    """What the evidence says of a claim; ``calculation`` is how a figure follows from those that
-    are quoted.
-    """
+    """The verdict on a claim; ``calculation`` derives a figure from the quoted ones."""
 
     evidence: ListOrEmpty[QuotedPassage] = []
     calculation: TextOrEmpty = ""
@@ -202,17 +198,15 @@ class Verdict(RoleReply):
 
 
 class JudgedClaim(Verdict, ListedClaim):
-    """A claim and the verdict on it, in one: there is no number by which the two could
-    be mixed up.
-    """
+    """A claim and its verdict in one record, so that they can't be mixed up."""
 
 
 class _NumberedReply(RoleReply):
-    number: Count
+    number: Count  # listed last in the bases below, so that the schema has it first
 
 
 class NumberedVerdict(Verdict, _NumberedReply):
-    """The verdict on the claim of this number, where the claims were given."""
+    """The verdict on one of the claims in the prompt, by its number."""
 
 
 class VerdictsReply(RoleReply):
@@ -222,7 +216,7 @@ class VerdictsReply(RoleReply):
 
 
 class LeftOut(RoleReply):
-    """Something the question asks for and a chunk says."""
+    """Something that the question asks for, a chunk says and the answer omits."""
 
     description: Text
     evidence_id: ChunkNameOrEmpty = ""
@@ -231,20 +225,20 @@ class LeftOut(RoleReply):
 
 
 class CompletenessReply(RoleReply):
-    """What an answer leaves out; empty where it is comprehensive."""
+    """The points that an answer leaves out; empty if it's complete."""
 
     missing: list[LeftOut]
 
 
 class CheckedClaimsReply(RoleReply):
-    """What an answer asserts, each claim with its verdict, and what the answer leaves out."""
+    """The claims of an answer with their verdicts, and the points that it leaves out."""
 
     claims: list[JudgedClaim]
     missing: ListOrEmpty[LeftOut] = []
 
 
 class RejectedIssues(RoleReply):
-    """Issues that the reviser leaves as they are, and why."""
+    """Issues that the reviser doesn't resolve, and the reason."""
 
     issue_ids: ListOrEmpty[ChunkName] = []
     reason: TextOrEmpty = ""
@@ -261,8 +255,8 @@ class ChangeMade(RoleReply):
 
 
 class RevisionReply(RoleReply):
-    """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT); code derives what was kept
-    and addressed.
+    """A better answer and its changes (CRITIC-LOOP-REVISER-OUTPUT); code derives which sentences
+    were preserved and which issues addressed.
     """
 
     rejected: ListOrEmpty[RejectedIssues] = []

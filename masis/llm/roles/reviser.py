@@ -1,7 +1,7 @@
-"""The reviser with a model: a better answer, with what it changed, what it kept and which issues it
-took up.
+"""The reviser with a model, which writes a better answer and lists its changes and the issues they
+resolve.
 
-Nothing it says of its own work is trusted: changes, kept passages and issue ids that the texts
+Its description of its own work isn't trusted. Changes, kept passages and issue ids that the texts
 don't confirm are left out of the record, and the loop audits the revised answer from the start
 (REQ-CRITIC-008 to REQ-CRITIC-012).
 """
@@ -43,17 +43,18 @@ from masis.schema.case import Severity
 PROMPT = "reviser"
 TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000
 ISSUES_MOST = 60
-"""Issues that one revision is asked to take up, the most serious; the re-audit finds
-what is left.
+"""The most issues that one revision is asked to resolve, the most serious first; the next audit
+finds the rest.
 """
 PRESERVED_MOST = 10
+"""The most preserved sentences to record, which are assertions in both answers word for word."""
 _GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
 @dataclass(frozen=True)
 class ModelReviser:
-    """Improves an answer on the issues found. ``version`` is recorded; the prompt's where it is
-    empty.
+    """Improves an answer by resolving its issues. ``version`` is recorded; if it's empty, the
+    prompt's version.
     """
 
     asker: Asker
@@ -68,10 +69,13 @@ class ModelReviser:
     def revise(
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
     ) -> Revision:
-        """A revision; equal to the answer where the model found nothing to improve.
+        """Return a revision, which equals the answer if the model found nothing to improve.
 
-        Raises ProviderFailed (CRITIC-ERR-003), ReviserFailed (002, refused) or InvalidRevision
-        (006, no revision).
+        Raises:
+            ProviderFailed: The provider failed (CRITIC-ERR-003).
+            ReviserFailed: The model refused (CRITIC-ERR-002).
+            InvalidRevision: The reply isn't a revision (CRITIC-ERR-006).
+
         """
         most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer))
         try:
@@ -90,7 +94,7 @@ class ModelReviser:
 def prompt(
     context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str
 ) -> RolePrompt:
-    """What the reviser is sent."""
+    """Return the reviser's prompt."""
     found, view = briefing(context, critique, issues)
     return compose(
         PROMPT,
@@ -103,9 +107,7 @@ def prompt(
 def briefing(
     context: AuditContext, critique: Critique, issues: Sequence[Issue]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the most serious issues, a row for each place and cause, and the critic's view of the
-    whole.
-    """
+    """Return the most serious issues by place and cause, and the critic's overall view."""
     most_serious = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
     found = [_issue_row(group, context.claims) for group in _by_place_and_cause(most_serious)]
     raised = {text for issue in issues for text in (issue.quote, issue.description)}
@@ -119,7 +121,7 @@ def briefing(
 
 
 def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
-    """The issues in groups: citations, claims and critic often find the same fault in the same
+    """Group the issues, since citations, claims and critic often find the same fault in the same
     words.
     """
     groups: list[list[Issue]] = []
@@ -134,7 +136,7 @@ def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
 
 
 def _is_same_fault(one: Issue, other: Issue) -> bool:
-    """Whether both say that the same words lack ground, or both that the same thing is missing."""
+    """Return whether both issues find the same words unsupported, or the same thing missing."""
     if None in (one.start, one.end, other.start, other.end):
         return (
             one.start == other.start
@@ -147,9 +149,7 @@ def _is_same_fault(one: Issue, other: Issue) -> bool:
 
 
 def _issue_row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:
-    """One fault: the most serious of the issues first, and the words of both sides where a claim is
-    denied.
-    """
+    """Return the row for one fault, with the words of both sides if a claim is contradicted."""
     first = group[0]
     row: dict[str, Any] = {
         "ids": [issue.id for issue in group],
@@ -157,8 +157,8 @@ def _issue_row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str
         "types": _unique_texts(issue.type for issue in group),
         "descriptions": _unique_texts(issue.description for issue in group),
         "reasons": _unique_texts(issue.reason for issue in group if issue.reason),
-        # A claim's own suggestion is made from words that were matched, not understood: the words
-        # go instead.
+        # The suggestion for a contradicted claim is built from words that were only matched, so the
+        # words themselves are sent instead (answer_words, evidence_words).
         "suggestions": _unique_texts(
             issue.suggestion
             for issue in group
@@ -187,7 +187,12 @@ def _unique_texts(texts: Iterable[str]) -> list[str]:
 def revision(
     reply: RevisionReply, context: AuditContext, issues: Sequence[Issue], judged_by: JudgedBy
 ) -> Revision:
-    """The reply as a revision. Raises InvalidRevision where it holds no answer."""
+    """Return the reply as a revision.
+
+    Raises:
+        InvalidRevision: It has no answer.
+
+    """
     old, new = context.answer, without_fences(reply.revised_answer)
     if not new:
         raise InvalidRevision("the revised answer is empty", raw=reply.model_dump_json())
@@ -197,7 +202,17 @@ def revision(
     changes = tuple(_to_change(made, ids) for made in reply.changes if _visible(made, old, new))
     lost = len(reply.changes) - len(changes)
     note = f" ({lost} of the changes it named are not in the texts.)" if lost else ""
-    reasons = [(name, each.reason.strip()) for each in reply.rejected for name in each.issue_ids]
+    reasons = [
+        (name, rejection.reason.strip())
+        for rejection in reply.rejected
+        for name in rejection.issue_ids
+    ]
+    asserted = (
+        sentence.text.strip()
+        for sentence in context.citation_audit.sentences
+        if is_assertion(sentence)
+    )
+    preserved = dict.fromkeys(text for text in asserted if text in new)
     rejected = {name: reason for name, reason in reasons if name in ids and reason}
     addressed = dict.fromkeys(
         name for change in changes for name in change.issue_ids if name not in rejected
@@ -208,7 +223,7 @@ def revision(
         + note,
         updated_confidence=normalise_score("updated_confidence", reply.updated_confidence).value,
         issues_addressed=tuple(addressed),
-        preserved_content=_preserved_sentences(context, new),
+        preserved_content=tuple(preserved)[:PRESERVED_MOST],
         changes=changes,
         rejected=tuple(
             RejectedIssue(issue_id=name, reason=reason) for name, reason in rejected.items()
@@ -217,18 +232,8 @@ def revision(
     )
 
 
-def _preserved_sentences(context: AuditContext, new: str) -> tuple[str, ...]:
-    """The sentences of the old answer that say something and stand in the new one, word
-    for word.
-    """
-    kept = (each.text.strip() for each in context.citation_audit.sentences if is_assertion(each))
-    return tuple(dict.fromkeys(text for text in kept if text in new))[:PRESERVED_MOST]
-
-
 def _visible(made: ChangeMade, old: str, new: str) -> bool:
-    """Whether the change can be seen: what it replaced stood in the old answer, what it put in
-    stands in the new.
-    """
+    """Return whether the old answer has the replaced words and the new one the new words."""
     before, after = made.before.strip(), made.after.strip()
     if before == after:
         return False

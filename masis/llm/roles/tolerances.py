@@ -32,12 +32,13 @@ _NUMBER = r"[-+]?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})"
 _PLAIN = re.compile(rf"{_NUMBER}(?:[eE][-+]?[0-9]{{1,3}})?")
 _COMMA = re.compile(r"([-+]?[0-9]{1,3}),([0-9]{1,15})")
 _PERCENT = re.compile(r"(.{1,40}?)\s?(?:%|percent|per cent)", re.IGNORECASE)
+# "4/5", "8 out of 10"
 _OF = re.compile(rf"({_NUMBER})\s?(?:/|out of|of)\s?({_NUMBER})", re.IGNORECASE)
 _ROW = re.compile(
-    r"""(?:(?P<noun>claim|sentence|statement|row|item|verdict|number|no)\b\.?)?  # "Claim 3", "No. 3"
-        \s{0,3}[#:]?\s{0,3}                                        # "Claim #3", "Claim: 3"
+    r"""(?:(?P<noun>claim|sentence|statement|row|item|verdict|number|no)\b\.?)?  # "Claim 3"
+        \s{0,3}[#:]?\s{0,3}  # "Claim #3", "Claim: 3"
         (?P<open>[\[(])?(?P<number>[0-9]{1,9})(?:\.0{1,9})?(?(open)[\])])  # "[3]", "3.0"
-        [.:)]?                                                     # "3."
+        [.:)]?  # "3."
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -65,13 +66,8 @@ def chunk_names(written: str) -> Iterator[str]:
         yield found[1].strip(_BRACKETS)
 
 
-class _Unread:
-    """The type of the sentinel for a tolerance that doesn't apply, since None is a valid value in a
-    reply.
-    """
-
-
-UNREAD = _Unread()
+UNREAD = object()
+"""Returned by a tolerance that doesn't apply, since None is a valid value in a reply."""
 
 
 def short_text(value: Any) -> str:
@@ -157,11 +153,11 @@ def _list_in_text(text: str) -> list[Any]:
         return []
     if text.lstrip().startswith("["):
         try:
-            found = json.loads(text)
+            items = json.loads(text)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, list):
-            return found
+            items = None
+        if isinstance(items, list):
+            return items
     return [text]
 
 
@@ -290,17 +286,15 @@ unchanged.
 
 
 def tolerant(kind: Kind, words: str = "") -> Callable[[Any], Any]:
-    """Return the function that reads values of this kind; ``words`` names the closed set of a word."""
-    known, synonyms = (
-        [tolerance for tolerance in TOLERANCES if tolerance.kind == kind],
-        SYNONYMS.get(words, {}),
-    )
+    """Return the function that reads values of this kind; ``words`` names a word's closed set."""
+    known = [tolerance for tolerance in TOLERANCES if tolerance.kind == kind]
+    synonyms = SYNONYMS.get(words, {})
 
     def read(value: Any) -> Any:
         for tolerance in known:
-            found = tolerance.read(value)
-            if found is not UNREAD:
-                value = found
+            read_value = tolerance.read(value)
+            if read_value is not UNREAD:
+                value = read_value
                 break
         return synonyms.get(value, value) if isinstance(value, str) else value
 

@@ -138,8 +138,11 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
     """
     word = _VERDICTS.get(str(given.verdict))
     if word is None:
-        why = _unscored_reply(given, "the verifier's word is no verdict")
-        return unscored_claim(claim, why, judged_by)
+        raw = given.model_dump_json()[:RAW_MOST]
+        reason = "the verifier's word is no verdict"
+        return unscored_claim(
+            claim, Unscored(reason=reason, code=StepError.code, raw=raw), judged_by
+        )
     passages = [_PlacedPassage.of(passage, chunks) for passage in given.evidence]
     denied = [passage for passage in passages if passage.stance == "contradicts" and passage.found]
     if denied and word in ("unsupported", "partial"):
@@ -147,7 +150,10 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
     denies = word == "contradicted" or any(passage.stance == "contradicts" for passage in passages)
     doubt = _doubt(word, claim, given, passages, chunks)
     if doubt:
-        return _doubtful_claim(claim, doubt, judged_by)._replace(denies=denies)
+        check = _undecided_check(claim, "unverifiable", doubt, judged_by)
+        return ClaimJudgement(
+            check.model_copy(update={"abstained": "quotation"}), doubt=doubt, denies=denies
+        )
     stances = _stances(word, passages)
     if word != "unverifiable" and not _sure(word, given):
         return ClaimJudgement(_either_way(claim, given, judged_by), stances, denies=denies)
@@ -192,7 +198,10 @@ def judged_again(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJ
     if second.check.verdict == "unscored":
         return first
     if first.denies and second.check.verdict == "supported":
-        issue = f"The verifier first spoke against this and then called it supported. {first.doubt}".strip()
+        issue = (
+            "The verifier first spoke against this and then called it supported."
+            f" {first.doubt}".rstrip()
+        )
         undecided = _undecided_check(
             second.check.claim, "unverifiable", issue, second.check.judged_by
         )
@@ -296,11 +305,6 @@ def unscored_claim(claim: Claim, why: Unscored, judged_by: str) -> ClaimJudgemen
     """Return the judgement of a claim that has no verdict."""
     issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
     return ClaimJudgement(_undecided_check(claim, "unscored", issue, judged_by, why), {}, issue)
-
-
-def _doubtful_claim(claim: Claim, doubt: str, judged_by: str) -> ClaimJudgement:
-    check = _undecided_check(claim, "unverifiable", doubt, judged_by)
-    return ClaimJudgement(check.model_copy(update={"abstained": "quotation"}), {}, doubt)
 
 
 def _either_way(claim: Claim, given: Verdict, judged_by: str) -> ClaimCheck:
@@ -435,9 +439,9 @@ def _not_found(does: str, passages: Sequence[_PlacedPassage]) -> str:
 
 _SOURCE_WORD = re.compile(rf"(?<!\w)(?:{SOURCE_WORD}|{RESULT_WORD})(?!\w)", re.IGNORECASE)
 
-# "The press release states no reason": a document that only tells, with a verb of telling behind it.
-# What rules or measures stays out, and so do verbs of doing: "the policy gives no refund" is about
-# refunds and "the study reported no deaths" about deaths, so both need a quotation.
+# "The press release states no reason": a document that only informs, followed by a verb of saying.
+# Documents that rule or measure are left out, and so are verbs of doing. "The policy gives no
+# refund" is about refunds and "the study reported no deaths" about deaths. Both need a quotation.
 _DOCUMENT_TELLS = re.compile(
     r"(?<!\w)(?:(?:press )?releases?|memos?|memorand(?:um|a)|letters?|e-?mails?|notices?|leaflets?"
     r"|brochures?|statements?|minutes|transcripts?|manuals?|handbooks?|filings?|bulletins?|columns?"
@@ -493,10 +497,6 @@ def _sure(word: ClaimVerdict, given: Verdict) -> bool:
     confidence = normalise_score("confidence", given.confidence).value
     least = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
     return confidence is not None and confidence >= least
-
-
-def _unscored_reply(given: Verdict, reason: str) -> Unscored:
-    return Unscored(reason=reason, code=StepError.code, raw=given.model_dump_json()[:RAW_MOST])
 
 
 def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str, Stance]:
@@ -717,7 +717,7 @@ def _others_suffice(cited: str, group: Sequence[ClaimJudgement]) -> tuple[str, .
 
 
 def _better_chunk(group: Sequence[ClaimJudgement]) -> str | None:
-    """Return an uncited chunk that supports a claim of the sentence that no cited chunk supports."""
+    """Return an uncited chunk that supports a claim which no cited chunk supports."""
     for judgement in group:
         cited = judgement.check.claim.cited
         if judgement.check.verdict != "supported" or any(

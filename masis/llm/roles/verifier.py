@@ -112,7 +112,7 @@ class Extractions:
 def located_claims(
     found: Sequence[ListedClaim], answer: str, audit: CitationAudit
 ) -> tuple[Claim, ...]:
-    """Return the listed claims in the order of the answer, plus assertions that the list left out."""
+    """Return the listed claims in the order of the answer, and assertions that the list omits."""
     placed = place_claims(found, answer, audit)
     return in_order([*placed, *passed_over(placed, audit)])
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from masis.api.roles import addresses, offered_models, resolve_model
 from masis.errors import MasisError, MissingModel
-from masis.integrations.local import PREFIX, local_names, model_files, scoring
+from masis.integrations.local import PREFIX, local_name, model_files, scoring
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
@@ -192,7 +192,7 @@ def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
     """Describe a verifier and where it runs or sends texts, without loading its weights."""
     try:
         facts = []
-        for name in local_names(verifier):
+        if name := local_name(verifier):
             labels = scoring.check(name)
             lines = model_files.describe_model(
                 model_files.model_record(model_files.find(name)), labels.words
@@ -205,7 +205,7 @@ def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
         )
         sent = addresses(alone)
     except MissingModel as error:
-        return VerifierFacts(absent=local_names(verifier)[-1], error=str(error))
+        return VerifierFacts(absent=local_name(verifier), error=str(error))
     except MasisError as error:
         return VerifierFacts(error=str(error))
     where = (

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from masis.schema.calls import REPLAY
+from masis.schema.model_ref import REPLAY
 from masis.schema.review import Standing
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench

@@ -21,8 +21,9 @@ from pydantic import InstanceOf, ValidationError
 from masis.api.roles import offered_models
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
-from masis.llm.endpoints import endpoint_of
-from masis.llm.registry import resolve
+from masis.llm.endpoints import endpoint
+from masis.llm.registry import asked_model
+from masis.schema.model_ref import ModelRef
 from masis.schema.screening import Abstract
 from masis.schema.wording import count_noun
 from masis.screening.critic import ROLE, grader_names
@@ -42,7 +43,7 @@ from masis.services.background import BackgroundTask
 from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 from masis.ui.components import register_component
 from masis.ui.live import draw_task, served_jobs, show_live
 from masis.ui.new_audit.form import panel
@@ -506,7 +507,9 @@ def grading_place_text(settings: Settings) -> str:
     """
     names = grader_names(settings)
     sent = dict.fromkeys(
-        endpoint_of(resolve(name, ROLE, settings), settings) for name in names if name != OFFLINE
+        endpoint(model.provider, settings).address
+        for name in names
+        if (model := asked_model(ModelRef.parse(name), ROLE, settings))
     )
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
