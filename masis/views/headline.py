@@ -24,10 +24,11 @@ from masis.audit.text.comparison import quotation_key
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
-from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
+from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, RULES, Kind, Tone
+from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
-from masis.views.words import SEVERITY, Tone, Word
+from masis.views.words import SEVERITY
 
 LONGEST_HEADLINE = 150
 """Longest headline in characters: a row of the queue fits this into two lines at 1440 pixels."""
@@ -56,7 +57,7 @@ def wording_version() -> str:
     """
     makers = {
         str(inspect.getsourcefile(source))
-        for source in (headline, about_same_words, count_noun, Word)
+        for source in (headline, about_same_words, count_noun, Kind)
     }
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(makers))).hexdigest()[
         :16
@@ -70,65 +71,6 @@ def queue_headline(run: Run) -> str:
     """
     worst = headline(run)
     return "\n".join(filter(None, (worst.text, worst.others)))
-
-
-class Kind(NamedTuple):
-    """A kind of issue, with its singular and plural name and its tone."""
-
-    one: str
-    many: str
-    tone: Tone
-
-
-KINDS: dict[str, Kind] = {
-    "failed": Kind("failed audit", "failed audits", "warn"),
-    "no_answer": Kind("case without an answer", "cases without an answer", "warn"),
-    "safety": Kind("safety issue", "safety issues", "bad"),
-    "instruction": Kind("instruction to the reader", "instructions to the reader", "bad"),
-    "fabricated": Kind("fabricated citation", "fabricated citations", "bad"),
-    "misquoted": Kind("false quotation", "false quotations", "bad"),
-    "contradicted": Kind("contradicted claim", "contradicted claims", "bad"),
-    "unsupported": Kind("unsupported claim", "unsupported claims", "bad"),
-    "misattributed": Kind("misattributed citation", "misattributed citations", "bad"),
-    "partial": Kind("partly supported claim", "partly supported claims", "bad"),
-    "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
-    "reason": Kind("reason to look", "reasons to look", "bad"),
-    "figure": Kind("figure not in the evidence", "figures not in the evidence", "calm"),
-    "marked": Kind("place marked by the tagger", "places marked by the tagger", "calm"),
-    "missing": Kind("missing point", "missing points", "warn"),
-    "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
-    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
-    "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
-    "unscored": Kind("step without a result", "steps without a result", "calm"),
-    "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
-    "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
-    "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
-    "nothing": Kind("", "", "calm"),
-}
-"""All kinds of issues, most serious first.
-
-The first kind that occurs becomes the headline, except for redundant citations.
-"""
-
-_COUNTED_IN_SENTENCE = frozenset(
-    {"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"}
-)
-"""Kinds whose sentence already contains the count."""
-
-_LINE_PREFIXES = {"missing": "Missing: ", "conflict": "Sources disagree: "}
-"""The words that introduce a line, by kind."""
-
-_MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "conflict"})
-"""Kinds that don't change the status "Nothing found". The line marks them as lesser issues."""
-
-_CLAIM_KINDS = frozenset({"contradicted", "unsupported", "partial"})
-"""Kinds that concern the words of a single claim. All others concern its sentence."""
-
-_ABSORBING_KINDS = frozenset({"fabricated", "misquoted"})
-"""Kinds under which the list of issues also shows all other issues about the same words."""
-
-_NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
-"""Kinds that aren't counted as issues of the answer."""
 
 
 class Quotation(NamedTuple):
@@ -232,11 +174,11 @@ class Headline(NamedTuple):
         """The counts by kind that the line itself doesn't state, or "" if it states them all."""
         left: list[str] = []
         for kind, count in self.counts:
-            one, many, _ = KINDS[kind]
-            if kind != self.kind and kind not in _NO_ISSUE:
-                left.append(count_noun(count, one, many))
-            elif count > 1 and kind not in _NO_ISSUE | _COUNTED_IN_SENTENCE:
-                left.append(count_noun(count - 1, f"more {one}", f"more {many}"))
+            row = KINDS[kind]
+            if row.is_issue and kind != self.kind:
+                left.append(count_noun(count, row.one, row.many))
+            elif row.is_issue and count > 1 and not row.counted_in_line:
+                left.append(count_noun(count - 1, f"more {row.one}", f"more {row.many}"))
         return " · ".join(left)
 
 
@@ -278,7 +220,7 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     if worst == "redundant":  # already marked in the answer
         return Headline(_confirmed_text(run, original), "nothing", counts)
     line, lead = lines[worst][0], _line_prefix(worst, count)
-    if worst not in _MINOR_KINDS or standing(run) != "nothing_found":
+    if not KINDS[worst].minor or standing(run) != "nothing_found":
         return Headline(line.with_prefix(lead, longest), worst, counts)
     lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
     return Headline(line.with_prefix(lesser, longest), worst, counts, minor=True)
@@ -339,11 +281,8 @@ def worst_severity(original: Iteration) -> Severity | None:
 
 def _line_prefix(kind: str, count: int) -> str:
     """Return the words that introduce the line of a kind, or "" if it needs none."""
-    return (
-        f"{count_noun(count, *KINDS[kind][:2])}: "
-        if kind == "uncited"
-        else _LINE_PREFIXES.get(kind, "")
-    )
+    row = KINDS[kind]
+    return f"{count_noun(count, row.one, row.many)}: " if kind == "uncited" else row.prefix
 
 
 def issue_lines(
@@ -397,7 +336,7 @@ def _lines_by_kind(
             kind,
             text,
             check.claim.sentence,
-            range(check.claim.start or 0, (kind in _CLAIM_KINDS and check.claim.end) or 0),
+            range(check.claim.start or 0, (KINDS[kind].per_claim and check.claim.end) or 0),
         )
         for check in sorted(counting, key=lambda check: not _has_short_values(check))
         for kind, text in _problem_lines(unquoted, (check,), objections)
@@ -491,7 +430,7 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
 
 def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
     first, *others = sorted(group, key=lambda issue: [*KINDS].index(_headline_kind(issue)))
-    return others if first.start is None or _headline_kind(first) in _ABSORBING_KINDS else ()
+    return others if first.start is None or KINDS[_headline_kind(first)].absorbs else ()
 
 
 def _review_reason_lines(
@@ -508,23 +447,7 @@ def _review_reason_lines(
             yield kind, (_Line((messages[0].rstrip("."),)), len(messages))
 
 
-_REASONS_ABOUT_ANSWER: tuple[ReviewCode, ...] = (
-    "answer_refused",
-    "answer_failed",
-    "error",
-    "cancelled",
-    "language",
-    "nothing_checked",
-    "not_all_checked",
-    "conflicting_evidence",
-    "screening_draft",
-    "judges_disagree",
-    "critic_not_run",
-)
-"""Reasons that are specific to this answer.
-
-A low score or an unread revision is true of most answers.
-"""
+_REASONS_ABOUT_ANSWER = frozenset(code for code, row in REVIEW_CODES.items() if row.about_answer)
 
 
 def _problem_lines(
@@ -596,33 +519,17 @@ _MISQUOTED = {
 
 def _kind_beyond_checks(issue: Issue) -> str:
     """Return the kind of an issue that citation and claim checks don't report, or ""."""
-    if issue.source == "instructions":
-        return "instruction"
-    if issue.rule == "source_conflict":
-        return "conflict"
+    rule = RULES.get(issue.rule)
+    if rule is not None and not rule.has_own_line:
+        return rule.kind
     if issue.source == "critic":
         return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
-    return "missing" if issue.rule in ("missing_information", "dropped_content") else ""
-
-
-_KIND_OF_RULE = {
-    "fabricated_reference": "fabricated",
-    "fabricated_quote": "misquoted",
-    "spliced_quote": "misquoted",
-    "quote_from_another_document": "misquoted",
-    "contradicted_claim": "contradicted",
-    "unsupported_claim": "unsupported",
-    "misattributed_reference": "misattributed",
-    "partly_supported_claim": "partial",
-    "uncited_sentence": "uncited",
-    "unscored_claim": "unscored",
-    "unverifiable_claim": "unconfirmed",
-    "redundant_reference": "redundant",
-}
+    return ""
 
 
 def _headline_kind(issue: Issue) -> str:
-    return _kind_beyond_checks(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+    rule = RULES.get(issue.rule)
+    return _kind_beyond_checks(issue) or (rule.kind if rule else "uncertified")
 
 
 def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:

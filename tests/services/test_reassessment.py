@@ -274,7 +274,7 @@ def test_the_version_of_the_wording_follows_from_the_code_that_words_it(
 ) -> None:
     wording_version.cache_clear()
     now, read = wording_version(), Path.read_bytes
-    for name in ("headline.py", "words.py", "wording.py", "issues.py"):
+    for name in ("headline.py", "rules.py", "wording.py", "issues.py"):
         wording_version.cache_clear()
         monkeypatch.setattr(
             Path, "read_bytes", lambda path, name=name: read(path) + b" " * (path.name == name)

@@ -20,9 +20,10 @@ from masis.schema.audit import (
     QuoteCheck,
     ReferenceCheck,
 )
-from masis.schema.run import ReviewCode, ReviewReason, Run
+from masis.schema.rules import KINDS, ReviewCode
+from masis.schema.run import ReviewReason, Run
 from masis.views.answer import answer_view
-from masis.views.headline import KINDS, LONGEST_IN_HEAD, LONGEST_WITH_POINT, headline, standing
+from masis.views.headline import LONGEST_IN_HEAD, LONGEST_WITH_POINT, headline, standing
 from tests.audit import factories
 from tests.cases import case_of
 

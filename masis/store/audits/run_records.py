@@ -10,7 +10,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from masis.errors import StoreError
-from masis.schema.run import Iteration, ReviewCode, ReviewReason, Run
+from masis.schema.rules import ReviewCode
+from masis.schema.run import Iteration, ReviewReason, Run
 from masis.store.jobs import read_parts, readable, unpack
 from masis.views.headline import queue_headline, wording_version
 from masis.views.words import REASON

@@ -13,15 +13,8 @@ from typing import Any
 from masis.audit.acceptance import disagreement, fault_probability, is_coverable
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import (
-    AcceptanceRecord,
-    Event,
-    Iteration,
-    ReviewReason,
-    ReviewTier,
-    Run,
-    StepsDone,
-)
+from masis.schema.rules import FLAGS, RULES, ReviewTier, rules_with_flag
+from masis.schema.run import AcceptanceRecord, Event, Iteration, ReviewReason, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.queue import case_seq
 from masis.store.audits.run_records import read_run
@@ -134,14 +127,17 @@ def faults(iteration: Iteration) -> list[str]:
         ("conflicting_evidence", bool(iteration.critique.conflicting_evidence)),
         (
             "missing",
-            any(
-                issue.rule in ("missing_information", "dropped_content")
-                for issue in iteration.issues
-            ),
+            any(issue.rule in rules_with_flag("missing") for issue in iteration.issues),
         ),
         ("unscored", unscored),
     )
-    return [name for name, present in signs if present]
+    # A rule with a flag of its own needs no line above.
+    own = {
+        rule.flag
+        for issue in iteration.issues
+        if (rule := RULES.get(issue.rule)) and rule.flag and rule.flag not in FLAGS
+    }
+    return [name for name, present in signs if present] + sorted(own)
 
 
 def write_result(
