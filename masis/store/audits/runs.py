@@ -41,7 +41,7 @@ from masis.store.records import (
     risk_of,
 )
 from masis.store.reviews.states import refresh
-from masis.views.headline import queue_headline, wording_version, worst_severity
+from masis.views.headline import headline, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -54,8 +54,8 @@ def figures(run: Run) -> dict[str, Any]:
     the estimated probability that the answer is faulty; where a fitted score gave the probability,
     it is three times that, since the tier is part of the score. Unscored counts as 1 in the other
     two. ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the
-    run. ``headline``: what is worst about the original answer in a line, ``severity`` how severe; a
-    second line counts the rest by kind. ``worded`` is the version of its wording.
+    run. ``headline`` is the worst issue of the original answer as JSON (``masis/views/headline.py``),
+    and ``severity`` is its severity.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -89,8 +89,7 @@ def figures(run: Run) -> dict[str, Any]:
         "auditor": run.auditor,
         "likely": likely,
         "coverable": is_coverable(run),
-        "headline": queue_headline(run),
-        "worded": wording_version(),
+        "headline": headline(run).model_dump_json(),
         "severity": severity,
     }
 
@@ -344,8 +343,7 @@ class Runs(StoredJobs[Event, RunProgress]):
             made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
             now = figures(read_run(connection, row).model_copy(update=made))
             derived = {
-                name: now[name]
-                for name in ("tier", "risk", "coverable", "headline", "worded", "rule")
+                name: now[name] for name in ("tier", "risk", "coverable", "headline", "rule")
             }
             derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
             derived |= {"spot_check": True} if drawn else {}
