@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 import masis
 from masis.audit.citations import audit_citations
-from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.audit.measures import run_metrics
 from masis.errors import (
     HTTP_STATUS,
@@ -23,8 +22,9 @@ from masis.errors import (
     StoreError,
     UnknownRecord,
 )
-from masis.schema.audit import Critique, Evaluation, Issue, IssueType, Revision
+from masis.schema.audit import Critique, Evaluation, Issue, Revision
 from masis.schema.case import Case, Evidence, Severity
+from masis.schema.rules import CRITIC_LOOP_TYPE, IssueType
 from masis.schema.run import Event, Iteration, Run, TerminationReason
 from masis.settings import Settings
 from tests.audit.test_loop import CASE, run

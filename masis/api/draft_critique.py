@@ -29,7 +29,7 @@ from masis.audit.claims import is_reported
 from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import cancellable, start_audit
 from masis.audit.critique import Critic, CritiqueJudgement
-from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
+from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY
 from masis.audit.loop import Clock, Roles
 from masis.audit.measures import run_metrics
 from masis.audit.revision import UNDECIDED_RULES, may_replace
@@ -48,6 +48,7 @@ from masis.schema.drafts import (
     SourceDocument,
     options_of,
 )
+from masis.schema.rules import DRAFT_CRITIQUE_TYPE
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 from masis.audit.control import routing
 from masis.audit.critique import ALWAYS_HALLUCINATION, NOT_RUN, SOURCE_CONFLICT
-from masis.audit.issues import GROUNDLESS, about_same_words
+from masis.audit.issues import about_same_words
 from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
+from masis.schema.rules import GROUNDLESS, REVIEW_CODES, RULES, ReviewCode
 from masis.schema.run import (
     AcceptanceCheck,
     AcceptanceRecord,
     CheckName,
     Iteration,
-    ReviewCode,
     ReviewReason,
     Run,
     TerminationReason,
@@ -229,15 +229,7 @@ def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
 
 
 WAIVABLE: frozenset[ReviewCode] = frozenset(
-    {
-        "unconfirmed_claim",
-        "low_confidence",
-        "low_quality",
-        "disagreement",
-        "judges_disagree",
-        "nothing_checked",
-        "language",
-    }
+    code for code, row in REVIEW_CODES.items() if row.waivable
 )
 """Reasons of tier ``not_certified`` that a guarantee may waive: doubts of a finished audit about
 the original answer.
@@ -516,10 +508,21 @@ def _has_flagged_words(judged: Iteration) -> bool:
     return bool(fabricated) or any(check.verdict in flagged_verdicts for check in judged.claims)
 
 
+def _issues_with_code(iteration: Iteration, code: ReviewCode) -> list[Issue]:
+    """Return the issues that give this reason for review: by their rule, else by type safety."""
+    return [
+        issue
+        for issue in iteration.issues
+        if code
+        == (
+            (rule.review_code if (rule := RULES.get(issue.rule)) else None)
+            or ("safety" if issue.type == "safety" else None)
+        )
+    ]
+
+
 def _check_safety(judged: Iteration) -> _Check:
-    count = sum(
-        issue.type == "safety" and issue.source != "instructions" for issue in judged.issues
-    )
+    count = len(_issues_with_code(judged, "safety"))
     if not count:
         return _Check("safety", "no issue of type safety")
     message = f"{count_noun(count, 'safety issue')} {'is' if count == 1 else 'are'} open."
@@ -533,12 +536,10 @@ def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
     A revision without the instruction doesn't help: the original, which may be in use, was still
     written under its influence.
     """
-    instruction_issues = [issue for issue in judged.issues if issue.source == "instructions"]
+    instruction_issues = _issues_with_code(judged, "instruction")
     answers = sum(issue.start is not None for issue in instruction_issues)
     chunks = len({name for issue in instruction_issues for name in issue.evidence_ids})
-    before = any(
-        issue.source == "instructions" and issue.start is not None for issue in original.issues
-    )
+    before = any(issue.start is not None for issue in _issues_with_code(original, "instruction"))
     places = [
         *(["the answer"] if answers else ["the original answer"] if before else []),
         *([count_noun(chunks, "chunk") + " of evidence"] if chunks else []),

@@ -13,17 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
 from masis.audit.measures.scores import multiply_score, score_of
-from masis.schema.audit import (
-    CitationAudit,
-    Critique,
-    Issue,
-    IssueType,
-    JudgedBy,
-    Measurement,
-    Score,
-)
+from masis.schema.audit import CitationAudit, Critique, Issue, JudgedBy, Measurement, Score
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
+from masis.schema.rules import IssueType
 
 NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
 """Replaces a judgement that wasn't requested; this is neither a failure nor a score."""

@@ -1,7 +1,6 @@
 """Merges the issues from citations, claims and critic into one list.
 
-The types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map
-them to the names of CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE.
+``masis/schema/rules.py`` declares the rules, with the type and severity of their issues.
 """
 
 from __future__ import annotations
@@ -11,42 +10,19 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import count
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from masis.audit.claims import is_reported, severity
 from masis.audit.critique import SOURCE_CONFLICT, Objection
 from masis.audit.text.comparison import quotation_key
 from masis.audit.text.instructions import find_instructions, instruction_text
 from masis.audit.text.quotes import QuotePosition, locate_quote
-from masis.schema.audit import (
-    CitationAudit,
-    ClaimCheck,
-    Issue,
-    IssueSource,
-    IssueType,
-    MissingPoint,
-)
+from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, MissingPoint
 from masis.schema.case import ClaimVerdict, Evidence, Severity
+from masis.schema.rules import GROUNDLESS, OMISSIONS, RULES, IssueType
 from masis.schema.wording import shorten
 from masis.settings import Settings
 
-CRITIC_LOOP_TYPE: dict[IssueType, str] = {
-    **{name: name for name in get_args(IssueType)},
-    **dict.fromkeys(("hallucination", "unsupported", "contradiction", "outdated"), "factual"),
-    "incomplete": "missing_info",
-}
-DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
-    **{name: name for name in get_args(IssueType)},
-    "logical": "contradiction",
-    **dict.fromkeys(("factual", "safety"), "unsupported"),
-    **dict.fromkeys(("ambiguity", "missing_info", "incomplete_reasoning"), "incomplete"),
-}
-GROUNDLESS: frozenset[IssueType] = frozenset(
-    {"hallucination", "contradiction", "unsupported", "factual", "outdated"}
-)
-"""Types of issues that all say that the evidence doesn't support some words: one fault under
-several names.
-"""
 DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {
     "critical": "high",
     "high": "high",
@@ -119,15 +95,15 @@ def raise_issues(
         issues.append(
             _make_issue(
                 source,
-                objection.type,
                 objection.rule,
-                _severity_of(objection, place, denied),
                 objection.description,
                 objection.reason,
                 objection.suggestion,
                 place=place,
                 quote=answer[place.start : place.end] if place else None,
                 evidence_ids=objection.evidence_ids,
+                type_=objection.type,
+                severity=_severity_of(objection, place, denied),
             )
         )
     return RaisedIssues(tuple(number_issues(issues, len(before) + 1)), tuple(notes))
@@ -163,9 +139,7 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
     for instruction in find_instructions(answer)[:MAX_INSTRUCTIONS]:
         yield _make_issue(
             "instructions",
-            "safety",
             INSTRUCTION_IN_ANSWER,
-            "high",
             "The answer instructs a reader, a model or a tool:"
             f" “{instruction_text(answer, instruction)}”",
             f"Text of this kind ({instruction.label}) is no answer to the question, and may steer"
@@ -176,13 +150,9 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
         )
     for chunk in evidence:
         for instruction in find_instructions(chunk.text)[:MAX_INSTRUCTIONS]:
-            # Medium, because no revision of the answer repairs the evidence and the loop need not
-            # try. The acceptance rule refuses it anyway.
             issue = _make_issue(
                 "instructions",
-                "safety",
                 INSTRUCTION_IN_EVIDENCE,
-                "medium",
                 f"{chunk.id} instructs a reader, a model or a tool:"
                 f" “{instruction_text(chunk.text, instruction)}”",
                 f"Text of this kind ({instruction.label}) is no evidence, and may have steered"
@@ -207,9 +177,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
         if citation.status == "invalid":
             yield _make_issue(
                 "citations",
-                "hallucination",
                 "fabricated_reference",
-                "critical",
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
                 f"Cite the chunk that says this, or drop the sentence.{places}",
@@ -226,9 +194,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
         if sentence.status == "uncited":
             yield _make_issue(
                 "citations",
-                "unsupported",
                 "uncited_sentence",
-                "medium",
                 "This sentence asserts something and cites nothing.",
                 sentence.why,
                 "Cite the chunk that says this, or drop the sentence.",
@@ -244,25 +210,19 @@ _PLACES = (
 )
 
 
-_QUOTES: dict[str, tuple[IssueType, str, Severity, str, str]] = {
+_QUOTES: dict[str, tuple[str, str, str]] = {
     "fabricated": (
-        "hallucination",
         "fabricated_quote",
-        "critical",
         "A citation quotes {id} with words that no evidence holds: “{quote}”",
         "The quote stands neither in the evidence it names nor in any other.",
     ),
     "spliced": (
-        "factual",
         "spliced_quote",
-        "high",
         "A citation quotes {id} with words put together from several places: “{quote}”",
         "Its parts stand in the evidence, but not one after the other.",
     ),
     "other_document": (
-        "factual",
         "quote_from_another_document",
-        "high",
         "A citation quotes {id}, but the words stand in {other}: “{quote}”",
         "The quote stands in another document than the one cited.",
     ),
@@ -273,13 +233,11 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
     for check in audit.quotes:
         if check.finding == "verbatim":
             continue
-        kind, rule, grade, described, reason = _QUOTES[check.finding]
+        rule, described, reason = _QUOTES[check.finding]
         quote = shorten(check.quote, 200)
         yield _make_issue(
             "citations",
-            kind,
             rule,
-            grade,
             described.format(id=check.evidence_id, other=check.found_in, quote=quote),
             reason,
             "Quote the evidence as it stands and cite the chunk that holds it, or drop the"
@@ -306,9 +264,7 @@ def _from_claims(
         for point in missing:
             yield _make_issue(
                 "claims",
-                "incomplete",
                 "missing_information",
-                "medium",
                 f"Missing information: {point.description}",
                 "The question asks for it and the evidence says it; the answer does not.",
                 f"Consider adding: {point.description}",
@@ -323,9 +279,7 @@ def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterabl
     for check in dropped:
         yield _make_issue(
             "claims",
-            "missing_info",
             "dropped_content",
-            "medium",
             f"The revision left this out: “{check.claim.text}”",
             "The evidence supports it, and no issue called for its removal.",
             "Put it back with its citation.",
@@ -333,18 +287,18 @@ def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterabl
         )
 
 
-_UNVERIFIED: dict[ClaimVerdict, tuple[IssueType, str, str]] = {
-    "contradicted": ("contradiction", "contradicted_claim", "The evidence contradicts"),
-    "unverifiable": ("missing_info", "unverifiable_claim", "Not confirmed"),
-    "partial": ("unsupported", "partly_supported_claim", "Supported only in part"),
-    "unscored": ("missing_info", "unscored_claim", "Not judged"),
-    "unsupported": ("unsupported", "unsupported_claim", "Claim not supported by sources"),
+_UNVERIFIED: dict[ClaimVerdict, tuple[str, str]] = {
+    "contradicted": ("contradicted_claim", "The evidence contradicts"),
+    "unverifiable": ("unverifiable_claim", "Not confirmed"),
+    "partial": ("partly_supported_claim", "Supported only in part"),
+    "unscored": ("unscored_claim", "Not judged"),
+    "unsupported": ("unsupported_claim", "Claim not supported by sources"),
 }
-"""Type, rule and beginning of the description, by verdict."""
+"""Rule and beginning of the description, by verdict."""
 
 
 def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
-    type_, rule, opening = _UNVERIFIED[check.verdict]
+    rule, opening = _UNVERIFIED[check.verdict]
     default_reason = {
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
@@ -356,15 +310,14 @@ def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
         opening = "The sources disagree"
     return _make_issue(
         "claims",
-        type_,
         rule,
-        grade,
         f"{opening}: “{check.claim.text}”",
         check.issue or default_reason,
         _claim_hint(check),
         place=_place(check),
         quote=check.claim.text,
         evidence_ids=check.sources,
+        severity=grade,
     )
 
 
@@ -398,9 +351,7 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
         if reference.finding == "misattributed":
             yield _make_issue(
                 "claims",
-                "factual",
                 "misattributed_reference",
-                "high",
                 f"{reference.evidence_id} does not say this; {reference.better} does.",
                 reference.reason,
                 f"Cite {reference.better} instead of {reference.evidence_id}.",
@@ -414,9 +365,7 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
         elif reference.finding == "redundant" and is_reported("low", settings.strictness):
             yield _make_issue(
                 "claims",
-                "ambiguity",
                 "redundant_reference",
-                "low",
                 f"{reference.evidence_id} does not support this; the other references support it"
                 " alone.",
                 reference.reason,
@@ -435,9 +384,7 @@ def _place(check: ClaimCheck) -> QuotePosition | None:
 
 def _make_issue(
     source: IssueSource,
-    type_: IssueType,
     rule: str,
-    grade: Severity,
     description: str,
     reason: str,
     suggestion: str,
@@ -446,15 +393,18 @@ def _make_issue(
     quote: str | None = None,
     evidence_ids: tuple[str, ...] = (),
     point: str = "",
+    type_: IssueType | None = None,
+    severity: Severity | None = None,
 ) -> Issue:
+    """Return an issue; without a type or severity of its own it has those of its rule."""
     words = quotation_key(quote or description)
     return Issue(
         id="",
         key=hashlib.sha256(f"{rule}\0{words}".encode()).hexdigest()[:16],
         source=source,
-        type=type_,
+        type=type_ or RULES[rule].type,
         rule=rule,
-        severity=grade,
+        severity=severity or RULES[rule].severity,
         description=description,
         reason=reason,
         suggestion=suggestion,
@@ -506,7 +456,6 @@ _LETTERS = 4
 """The number of first letters by which two forms of a word count as the same."""
 MIN_REPEATED_SHARE = 0.5
 """The share of a missing point's words that a critic's issue must have to be about that point."""
-_OMISSIONS: frozenset[IssueType] = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
 
 
 def word_stems(text: str) -> set[str]:
@@ -520,7 +469,7 @@ def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
     """Return whether the critic says that the answer as a whole leaves out this missing point."""
     if (
         issue.source != "critic"
-        or issue.type not in _OMISSIONS
+        or issue.type not in OMISSIONS
         or point.rule != "missing_information"
     ):
         return False

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.audit.measures.statistics import percentile
 from masis.bench.metrics import MetricEstimate
 from masis.schema.audit import Issue
+from masis.schema.rules import CRITIC_LOOP_TYPE
 from masis.schema.run import Run
 
 # Compares the issues of an audit with the gold findings of a case: which findings were found, and

@@ -27,7 +27,7 @@ from masis.schema.actor import Actor
 from masis.schema.columns import COLUMN_JOINER
 from masis.schema.reading import MAPPED
 from masis.schema.review import CaseState
-from masis.schema.run import ReviewTier
+from masis.schema.rules import ReviewTier
 from masis.services import Workbench
 from masis.services.records import CaseFilter, Unguarded
 from masis.settings import ROLES, LoadedSettings, Settings, database_path, default_reviewer, load

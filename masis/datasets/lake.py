@@ -19,7 +19,8 @@ from masis.audit.measures import run_metrics
 from masis.datasets.writers.lines import case_line
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.run import MUST_LOOK, Run
+from masis.schema.rules import MUST_LOOK
+from masis.schema.run import Run
 
 Outcome = Literal["accepted", "needs_review", "failed"]
 """The partition of a case.

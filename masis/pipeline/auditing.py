@@ -28,7 +28,8 @@ from masis.audit.control.concurrency import start_in_thread
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.case import Case, check_case
-from masis.schema.run import MUST_LOOK, ReviewReason, Run
+from masis.schema.rules import MUST_LOOK
+from masis.schema.run import ReviewReason, Run
 from masis.services import Actor, Workbench
 from masis.settings import Settings
 

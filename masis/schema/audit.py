@@ -13,6 +13,7 @@ from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Severity
 from masis.schema.display import OneLine
+from masis.schema.rules import IssueType
 from masis.schema.wording import count_noun, shorten
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
@@ -311,21 +312,6 @@ class ClaimReport(Record):
     unchecked: tuple[str, ...] = ()
 
 
-IssueType = Literal[
-    # CRITIC-LOOP-ISSUE
-    "logical",
-    "factual",
-    "safety",
-    "ambiguity",
-    "missing_info",
-    "incomplete_reasoning",
-    # DRAFT-CRITIQUE-ISSUE
-    "hallucination",
-    "unsupported",
-    "incomplete",
-    "contradiction",
-    "outdated",
-]
 IssueSource = Literal["citations", "claims", "critic", "instructions", "checks"]
 """``checks`` are those that other packages add (``masis.audit.checks``)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import reduce
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from masis.schema.audit import (
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.display import HtmlDisplay, OneLine
+from masis.schema.rules import MUST_LOOK, ReviewCode, ReviewTier
 from masis.schema.wording import count_noun
 
 TerminationReason = Literal[
@@ -45,50 +46,6 @@ class RunWarning(Record):
     step: Step | None
     iteration: int | None
     message: str
-
-
-MustLook = Literal[
-    "hallucination",
-    "invalid_reference",
-    "contradicted_claim",
-    "unsupported_claim",
-    "partial_claim",
-    "serious_issue",
-    "safety",
-    "instruction",
-    "insufficient_evidence",
-]
-NotCertified = Literal[
-    "conflicting_evidence",
-    "screening_draft",
-    "answer_refused",
-    "answer_failed",
-    "unconfirmed_claim",
-    "figure_not_in_evidence",
-    "words_marked",
-    "revised",
-    "low_confidence",
-    "low_quality",
-    "disagreement",
-    "judges_disagree",
-    "unscored",
-    "critic_not_run",
-    "model_not_examined",
-    "nothing_checked",
-    "language",
-    "not_all_checked",
-    "error",
-    "limit",
-    "cancelled",
-]
-ReviewCode = Literal[MustLook, NotCertified]
-ReviewTier = Literal["must_look", "not_certified"]
-
-MUST_LOOK: frozenset[ReviewCode] = frozenset(get_args(MustLook))
-"""Reasons that say something is wrong or unsafe.
-
-The other reasons say that the answer couldn't be certified.
-"""
 
 
 class ReviewReason(Record):

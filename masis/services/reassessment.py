@@ -18,7 +18,8 @@ from masis.audit.acceptance import RULE_VERSION, Acceptability
 from masis.errors import Removed, StaleVersion, StoreError
 from masis.schema.actor import Actor
 from masis.schema.review import Decision
-from masis.schema.run import ReviewCode, Run
+from masis.schema.rules import ReviewCode
+from masis.schema.run import Run
 from masis.schema.wording import count_noun
 from masis.services.access import OPEN, Access, requires
 from masis.services.audits import POLICY, acceptance_entry

@@ -20,7 +20,8 @@ from masis.schema.review import (
     Standing,
     Verdict,
 )
-from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
+from masis.schema.rules import ReviewTier
+from masis.schema.run import Iteration, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
 from masis.schema.wording import count_noun

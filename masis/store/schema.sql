@@ -1,6 +1,6 @@
 -- The schema of a new workbench database (core/migrations.py).
 --
--- Until 0.2.0 is released this file is edited in place. After that only its comments may change,
+-- Until 0.2.0 is released this file may be edited in place. After that only its comments may change,
 -- and a schema change is a migration appended to MIGRATIONS. Each statement must end at the end of
 -- a line. The triggers that make the logs append-only are in core/guards.py, which creates them
 -- again after every migration.
@@ -45,7 +45,7 @@ CREATE TABLE cases (
     redaction_seq INTEGER REFERENCES decision_log (seq),  -- the log entry of the case's redaction
     tier TEXT,
     risk REAL NOT NULL DEFAULT -1,
-    -- the worst issue of the original answer in words; a second line counts the others by kind
+    -- the worst issue of the original answer as JSON (views/headline.py), worded when it is shown
     headline TEXT,
     severity TEXT,         -- of the worst issue
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
@@ -159,7 +159,7 @@ CREATE TABLE jobs (
     likely REAL,  -- the built-in probability of fault
     coverable INTEGER,  -- whether a guarantee may cover it
     headline TEXT,      -- as in cases
-    -- the version of the code that worded the headline; other versions reword it
+    -- dropped by m002_structured_headlines
     worded TEXT,
     severity TEXT,      -- as in cases
     -- Screenings only.

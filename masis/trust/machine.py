@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from masis.audit.measures.statistics import exact_bounds
+from masis.schema.rules import FLAGS
 from masis.schema.trust import FaultScore
 from masis.store.reviews.outcomes import CaseOutcome
 from masis.trust.agreement import AgreementEstimate, UnitCounts, codes, cohen_kappa, share
@@ -59,7 +60,7 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 
 FLAGGING_ISSUES = frozenset(
-    {"invalid_reference", "contradicted", "unsupported", "partial", "hallucination"}
+    {"hallucination", *(name for name, flag in FLAGS.items() if flag.says_wrong)}
 )
 """Flags of the original answer that say something is wrong.
 

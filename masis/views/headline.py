@@ -1,5 +1,4 @@
-"""Build one line that states the worst issue of a case's original answer, plus counts of all
-issues.
+"""Find the worst issue of a case's original answer, count all issues, and word both.
 
 The functions are pure. The line quotes the answer and the evidence, which are untrusted text: show
 it as plain text or pass it through ``markdown.escape_markdown``.
@@ -7,222 +6,209 @@ it as plain text or pass it through ``markdown.escape_markdown``.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from pydantic import Field
 
 from masis.audit.issues import about_same_words
 from masis.audit.text.comparison import quotation_key
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
+from masis.schema.base import Record
 from masis.schema.case import Severity
 from masis.schema.review import Standing
-from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
+from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, RULES, Tone
+from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
-from masis.views.words import SEVERITY, Tone, Word
+from masis.views.words import SEVERITY
 
-LONGEST_HEADLINE = 150
-"""Longest headline in characters: a row of the queue fits this into two lines at 1440 pixels."""
-LONGEST_WITH_POINT = 210
-"""Longest headline that includes the critic's words, which fill a third line of the row."""
-LONGEST_IN_HEAD = 260
-"""Longest headline at the top of a case page, which has room for two lines."""
+LONGEST_QUOTED = 90
+"""Longest quotation in characters in a list: two of them fit into three lines at 1440 pixels.
+
+The style sheet of the list cuts what doesn't fit into a narrower one.
+"""
+LONGEST_QUOTED_IN_HEAD = 130
+"""Longest quotation at the top of a case page, which has room for two lines."""
+LONGEST_SAID = 160
+"""Longest text by the critic or by a check, in characters."""
+LONGEST_STORED = 400
+"""Longest quotation that is stored, in characters around its disputed words."""
 
 LONGEST_VALUE, LONGEST_ID = 40, 30
-LEAST_QUOTED = 40
-"""Characters kept of a quoted answer when the evidence needs most of the line."""
-LONGEST_DESCRIPTION = 100
-"""Longest description by the critic when it replaces the answer's words."""
-LONGEST_LEAD = 15
-"""Characters reserved for the words before and between the parts of a critic's line."""
+LONG_LINE = 135
+"""Characters of a critic's description, quotation and reason above which a part is left out."""
+SHORT_QUOTE = 40
+"""Characters up to which a quotation is short enough to replace the critic's description."""
 CONTEXT_BEFORE = 25
 """Characters kept before the disputed words, so that these stay visible in a narrow row."""
 
 
-@cache
-def wording_version() -> str:
-    """Return a digest of the source code that words headlines.
+class Quotation(Record):
+    """Untrusted words that a headline quotes.
 
-    Each stored line records this version. A line of another version is worded again when it is
-    shown, and because the version is computed, it can't be forgotten after a change.
-    """
-    makers = {
-        str(inspect.getsourcefile(source))
-        for source in (headline, about_same_words, count_noun, Word)
-    }
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(makers))).hexdigest()[
-        :16
-    ]
+    Attributes:
+        role: Where the words come from. Those of the critic are shown without quotation marks.
+        about: The disputed part of the words, which stays visible in a short line.
 
-
-def queue_headline(run: Run) -> str:
-    """Return a run's headline as lists store it.
-
-    The first line is the headline itself. The second one, if any, counts the other issues by kind.
-    """
-    worst = headline(run)
-    return "\n".join(filter(None, (worst.text, worst.others)))
-
-
-class Kind(NamedTuple):
-    """A kind of issue, with its singular and plural name and its tone."""
-
-    one: str
-    many: str
-    tone: Tone
-
-
-KINDS: dict[str, Kind] = {
-    "failed": Kind("failed audit", "failed audits", "warn"),
-    "no_answer": Kind("case without an answer", "cases without an answer", "warn"),
-    "safety": Kind("safety issue", "safety issues", "bad"),
-    "instruction": Kind("instruction to the reader", "instructions to the reader", "bad"),
-    "fabricated": Kind("fabricated citation", "fabricated citations", "bad"),
-    "misquoted": Kind("false quotation", "false quotations", "bad"),
-    "contradicted": Kind("contradicted claim", "contradicted claims", "bad"),
-    "unsupported": Kind("unsupported claim", "unsupported claims", "bad"),
-    "misattributed": Kind("misattributed citation", "misattributed citations", "bad"),
-    "partial": Kind("partly supported claim", "partly supported claims", "bad"),
-    "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
-    "check": Kind("serious issue by an added check", "serious issues by added checks", "bad"),
-    "reason": Kind("reason to look", "reasons to look", "bad"),
-    "figure": Kind("figure not in the evidence", "figures not in the evidence", "calm"),
-    "marked": Kind("place marked by the tagger", "places marked by the tagger", "calm"),
-    "missing": Kind("missing point", "missing points", "warn"),
-    "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
-    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
-    "lesser_check": Kind("lesser issue by an added check", "lesser issues by added checks", "warn"),
-    "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
-    "unscored": Kind("step without a result", "steps without a result", "calm"),
-    "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
-    "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
-    "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
-    "nothing": Kind("", "", "calm"),
-}
-"""All kinds of issues, most serious first.
-
-The first kind that occurs becomes the headline, except for redundant citations.
-"""
-
-_COUNTED_IN_SENTENCE = frozenset(
-    {"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"}
-)
-"""Kinds whose sentence already contains the count."""
-
-_LINE_PREFIXES = {"missing": "Missing: ", "conflict": "Sources disagree: "}
-"""The words that introduce a line, by kind."""
-
-_MINOR_KINDS = frozenset({"missing", "uncited", "lesser", "lesser_check", "conflict"})
-"""Kinds that don't change the status "Nothing found". The line marks them as lesser issues."""
-
-_CLAIM_KINDS = frozenset({"contradicted", "unsupported", "partial"})
-"""Kinds that concern the words of a single claim. All others concern its sentence."""
-
-_ABSORBING_KINDS = frozenset({"fabricated", "misquoted"})
-"""Kinds under which the list of issues also shows all other issues about the same words."""
-
-_NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
-"""Kinds that aren't counted as issues of the answer."""
-
-
-class Quotation(NamedTuple):
-    """Untrusted words that a line quotes, enclosed in ``marks``.
-
-    ``about`` is the disputed part of the words. ``point`` is true for the text that states the
-    problem; it is shortened last, because the answer's words are on the page anyway.
     """
 
     words: str
     about: str = ""
-    marks: tuple[str, str] = ("“", "”")
-    point: bool = False
+    role: Literal["answer", "evidence", "critic"] = "answer"
 
-    @property
-    def least(self) -> int:
-        """The smallest length of the shortened quotation, which keeps the disputed words."""
-        return max(LEAST_QUOTED, len(self.about) + len("……"))
+    @classmethod
+    def of(cls, words: str, about: str = "", role: _Role = "answer") -> Quotation:
+        """Return a quotation of at most ``LONGEST_STORED`` characters around the disputed words."""
+        text = _quotable_words(words)
+        about = _single_line(about, LONGEST_TEXT)[: LONGEST_STORED // 2]
+        return cls(words=_clip_around(text, about, LONGEST_STORED), about=about, role=role)
+
+    def render(self, longest: int) -> str:
+        """Return the words, cut around the disputed part, in their quotation marks."""
+        if self.role == "critic":
+            return _clip_text(self.words, max(longest, LONGEST_SAID))
+        return f"“{_clip_around(self.words, self.about, longest)}”"
+
+
+_Role = Literal["answer", "evidence", "critic"]
+_Value = int | str | tuple[str, ...] | Quotation
 
 
 class _Line(NamedTuple):
-    """The parts of a line: our own words, and quotations that are shortened to fit."""
+    """The name of a sentence in ``_SENTENCES`` and the values that it mentions."""
 
-    parts: tuple[str | Quotation, ...]
+    sentence: str
+    values: dict[str, _Value]
 
-    def with_prefix(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
-        """Return the line behind a prefix, shortened to ``longest`` characters.
 
-        Quotations of the answer are shortened before the text that states the problem.
-        """
-        quoted = [part for part in self.parts if isinstance(part, Quotation)]
-        if not quoted:
-            return _clip_text(
-                _single_line("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest
+def _line(sentence: str, **values: _Value) -> _Line:
+    return _Line(sentence, values)
+
+
+_SENTENCES: dict[str, str] = {
+    "no_answer": "No answer. {why}",
+    "failed": "Audit failed: {why}",
+    "unfinished": "The audit finished no iteration",
+    "checked": "{checked}",
+    "stated": "{message}",
+    "stated_of": "{message}: {claim}",
+    "stated_why": "{message}. {reason}",
+    "stated_of_why": "{message}: {claim}. {reason}",
+    "says_why": "The answer says {claim}. {reason}",
+    "figures": "{figures}",
+    "figures_of": "{figures}: {claim}",
+    "marked": "{marked}",
+    "marked_of": "{marked}: {claim}",
+    "unconfirmed": "{unconfirmed}",
+    "quote_fabricated": "Quotes {cited} with words that aren't in the evidence: {quote}",
+    "quote_spliced": "Quotes {cited} with words from several places: {quote}",
+    "quote_other_document": "Quotes {cited}, but the words are in {other}: {quote}",
+    "partial": "Supported only in part: {claim}",
+    "redundant": "{cited} adds nothing to the other citations of {claim}",
+    "misattributed": "{cited} doesn't support {claim}",
+    "misattributed_better": "{cited} doesn't support {claim}; {better} does",
+    "cites_one": "Cites {first}, which doesn't exist",
+    "cites_one_in": "Cites {first}, which doesn't exist: {claim}",
+    "cites_two": "Cites {first} and {second}, which don't exist",
+    "cites_many": "Cites {first}, {second} and {more} more that don't exist",
+    "denied": "The evidence contradicts {claim}",
+    "contradicts": "{source} contradicts {claim}",
+    "contradicts_by": "{source} contradicts {claim}: {theirs}",
+    "source_contradicts": "The source of {source}, {theirs}, contradicts {claim}",
+    "differs": "{source} has {theirs} where the answer has {mine}",
+    "absent": "{mine} isn't in the evidence: {claim}",
+    "unsupported": "No evidence supports {claim}",
+    "quoted": "{claim}",
+    "earlier": "{message}",
+}
+"""The sentences of headlines by the name under which they are stored. ``earlier`` is a line that
+was stored as text before headlines had parts.
+"""
+
+_WHY_UNDECIDED = {
+    "language": "language",
+    "instruction": "evidence instructs",
+    "limits": "over the limits",
+    "quotation": "no valid quotation",
+    "either_way": "can be read either way",
+    "offline": "offline",
+}
+
+
+def _word_sentence(sentence: str, values: Mapping[str, _Value], longest: int) -> str:
+    words = {}
+    for name, value in values.items():
+        if isinstance(value, Quotation):
+            words[name] = value.render(longest)
+        elif isinstance(value, tuple):
+            describe = describe_absent_figures if name == "figures" else describe_marked_words
+            words[name] = describe(value)
+        else:
+            words[name] = (
+                f"{value:,}" if isinstance(value, int) else _clip_text(value, LONGEST_SAID)
             )
-        longest = (
-            max(longest, LONGEST_WITH_POINT)
-            if any(quotation.marks == ("", "") for quotation in quoted)
-            else longest
+    if sentence == "earlier":
+        return str(values["message"])
+    if sentence == "checked":
+        words["checked"] = _checked_words(values)
+    if sentence == "unconfirmed":
+        noun = "claim" if values["total"] == 1 else "claims"
+        why = _WHY_UNDECIDED.get(str(values["why"]))
+        words["unconfirmed"] = (
+            f"{words['count']} of {words['total']} {noun} not confirmed{f': {why}' if why else ''}"
         )
-        ours = sum(
-            len(part) if isinstance(part, str) else sum(map(len, part.marks)) for part in self.parts
-        )
-        lengths = {quotation: len(_quotable_words(quotation.words)) for quotation in quoted}
-        room = max(longest - len(lead) - ours, 20 * len(quoted))
-        kept = sum(
-            min(lengths[quotation], quotation.least) for quotation in quoted if not quotation.point
-        )
-        shares = _share_room(
-            max(room - kept, room // 2),
-            [lengths[quotation] for quotation in quoted if quotation.point],
-        )
-        room -= sum(shares)
-        shares += _share_room(
-            room, [lengths[quotation] for quotation in quoted if not quotation.point]
-        )
-        limits = dict(
-            zip(sorted(quoted, key=lambda quotation: not quotation.point), shares, strict=True)
-        )
-        line = "".join(
-            [
-                lead,
-                *(
-                    part if isinstance(part, str) else _clip_quotation(part, limits[part])
-                    for part in self.parts
-                ),
-            ]
-        )
-        # A quotation that was shortened at its end already has an ellipsis.
-        return line.replace("….", "…")
+    # A quotation that was shortened at its end already has an ellipsis.
+    return _SENTENCES[sentence].format_map(words).replace("….", "…").rstrip()
 
 
-def _share_room(room: int, lengths: Sequence[int]) -> list[int]:
-    """Divide room among texts of these lengths; others get the unused room of short texts."""
-    shares = dict.fromkeys(range(len(lengths)), 0)
-    for left, place in zip(
-        range(len(lengths), 0, -1), sorted(shares, key=lengths.__getitem__), strict=True
-    ):
-        shares[place] = min(lengths[place], -(-room // left))  # rounded up: one may just fit
-        room -= shares[place]
-    return list(shares.values())
+def _checked_words(values: Mapping[str, _Value]) -> str:
+    """Say what was checked in an answer without issues, and whether only offline checks ran."""
+    supported, claims, cited = (int(str(values[name])) for name in ("supported", "claims", "cited"))
+    parts = [f"{supported:,} of {count_noun(claims, 'claim')} supported"] if claims else []
+    parts += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
+    line = f"{'Offline checks: ' if values['offline'] else ''}{', '.join(parts) or 'nothing found'}"
+    return line[0].upper() + line[1:]
 
 
-class Headline(NamedTuple):
-    """The worst issue of an answer as plain text, with its kind and the count of issues by kind."""
+class Headline(Record):
+    """The worst issue of an answer, with its kind and the count of issues by kind.
 
-    text: str
+    It is stored as JSON and worded when it is shown, so that its words are always the current ones.
+
+    Attributes:
+        kind: The kind of the worst issue, in ``KINDS``.
+        sentence: The name of the sentence about it.
+        values: What the sentence mentions: quotations, names, counts and lists of words.
+        counts: The number of issues of each kind, most serious first.
+        minor: Whether the case still counts as "Nothing found"; the line then calls its issue a
+            lesser one.
+
+    """
+
     kind: str
+    sentence: str
+    values: dict[str, int | str | tuple[str, ...] | Quotation] = Field(default_factory=dict)
     counts: tuple[tuple[str, int], ...] = ()
     minor: bool = False
-    """Whether the case still counts as "Nothing found"; the line then calls its issue a lesser one.
-    """
+
+    @property
+    def text(self) -> str:
+        """The line as plain text, with shortened quotations."""
+        return self.render(LONGEST_QUOTED)
+
+    def render(self, longest: int) -> str:
+        """Return the line with quotations of at most ``longest`` characters."""
+        lead = _line_prefix(self.kind, dict(self.counts).get(self.kind, 0))
+        if self.minor:
+            lead = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
+        return lead + _word_sentence(self.sentence, self.values, longest)
 
     @property
     def tone(self) -> Tone:
@@ -234,12 +220,17 @@ class Headline(NamedTuple):
         """The counts by kind that the line itself doesn't state, or "" if it states them all."""
         left: list[str] = []
         for kind, count in self.counts:
-            one, many, _ = KINDS[kind]
-            if kind != self.kind and kind not in _NO_ISSUE:
-                left.append(count_noun(count, one, many))
-            elif count > 1 and kind not in _NO_ISSUE | _COUNTED_IN_SENTENCE:
-                left.append(count_noun(count - 1, f"more {one}", f"more {many}"))
+            row = KINDS[kind]
+            if row.is_issue and kind != self.kind:
+                left.append(count_noun(count, row.one, row.many))
+            elif row.is_issue and count > 1 and not row.counted_in_line:
+                left.append(count_noun(count - 1, f"more {row.one}", f"more {row.many}"))
         return " · ".join(left)
+
+    @property
+    def lines(self) -> str:
+        """The line, and below it the counts of the other issues if there are any."""
+        return "\n".join(filter(None, (self.text, self.others)))
 
 
 def standing(run: Run) -> Standing:
@@ -259,46 +250,41 @@ def standing(run: Run) -> Standing:
     return "not_confirmed" if codes else "nothing_found"
 
 
-def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
+def headline(run: Run) -> Headline:
     """Return the worst issue of a run's original answer, quoting the words it concerns."""
     original = run.original
     if run.termination_reason == "no_answer":
         why = next((reason.message for reason in run.review_reasons), "")
-        return Headline(_Line((f"No answer. {why}".rstrip(),)).with_prefix(""), "no_answer")
+        values: dict[str, _Value] = {"why": _stored_text(why)}
+        return Headline(kind="no_answer", sentence="no_answer", values=values)
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
-        return Headline(
-            _Line(
-                (f"Audit failed: {why}" if why else "The audit finished no iteration",)
-            ).with_prefix(""),
-            "failed",
-        )
+        values = {"why": _stored_text(why)} if why else {}
+        return Headline(kind="failed", sentence="failed" if why else "unfinished", values=values)
     lines = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
     lines |= _review_reason_lines(run, lines)
     counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
-    worst, count = counts[0] if counts else ("redundant", 0)
+    worst = counts[0][0] if counts else "redundant"
     if worst == "redundant":  # already marked in the answer
-        return Headline(_confirmed_text(run, original), "nothing", counts)
-    line, lead = lines[worst][0], _line_prefix(worst, count)
-    if worst not in _MINOR_KINDS or standing(run) != "nothing_found":
-        return Headline(line.with_prefix(lead, longest), worst, counts)
-    lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
-    return Headline(line.with_prefix(lesser, longest), worst, counts, minor=True)
-
-
-def _confirmed_text(run: Run, original: Iteration) -> str:
-    """Say what was checked in an answer without issues, and whether only offline checks ran."""
-    supported = sum(check.verified for check in original.claims)
-    cited = sum(citation.status == "valid" for citation in original.citation_audit.citations)
-    parts = (
-        [f"{supported:,} of {count_noun(len(original.claims), 'claim')} supported"]
-        if original.claims
-        else []
+        values = {
+            "supported": sum(check.verified for check in original.claims),
+            "claims": len(original.claims),
+            "cited": sum(
+                citation.status == "valid" for citation in original.citation_audit.citations
+            ),
+            "offline": int(
+                {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
+            ),
+        }
+        return Headline(kind="nothing", sentence="checked", values=values, counts=counts)
+    line = lines[worst][0]
+    return Headline(
+        kind=worst,
+        sentence=line.sentence,
+        values=line.values,
+        counts=counts,
+        minor=KINDS[worst].minor and standing(run) == "nothing_found",
     )
-    parts += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
-    offline = {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
-    line = f"{'Offline checks: ' if offline else ''}{', '.join(parts) or 'nothing found'}"
-    return line[0].upper() + line[1:]
 
 
 def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
@@ -341,11 +327,8 @@ def worst_severity(original: Iteration) -> Severity | None:
 
 def _line_prefix(kind: str, count: int) -> str:
     """Return the words that introduce the line of a kind, or "" if it needs none."""
-    return (
-        f"{count_noun(count, *KINDS[kind][:2])}: "
-        if kind == "uncited"
-        else _LINE_PREFIXES.get(kind, "")
-    )
+    row = KINDS[kind]
+    return f"{count_noun(count, row.one, row.many)}: " if kind == "uncited" else row.prefix
 
 
 def issue_lines(
@@ -360,7 +343,7 @@ def issue_lines(
     """
     lines = _lines_by_kind(audit, claims, issues)
     return {
-        kind: (line.with_prefix(_line_prefix(kind, count)), count)
+        kind: (_line_prefix(kind, count) + _word_sentence(*line, LONGEST_QUOTED), count)
         for kind, (line, count) in lines.items()
     }
 
@@ -399,7 +382,7 @@ def _lines_by_kind(
             kind,
             text,
             check.claim.sentence,
-            range(check.claim.start or 0, (kind in _CLAIM_KINDS and check.claim.end) or 0),
+            range(check.claim.start or 0, (KINDS[kind].per_claim and check.claim.end) or 0),
         )
         for check in sorted(counting, key=lambda check: not _has_short_values(check))
         for kind, text in _problem_lines(unquoted, (check,), objections)
@@ -432,7 +415,7 @@ def _lines_by_kind(
         for place, text_span in enumerate(audit.sentences)
         if text_span.status == "uncited" and not flagged[place]
     ]:
-        counted["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
+        counted["uncited"] = _line("quoted", claim=Quotation.of(uncited[0])), len(uncited)
     if undecided := [
         check
         for check in counting
@@ -463,37 +446,31 @@ With the other verdicts, the claim's own line already states the problem.
 
 def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
     """Return the line about figures not in the evidence; it quotes the claim if it is only one."""
-    figures = [
+    figures = tuple(
         _single_line(figure.claim_text, LONGEST_VALUE)
         for check in checks
         for figure in check.figures
-    ]
-    sentence = describe_absent_figures(figures)
-    return _Line(
-        (f"{sentence}: ", Quotation(_claim_text(checks[0]), figures[0]))
-        if len(checks) == 1
-        else (sentence,)
+    )
+    if len(checks) > 1:
+        return _line("figures", figures=figures)
+    return _line(
+        "figures_of", figures=figures, claim=Quotation.of(_claim_text(checks[0]), figures[0])
     )
 
 
 def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
     """Return the line about words marked by the tagger; it quotes the claim if it is only one."""
-    words = [
-        _single_line(marked.claim_text, LONGEST_VALUE)
-        for check in checks
-        for marked in check.marked
-    ]
-    sentence = describe_marked_words(words)
-    return _Line(
-        (f"{sentence}: ", Quotation(_claim_text(checks[0]), words[0]))
-        if len(checks) == 1
-        else (sentence,)
+    marked = tuple(
+        _single_line(words.claim_text, LONGEST_VALUE) for check in checks for words in check.marked
     )
+    if len(checks) > 1:
+        return _line("marked", marked=marked)
+    return _line("marked_of", marked=marked, claim=Quotation.of(_claim_text(checks[0]), marked[0]))
 
 
 def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
     first, *others = sorted(group, key=lambda issue: [*KINDS].index(_headline_kind(issue)))
-    return others if first.start is None or _headline_kind(first) in _ABSORBING_KINDS else ()
+    return others if first.start is None or KINDS[_headline_kind(first)].absorbs else ()
 
 
 def _review_reason_lines(
@@ -507,26 +484,13 @@ def _review_reason_lines(
         ("uncertified", _REASONS_ABOUT_ANSWER),
     ):
         if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
-            yield kind, (_Line((messages[0].rstrip("."),)), len(messages))
+            yield (
+                kind,
+                (_line("stated", message=_stored_text(messages[0].rstrip("."))), len(messages)),
+            )
 
 
-_REASONS_ABOUT_ANSWER: tuple[ReviewCode, ...] = (
-    "answer_refused",
-    "answer_failed",
-    "error",
-    "cancelled",
-    "language",
-    "nothing_checked",
-    "not_all_checked",
-    "conflicting_evidence",
-    "screening_draft",
-    "judges_disagree",
-    "critic_not_run",
-)
-"""Reasons that are specific to this answer.
-
-A low score or an unread revision is true of most answers.
-"""
+_REASONS_ABOUT_ANSWER = frozenset(code for code, row in REVIEW_CODES.items() if row.about_answer)
 
 
 def _problem_lines(
@@ -545,10 +509,15 @@ def _problem_lines(
     """
     for quote in audit.quotes:
         if quote.finding != "verbatim":
-            sentence = _MISQUOTED[quote.finding].format(
-                cited=_chunk_name(quote.evidence_id), other=_chunk_name(quote.found_in or "")
+            yield (
+                "misquoted",
+                _line(
+                    f"quote_{quote.finding}",
+                    cited=_chunk_name(quote.evidence_id),
+                    other=_chunk_name(quote.found_in or ""),
+                    quote=Quotation.of(quote.quote),
+                ),
             )
-            yield "misquoted", _Line((sentence, Quotation(quote.quote)))
     # Checks with two short values come first, because they are verified at a glance.
     for check in sorted(claims, key=lambda check: not _has_short_values(check)):
         if check.verdict == "contradicted" or (
@@ -565,68 +534,35 @@ def _problem_lines(
             yield "unsupported", _unsupported_line(check)
         elif check.verdict == "partial":
             missing = next((check.claim.text[start:end] for start, end in check.uncovered), "")
-            yield (
-                "partial",
-                _Line(("Supported only in part: ", Quotation(_claim_text(check), missing))),
-            )
+            yield "partial", _line("partial", claim=Quotation.of(_claim_text(check), missing))
         for reference in check.references:
             cited = _chunk_name(reference.evidence_id)
+            claim = Quotation.of(_claim_text(check))
             if reference.finding == "redundant":
-                yield (
-                    "redundant",
-                    _Line(
-                        (
-                            f"{cited} adds nothing to the other citations of ",
-                            Quotation(_claim_text(check)),
-                        )
-                    ),
-                )
-            elif reference.finding == "misattributed":
-                better = f"; {_chunk_name(reference.better)} does" if reference.better else ""
+                yield "redundant", _line("redundant", cited=cited, claim=claim)
+            elif reference.finding == "misattributed" and reference.better:
+                better = _chunk_name(reference.better)
                 yield (
                     "misattributed",
-                    _Line((f"{cited} doesn't support ", Quotation(_claim_text(check)), better)),
+                    _line("misattributed_better", cited=cited, claim=claim, better=better),
                 )
-
-
-_MISQUOTED = {
-    "fabricated": "Quotes {cited} with words that aren't in the evidence: ",
-    "spliced": "Quotes {cited} with words from several places: ",
-    "other_document": "Quotes {cited}, but the words are in {other}: ",
-}
+            elif reference.finding == "misattributed":
+                yield "misattributed", _line("misattributed", cited=cited, claim=claim)
 
 
 def _kind_beyond_checks(issue: Issue) -> str:
     """Return the kind of an issue that citation and claim checks don't report, or ""."""
-    if issue.source == "instructions":
-        return "instruction"
-    if issue.rule == "source_conflict":
-        return "conflict"
-    if issue.source == "checks":
-        return "check" if issue.major else "lesser_check"
+    rule = RULES.get(issue.rule)
+    if rule is not None and not rule.has_own_line:
+        return rule.kind
     if issue.source == "critic":
         return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
-    return "missing" if issue.rule in ("missing_information", "dropped_content") else ""
-
-
-_KIND_OF_RULE = {
-    "fabricated_reference": "fabricated",
-    "fabricated_quote": "misquoted",
-    "spliced_quote": "misquoted",
-    "quote_from_another_document": "misquoted",
-    "contradicted_claim": "contradicted",
-    "unsupported_claim": "unsupported",
-    "misattributed_reference": "misattributed",
-    "partly_supported_claim": "partial",
-    "uncited_sentence": "uncited",
-    "unscored_claim": "unscored",
-    "unverifiable_claim": "unconfirmed",
-    "redundant_reference": "redundant",
-}
+    return ""
 
 
 def _headline_kind(issue: Issue) -> str:
-    return _kind_beyond_checks(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+    rule = RULES.get(issue.rule)
+    return _kind_beyond_checks(issue) or (rule.kind if rule else "uncertified")
 
 
 def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
@@ -646,10 +582,10 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     quotes nothing, the claim is quoted.
     """
     if issue.rule == "source_conflict":  # only the reason has both values
-        return _Line((issue.reason.rstrip("."),))
+        return _line("stated", message=_stored_text(issue.reason.rstrip(".")))
     problem = _quotable_words(issue.point or issue.description)
     if issue.source != "critic":
-        return _Line((problem,))
+        return _line("stated", message=_stored_text(problem))
     reason, quote = (
         _quotable_words(issue.reason),
         _quotable_words(issue.quote or (_claim_text(check) if check else "")),
@@ -664,39 +600,39 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     ):
         reason = f"{_chunk_name(issue.evidence_ids[0])}: {reason}"
     quote = "" if quote.casefold() in problem.casefold() else quote
-    if quote and reason and len(f"{problem}{quote}{reason}") > LONGEST_HEADLINE - LONGEST_LEAD:
+    message, why = (Quotation.of(text, role="critic") for text in (problem, reason))
+    if quote and reason and len(f"{problem}{quote}{reason}") > LONG_LINE:
         at_fault = (
             _quotable_words(contradiction.claim_text)
             for contradiction in (check.contradictions if check else ())
         )
         about = next((words for words in at_fault if " " in words and words in quote), "")
-        if about or len(quote) <= LEAST_QUOTED:
-            return _Line(
-                ("The answer says ", Quotation(quote, about), ". ", _unmarked_quotation(reason))
-            )
-        return _Line((f"{_clip_text(problem, LONGEST_DESCRIPTION)}. ", _unmarked_quotation(reason)))
-    parts: list[str | Quotation] = [_unmarked_quotation(problem)]
-    parts += [": ", Quotation(quote)] if quote else []
-    parts += [". ", _unmarked_quotation(reason)] if reason else []
-    return _Line(tuple(parts))
-
-
-def _unmarked_quotation(words: str) -> Quotation:
-    return Quotation(words, marks=("", ""), point=True)
+        if about or len(quote) <= SHORT_QUOTE:
+            return _line("says_why", claim=Quotation.of(quote, about), reason=why)
+        return _line("stated_why", message=message, reason=why)
+    if quote:
+        claim = Quotation.of(quote)
+        return (
+            _line("stated_of_why", message=message, claim=claim, reason=why)
+            if reason
+            else _line("stated_of", message=message, claim=claim)
+        )
+    if reason:
+        return _line("stated_why", message=message, reason=why)
+    return _line("stated", message=message)
 
 
 def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     names = [f"[{_single_line(reference, 20)}]" for reference in references]
     if len(names) > 2:
-        return _Line(
-            (f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",)
-        )
-    says = f"Cites {' and '.join(names)}, which {'doesn' if len(names) == 1 else 'don'}'t exist"
+        return _line("cites_many", first=names[0], second=names[1], more=len(names) - 2)
+    if len(names) == 2:
+        return _line("cites_two", first=names[0], second=names[1])
     cited = next(
         (citation for citation in audit.citations if citation.reference == references[0]), None
     )
-    if len(names) == 2 or cited is None or cited.sentence is None:
-        return _Line((says,))
+    if cited is None or cited.sentence is None:
+        return _line("cites_one", first=names[0])
     sentence = audit.sentences[cited.sentence]
     markers = [
         (citation.marker_start - sentence.start, citation.marker_end - sentence.start)
@@ -705,14 +641,11 @@ def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     markers = [marker for marker in markers if 0 <= marker[0] < len(sentence.text)]
     before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
     # A marker cites the words just before it.
-    return _Line(
-        (
-            f"{says}: ",
-            Quotation(
-                _without_markers(sentence.text, markers),
-                " ".join(_quotable_words(before).split()[-3:]),
-            ),
-        )
+    about = " ".join(_quotable_words(before).split()[-3:])
+    return _line(
+        "cites_one_in",
+        first=names[0],
+        claim=Quotation.of(_without_markers(sentence.text, markers), about),
     )
 
 
@@ -756,28 +689,26 @@ def _shows_contradiction(check: ClaimCheck) -> bool:
 def _contradicted_line(check: ClaimCheck) -> _Line:
     first = _clearest_contradiction(check)
     if first is None:
-        source = _chunk_name(check.sources[0]) if check.sources else "The evidence"
-        return _Line((f"{source} contradicts ", Quotation(_claim_text(check))))
+        claim_quoted = Quotation.of(_claim_text(check))
+        if not check.sources:
+            return _line("denied", claim=claim_quoted)
+        return _line("contradicts", source=_chunk_name(check.sources[0]), claim=claim_quoted)
     source, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
     mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
     if _has_two_short_values(first):
-        return _Line((f"{source} has {theirs} where the answer has {mine}",))
+        return _line("differs", source=source, theirs=theirs, mine=mine)
     claim = _quotable_words(_claim_text(check))
     mine = _quotable_words(first.claim_text)
     whole, about = claim if mine in claim else mine, _differing_words(claim, mine, theirs)
-    ours = Quotation(whole, mine if mine != whole else _differing_words(theirs, theirs, whole))
-    if first.kind == "source":
-        return _Line(
-            (
-                f"The source of {source}, ",
-                Quotation(theirs, about, point=not about),
-                ", contradicts ",
-                ours,
-            )
-        )
-    return _Line((f"{source} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
+    ours = Quotation.of(whole, mine if mine != whole else _differing_words(theirs, theirs, whole))
+    return _line(
+        "source_contradicts" if first.kind == "source" else "contradicts_by",
+        source=source,
+        claim=ours,
+        theirs=Quotation.of(theirs, about, "evidence"),
+    )
 
 
 def _unsupported_line(check: ClaimCheck) -> _Line:
@@ -789,27 +720,20 @@ def _unsupported_line(check: ClaimCheck) -> _Line:
     return (
         _absent_line(missing[0], _claim_text(check))
         if missing
-        else _Line(("No evidence supports ", Quotation(_claim_text(check))))
+        else _line("unsupported", claim=Quotation.of(_claim_text(check)))
     )
 
 
 def _absent_line(words: str, claim: str) -> _Line:
-    return _Line((f"{words} isn't in the evidence: ", Quotation(claim, words)))
+    return _line("absent", mine=words, claim=Quotation.of(claim, words))
 
 
 def _unconfirmed_line(undecided: Sequence[ClaimCheck], total: int) -> _Line:
     why = next((check.abstained for check in undecided if check.abstained), None)
     offline = all(check.judged_by == OFFLINE for check in undecided)
-    because = {
-        "language": "language",
-        "instruction": "evidence instructs",
-        "limits": "over the limits",
-        "quotation": "no valid quotation",
-        "either_way": "can be read either way",
-    }
-    reason = because[why] if why else "offline" if offline else ""
-    claims = f"{len(undecided):,} of {total:,} {'claim' if total == 1 else 'claims'} not confirmed"
-    return _Line((f"{claims}: {reason}" if reason else claims,))
+    return _line(
+        "unconfirmed", count=len(undecided), total=total, why=why or ("offline" if offline else "")
+    )
 
 
 def _claim_text(check: ClaimCheck) -> str:
@@ -854,12 +778,8 @@ def _quotable_words(words: str) -> str:
     return re.sub(r"\s+([.,;:!?])", r"\1", _single_line(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
-def _clip_quotation(quotation: Quotation, longest: int) -> str:
-    """Return a quotation shortened so that it still contains the disputed words."""
-    opens, closes = quotation.marks
-    return (
-        f"{opens}{_clip_around(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
-    )
+def _stored_text(text: str) -> str:
+    return _single_line(text, LONGEST_STORED)
 
 
 def _clip_around(text: str, about: str, longest: int) -> str:

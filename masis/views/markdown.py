@@ -10,7 +10,8 @@ import unicodedata
 from functools import cache
 from itertools import groupby
 
-from masis.views.words import LabelData, Tone, Word
+from masis.schema.rules import Tone
+from masis.views.words import LabelData, Word
 
 TONE_COLOUR: dict[Tone, str] = {
     "grave": "red",

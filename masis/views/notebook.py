@@ -12,13 +12,14 @@ import pandas as pd
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.explain import kind_of
+from masis.schema.rules import Tone
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import Screening
 from masis.schema.wording import count_noun, shorten
 from masis.views.markdown import drawable
 from masis.views.numbers import score_text
 from masis.views.scores import values
-from masis.views.words import REASON, REFERENCE, SCORE, Tone, Word, verdict_word
+from masis.views.words import REASON, REFERENCE, SCORE, Word, verdict_word
 
 if TYPE_CHECKING:
     import altair as alt

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypedDict, get_args
+from typing import NamedTuple, TypedDict, get_args
 
 from masis.schema.answers import NoAnswerCode
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Severity
 from masis.schema.model_ref import ModelRef
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
-from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
+from masis.schema.rules import (
+    FLAGS,
+    REVIEW_CODES,
+    RULES,
+    CaseFlag,
+    ReviewCode,
+    ReviewTier,
+    Tone,
+    flag_names,
+    rules_with_flag,
+)
+from masis.schema.run import TerminationReason
 from masis.settings import OFFLINE
-
-Tone = Literal["grave", "bad", "warn", "good", "calm", "busy"]
-"""The tone of a label.
-
-The style sheets map each tone to a light and a dark colour; ``grave`` is full red.
-"""
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 
@@ -220,15 +225,17 @@ SOURCE: dict[EntrySource, Word] = {
     "CODE": Word("rule", "calm"),
 }
 
+RULE: dict[str, Word] = {
+    code: Word(rule.label, rule.tone, rule.meaning) for code, rule in RULES.items()
+}
+
 VERDICT: dict[str, Word] = {
     "supported": Word("supported", "good", "The evidence supports it"),
-    "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
-    "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
-    "unsupported": Word("unsupported", "warn", "No evidence supports it"),
-    "unverifiable": Word(
-        "not confirmed", "calm", "The checks couldn't decide it; that doesn't mean it's wrong"
-    ),
-    "unscored": Word("unscored", "calm", "No verdict could be reached"),
+    "partial": RULE["partly_supported_claim"],
+    "contradicted": RULE["contradicted_claim"],
+    "unsupported": RULE["unsupported_claim"],
+    "unverifiable": RULE["unverifiable_claim"],
+    "unscored": RULE["unscored_claim"],
 }
 
 _EITHER_WAY = Word(
@@ -248,13 +255,9 @@ def verdict_word(check: ClaimCheck) -> Word:
 
 
 REFERENCE: dict[str, Word] = {
-    "fabricated": Word("fabricated", "bad", "Names evidence that doesn't exist"),
-    "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
-    "redundant": Word(
-        "redundant",
-        "calm",
-        "A remark, not an issue: the other citations support the sentence without it",
-    ),
+    "fabricated": RULE["fabricated_reference"],
+    "misattributed": RULE["misattributed_reference"],
+    "redundant": RULE["redundant_reference"],
     "unsupported": Word(
         "does not support this", "bad", "The evidence it names does not support this"
     ),
@@ -267,7 +270,7 @@ REFERENCE: dict[str, Word] = {
 }
 
 SENTENCE: dict[str, Word] = {
-    "uncited": Word("uncited", "warn", "Asserts something and cites nothing"),
+    "uncited": RULE["uncited_sentence"],
     "exempt": Word(
         "exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"
     ),
@@ -283,34 +286,20 @@ MARKED_WORDS = Word(
 )
 """The mark on words that the tagger considers unsupported."""
 
-FLAG: dict[str, Word] = {
-    "invalid_reference": REFERENCE["fabricated"]._replace(text="fabricated citation"),
-    "contradicted": VERDICT["contradicted"],
-    "unsupported": VERDICT["unsupported"],
-    "misquoted": Word(
-        "misquoted",
-        "bad",
-        "A citation quotes words that aren't in its evidence, or not in one place",
-    ),
-    "misattributed": REFERENCE["misattributed"],
-    "uncited": SENTENCE["uncited"],
-    "conflicting_evidence": Word(
-        "sources conflict", "warn", "Sources of the evidence contradict each other"
-    ),
-    "partial": VERDICT["partial"],
-    "missing": Word("missing point", "warn", "The evidence also says it, but the answer doesn't"),
-    "unscored": VERDICT["unscored"]._replace(tone="warn"),
-    "error": Word("error", "bad", "A step of the audit failed"),
-    "cancelled": Word("cancelled", "calm"),
-    "no_answer": STANDING["no_answer"]._replace(text="no answer"),
-    "redundant": REFERENCE["redundant"],
-    "drafted": Word("answer drafted by MASIS", "calm"),
-    "spot_check": Word("spot check", "calm"),
-}
-"""Flags by weight; lists show the first few.
 
-``hallucination`` is missing because the flags here name its causes.
-"""
+def _flag_word(name: str) -> Word:
+    """Return the label of a flag; without words of its own it has those of its rule."""
+    flag = FLAGS.get(name, CaseFlag())
+    rule = RULES[rules_with_flag(name)[0]] if rules_with_flag(name) else None
+    return Word(
+        flag.label or (rule.label if rule else ""),
+        flag.tone or (rule.tone if rule else "calm"),
+        flag.meaning or (rule.meaning if rule and not flag.about_run else ""),
+    )
+
+
+FLAG: dict[str, Word] = {name: _flag_word(name) for name in flag_names()}
+"""Flags by weight; lists show the first few."""
 
 UNANSWERED: dict[NoAnswerCode, Word] = {
     "refused": Word(
@@ -353,7 +342,7 @@ def no_answer_words(case: Case) -> str:
     )
 
 
-RUN_FLAGS = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
+RUN_FLAGS = (*(name for name, flag in FLAGS.items() if flag.about_run), "model_not_examined")
 ISSUES = tuple(flag for flag in FLAG if flag not in RUN_FLAGS)
 """Flags about the answer rather than about how its audit ran, most serious first."""
 
@@ -362,130 +351,11 @@ TIER: dict[ReviewTier, Word] = {
     "not_certified": STANDING["not_confirmed"],
 }
 
-_MUST_LOOK, _NOT_CERTIFIED = (word.text for word in TIER.values())
-_NO_ANSWER = STANDING["no_answer"].text
 REASON: dict[ReviewCode, Word] = {
-    "invalid_reference": Word(
-        "fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"
-    ),
-    "hallucination": Word(
-        "hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"
-    ),
-    "contradicted_claim": Word(
-        "contradicted", "bad", f"{_MUST_LOOK}: the evidence contradicts a claim"
-    ),
-    "unsupported_claim": Word(
-        "unsupported", "bad", f"{_MUST_LOOK}: the evidence does not support a claim"
-    ),
-    "partial_claim": Word(
-        "partly supported", "bad", f"{_MUST_LOOK}: the evidence supports a claim only in part"
-    ),
-    "serious_issue": Word(
-        "other serious issue",
-        "bad",
-        f"{_MUST_LOOK}: an issue of severity high or critical that no other reason explains",
-    ),
-    "safety": Word("safety", "bad", f"{_MUST_LOOK}: a safety issue is open"),
-    "instruction": Word(
-        "instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"
-    ),
-    "insufficient_evidence": Word(
-        "too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"
-    ),
-    "conflicting_evidence": Word(
-        "sources conflict", "calm", f"{_NOT_CERTIFIED}: sources of the evidence conflict"
-    ),
-    "not_all_checked": Word(
-        "not all checked",
-        "calm",
-        f"{_NOT_CERTIFIED}: a part exceeds the limits of the settings",
-    ),
-    "screening_draft": Word(
-        "drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"
-    ),
-    "answer_refused": Word(
-        "no answer: refused", "warn", f"{_NO_ANSWER}: the system or a filter declined the question"
-    ),
-    "answer_failed": Word(
-        "no answer: failed", "warn", f"{_NO_ANSWER}: the call of the system failed or was cut off"
-    ),
-    "language": Word(
-        "language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"
-    ),
-    "unconfirmed_claim": Word(
-        "not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"
-    ),
-    "figure_not_in_evidence": Word(
-        "figure to check",
-        "calm",
-        f"{_NOT_CERTIFIED}: a figure isn't in the evidence; it may be calculated",
-    ),
-    "words_marked": Word(
-        "marked words",
-        "calm",
-        f"{_NOT_CERTIFIED}: a tagger finds no support for words of the answer",
-    ),
-    "revised": Word(
-        "revised", "calm", f"{_NOT_CERTIFIED}: nobody has read the revision that the audit suggests"
-    ),
-    "low_confidence": Word(
-        "low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is below the threshold"
-    ),
-    "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is below the threshold"),
-    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: its judges disagree"),
-    "model_not_examined": Word(
-        "no exam",
-        "calm",
-        f"{_NOT_CERTIFIED}: a judging model hasn't passed the exam (masis models exam)",
-    ),
-    "critic_not_run": Word(
-        "critic not run", "calm", f"{_NOT_CERTIFIED}: the audit was quick, without a critic"
-    ),
-    "judges_disagree": Word(
-        "samples differ", "calm", f"{_NOT_CERTIFIED}: the judge's samples disagree"
-    ),
-    "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a requested step has no score"),
-    "nothing_checked": Word(
-        "not checked", "calm", f"{_NOT_CERTIFIED}: there was nothing to check, or no citation"
-    ),
-    "error": Word("audit failed", "calm", f"{_NOT_CERTIFIED}: the audit ended with an error"),
-    "limit": Word(
-        "limit reached",
-        "calm",
-        f"{_NOT_CERTIFIED}: serious issues were left at the limit of iterations",
-    ),
-    "cancelled": Word("audit cancelled", "calm", f"{_NOT_CERTIFIED}: the audit was cancelled"),
+    code: Word(row.label, row.tone, f"{STANDING[row.status].text}: {row.meaning}")
+    for code, row in REVIEW_CODES.items()
 }
 """Labels of the reasons why a run needs review, most urgent first."""
-
-RULE: dict[str, Word] = {
-    "fabricated_reference": REFERENCE["fabricated"],
-    "fabricated_quote": Word(
-        "fabricated quote", "bad", "A citation quotes words that aren't in the evidence"
-    ),
-    "spliced_quote": Word(
-        "spliced quote", "bad", "A citation quotes words put together from several places"
-    ),
-    "quote_from_another_document": Word(
-        "quoted elsewhere", "bad", "The quote is in other evidence than it names"
-    ),
-    "misattributed_reference": REFERENCE["misattributed"],
-    "redundant_reference": REFERENCE["redundant"],
-    "uncited_sentence": SENTENCE["uncited"],
-    "contradicted_claim": VERDICT["contradicted"],
-    "unsupported_claim": VERDICT["unsupported"],
-    "partly_supported_claim": VERDICT["partial"],
-    "unverifiable_claim": VERDICT["unverifiable"],
-    "unscored_claim": VERDICT["unscored"],
-    "instruction_in_answer": Word("instructs", "bad", "Instructs a reader, a model or a tool"),
-    "instruction_in_evidence": Word(
-        "evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"
-    ),
-    "missing_information": Word("missing point", "warn", "In the evidence, but not in the answer"),
-    "dropped_content": Word(
-        "lost", "warn", "An earlier version contained it, and the evidence supports it"
-    ),
-}
 
 COURSE: dict[str, Word] = {
     "new": Word("new", "warn", "Not raised in the iteration before"),

@@ -24,7 +24,8 @@ from masis.offline.matching.key_points import JUDGED_BY as JUDGED_BY_RULES
 from masis.schema.audit import AbsentFigure, Claim, ClaimCheck, Issue, MarkedWords, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
-from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
+from masis.schema.rules import MUST_LOOK, ReviewCode
+from masis.schema.run import CheckName, Run
 from masis.settings import Settings
 from tests.audit import factories
 from tests.audit.factories import (

@@ -30,7 +30,8 @@ from masis.audit.text.instructions import (
 from masis.audit.text.language import WithinLanguages, detect_language, within_languages
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.schema.audit import Claim, ClaimCheck, Quote
-from masis.schema.run import MUST_LOOK, Run
+from masis.schema.rules import MUST_LOOK
+from masis.schema.run import Run
 from tests.audit.factories import check, citations
 from tests.cases import case_of
 from tests.scripted import ContentVerifier

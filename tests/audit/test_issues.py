@@ -14,16 +14,10 @@ from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
 from masis.audit.revision import UNDECIDED_RULES
 from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
-from masis.schema.audit import (
-    Claim,
-    ClaimCheck,
-    Contradiction,
-    IssueType,
-    MissingPoint,
-    ReferenceCheck,
-)
+from masis.schema.audit import Claim, ClaimCheck, Contradiction, MissingPoint, ReferenceCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
+from masis.schema.rules import CRITIC_LOOP_TYPE, DRAFT_CRITIQUE_TYPE, IssueType
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
 
@@ -132,12 +126,12 @@ def test_other_critic_issues_keep_their_severity() -> None:
 @pytest.mark.spec("REQ-CRITIC-003")
 def test_each_type_maps_to_both_specs() -> None:
     types = set(get_args(IssueType))
-    assert set(issues.CRITIC_LOOP_TYPE) == types
-    assert set(issues.DRAFT_CRITIQUE_TYPE) == types
-    assert set(issues.CRITIC_LOOP_TYPE.values()) == {
+    assert set(CRITIC_LOOP_TYPE) == types
+    assert set(DRAFT_CRITIQUE_TYPE) == types
+    assert set(CRITIC_LOOP_TYPE.values()) == {
         "logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning",
     }  # fmt: skip
-    assert set(issues.DRAFT_CRITIQUE_TYPE.values()) == {
+    assert set(DRAFT_CRITIQUE_TYPE.values()) == {
         "hallucination", "unsupported", "incomplete", "contradiction", "outdated",
     }  # fmt: skip
 

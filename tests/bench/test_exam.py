@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,8 @@ from masis.audit.acceptance import is_coverable
 from masis.bench.exam import exam_cases, exam_settings, take_exam
 from masis.errors import InputError
 from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, ExamResult
-from masis.schema.run import NotCertified, Run
+from masis.schema.rules import REVIEW_CODES
+from masis.schema.run import Run
 from masis.settings import OFFLINE, Settings
 from masis.views.exam import exam_line
 from tests.served_replies import Behaviour, Request, says, sensible, status
@@ -192,7 +193,7 @@ def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Pa
 
 
 def test_having_no_exam_is_no_accusation() -> None:
-    assert "model_not_examined" in get_args(NotCertified)
+    assert REVIEW_CODES["model_not_examined"].tier == "not_certified"
 
 
 @pytest.mark.parametrize("changed", ["models", "addresses", "prompts"])

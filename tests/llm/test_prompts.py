@@ -38,8 +38,9 @@ from masis.llm.roles.prompting import (
 from masis.llm.roles.reviser import ModelReviser
 from masis.llm.roles.verdicts import Chunks
 from masis.llm.roles.verifier import Extractions, ModelVerifier
-from masis.schema.audit import Citation, CitationAudit, Claim, IssueType
+from masis.schema.audit import Citation, CitationAudit, Claim
 from masis.schema.case import Evidence
+from masis.schema.rules import IssueType
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations, context, issue, verdict
 from tests.audit.test_instructions import texts as development_texts

@@ -14,7 +14,7 @@ from masis.offline.parsing.facts import Fact, agree, comparable, extract, likene
 from masis.offline.text.number_words import NumberWords, read_cardinal, read_ordinal, read_share
 from masis.offline.text.tokens import stem, synonym_keys, tokens, weight
 from masis.schema.case import Evidence
-from masis.schema.run import MUST_LOOK
+from masis.schema.rules import MUST_LOOK
 from masis.views.answer import answer_view
 from masis.views.headline import headline
 

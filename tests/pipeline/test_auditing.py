@@ -23,7 +23,7 @@ from masis import Settings, query_with_critique, query_with_critique_async
 from masis.errors import AnswerRejected, InputError, SettingsError, StepError
 from masis.pipeline import Audited
 from masis.schema.drafts import PipelineResult
-from masis.schema.run import MUST_LOOK
+from masis.schema.rules import MUST_LOOK
 from masis.services import Workbench
 from masis.store.records import CaseFilter
 

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.schema.actor import Actor
-from masis.schema.audit import IssueType
 from masis.schema.case import Severity
 from masis.schema.review import Decision, Verdict
-from masis.schema.run import ReviewCode, ReviewReason
+from masis.schema.rules import IssueType, ReviewCode
+from masis.schema.run import ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.cases import WAITING, waiting_in

@@ -17,7 +17,6 @@ from masis.schema.run import AcceptanceRecord, ReviewReason, Run
 from masis.services import Workbench, reassessment
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from masis.views.headline import wording_version
 from tests.reviewing import ADA, decide, undone
 
 SETTINGS = Settings(spot_check_share=0, max_iterations=1)
@@ -207,78 +206,11 @@ def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:
         assert entry.decision.extra["rule"] == RULE_VERSION
 
 
-# A headline that an earlier version has worded is worded again where it is shown
-
-
-def worded_before(bench: Workbench, text: str = "Old words") -> None:
-    """Let every stored headline be that of an earlier version."""
-    with bench.store.database.transaction() as connection:
-        connection.execute(
-            "UPDATE jobs SET headline = ?, worded = 'earlier' WHERE headline IS NOT NULL", [text]
-        )
-        connection.execute("UPDATE cases SET headline = ? WHERE headline IS NOT NULL", [text])
-
-
-def headlines(bench: Workbench) -> dict[str, str | None]:
-    listed = {row.id: row.headline for row in bench.cases.find(CaseFilter()).rows}
-    assert listed == {case_id: bench.cases.summary(case_id).headline for case_id in listed}
-    return listed
-
-
-def test_a_headline_of_an_earlier_version_is_shown_as_it_is_worded_now(old: Workbench) -> None:
-    now = headlines(old)
-    assert "Cites [7], which doesn't exist" in (now["faulty"] or "")
-    worded_before(old)
-    assert headlines(old) == now
-    assert headlines(old) == now, "from memory"
-    with old.store.database.reading() as connection:
-        assert (
-            connection.execute("SELECT DISTINCT headline FROM cases").fetchall()[0][0]
-            == "Old words"
-        )
-
-
-def test_a_headline_worded_again_follows_the_reasons_that_a_later_rule_gave(
-    bench: Workbench,
-) -> None:
-    judged_before(bench, "a", RIGHT, accepted=False)
-    told = ReviewReason(code="language", message="The verifier does not support the language.")
-    kept = bench.runs.get(bench.cases.summary("a").run_id or "")
-    bench.store.runs.note_assessment(kept.id, kept.acceptance, (told,))
-    now = headlines(bench)["a"]
-    assert now == "The verifier does not support the language"
-    worded_before(bench)
-    # of a reason that the run itself didn't have, the code alone is stored
-    assert headlines(bench)["a"] == "Not confirmed: the verifier does not support the language"
-    bench.store.runs.note_assessment(kept.id, kept.acceptance, ())
-    now = headlines(bench)["a"]
-    worded_before(bench)
-    assert headlines(bench)["a"] == now
-    assert "language" not in (now or "")
-
-
-def test_a_run_that_can_not_be_read_keeps_the_headline_that_is_stored(old: Workbench) -> None:
-    worded_before(old)
-    broken = old.cases.summary("faulty").run_id
-    other = Workbench.open(old.database, SETTINGS)  # which has no headline in memory
-    with other.store.database.transaction() as connection:
-        connection.execute("UPDATE jobs SET payload = x'00' WHERE id = ?", [broken])
-    found = headlines(other)
-    other.close()
-    assert found["faulty"] == "Old words"
-    assert "Old words" not in {found[name] for name in found if name != "faulty"}
-
-
-def test_the_version_of_the_wording_follows_from_the_code_that_words_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    wording_version.cache_clear()
-    now, read = wording_version(), Path.read_bytes
-    for name in ("headline.py", "words.py", "wording.py", "issues.py"):
-        wording_version.cache_clear()
-        monkeypatch.setattr(
-            Path, "read_bytes", lambda path, name=name: read(path) + b" " * (path.name == name)
-        )
-        assert wording_version() != now
-        monkeypatch.setattr(Path, "read_bytes", read)
-    wording_version.cache_clear()
+def test_the_headline_follows_the_reasons_that_a_later_rule_gave(bench: Workbench) -> None:
+    run = judged_before(bench, "a", RIGHT, accepted=False)
+    before = bench.cases.summary("a").headline
+    language = ReviewReason(code="language", message="The verifier does not support the language.")
+    bench.store.runs.note_assessment(run.id, run.acceptance, (language,))
+    assert bench.cases.summary("a").headline == "The verifier does not support the language"
+    bench.store.runs.note_assessment(run.id, run.acceptance, ())
+    assert bench.cases.summary("a").headline == before

@@ -183,7 +183,7 @@ def test_the_error_for_a_busy_database_says_that_another_program_may_be_migratin
     [
         "UPDATE store_info SET value = 'of another schema.sql' WHERE key = 'schema'",
         "DELETE FROM store_info WHERE key = 'schema'",
-        "UPDATE _sqlite_migrations SET name = 'm001_cases_runs_and_decisions'",
+        "UPDATE _sqlite_migrations SET name = 'm001_of_old' WHERE name = 'm001_schema'",
         "DROP TABLE _sqlite_migrations",
     ],
 )
@@ -207,11 +207,28 @@ def test_a_database_of_a_development_version_is_refused_with_what_to_do_and_left
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_a_headline_that_was_stored_as_text_stays_readable(path: Path) -> None:
+    filled(path)
+    with connect(path) as connection:
+        connection.execute("ALTER TABLE jobs ADD COLUMN worded TEXT")
+        for table in ("cases", "jobs"):
+            connection.execute(f"UPDATE {table} SET headline = ?", ["Cites [7]\n1 “more”"])
+        connection.execute(
+            "DELETE FROM _sqlite_migrations WHERE name = 'm002_structured_headlines'"
+        )
+    connection.close()
+    with Store.open(path) as store:
+        case_id = store.database.value("SELECT id FROM cases")
+        assert store.cases.summary(case_id).headline == "Cites [7] · 1 “more”"
+        assert store.check().ok
+
+
 def test_a_newer_database_is_refused_with_both_versions_named_and_left_as_it_is(path: Path) -> None:
     open_database(path, known=LATER).close()
     before = path.read_bytes()
     with pytest.raises(
-        NewerDatabase, match=r"later version.*schema m002_made_up.*knows up to m001_schema.*--db"
+        NewerDatabase,
+        match=r"later version.*schema m002_made_up.*knows up to m002_structured_headlines.*--db",
     ):
         Store.open(path)
     assert path.read_bytes() == before

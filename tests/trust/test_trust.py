@@ -18,7 +18,8 @@ from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
 from masis.schema.review import TargetLabel
-from masis.schema.run import MUST_LOOK, AcceptanceRecord, ReviewCode, ReviewReason
+from masis.schema.rules import MUST_LOOK, ReviewCode
+from masis.schema.run import AcceptanceRecord, ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore
 from masis.services import Workbench

@@ -12,7 +12,7 @@ import streamlit as st
 from masis.schema.actor import Actor
 from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
-from masis.schema.run import ReviewCode
+from masis.schema.rules import ReviewCode
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases

@@ -15,7 +15,8 @@ from masis import run_audit
 from masis.schema.audit import JudgedBy, MarkedWords, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, NoAnswer
-from masis.schema.run import AcceptanceCheck, ReviewCode, ReviewReason, Run, RunWarning
+from masis.schema.rules import ReviewCode
+from masis.schema.run import AcceptanceCheck, ReviewReason, Run, RunWarning
 from masis.views.answer import (
     EVIDENCE_SHOWN,
     ISSUES_SHOWN,

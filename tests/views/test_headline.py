@@ -20,9 +20,18 @@ from masis.schema.audit import (
     QuoteCheck,
     ReferenceCheck,
 )
-from masis.schema.run import ReviewCode, ReviewReason, Run
+from masis.schema.rules import KINDS, ReviewCode
+from masis.schema.run import ReviewReason, Run
 from masis.views.answer import answer_view
-from masis.views.headline import KINDS, LONGEST_IN_HEAD, LONGEST_WITH_POINT, headline, standing
+from masis.views.headline import (
+    _SENTENCES,
+    LONGEST_QUOTED,
+    LONGEST_QUOTED_IN_HEAD,
+    LONGEST_SAID,
+    Headline,
+    headline,
+    standing,
+)
 from tests.audit import factories
 from tests.cases import case_of
 
@@ -214,7 +223,10 @@ def test_a_claims_headline_depends_on_its_verdict_and_omits_markers(
                 " per cubic metre of air."
             ),
             "Employers must keep zinc oxide fume below 2 grams per cubic metre",
-            "…averaged over eight hours, below 2 mg per cubic metre of air",
+            (
+                "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg"
+                " per…"
+            ),
         ),
         (
             "The design was Tolland's alone [c2].",
@@ -222,7 +234,7 @@ def test_a_claims_headline_depends_on_its_verdict_and_omits_markers(
             f"{LONG}the design was Ridgeway's alone, as the minutes record.",
             "The design was Tolland's alone",
             (
-                "…of the masons, the bridge is said to have the design was Ridgeway's alone, as the"
+                "…masons, the bridge is said to have the design was Ridgeway's alone, as the"
                 " minutes record"
             ),
         ),
@@ -231,14 +243,20 @@ def test_a_claims_headline_depends_on_its_verdict_and_omits_markers(
             "in 1950",
             f"{LONG}opened in 1931.",
             "It opened in 1950",
-            f"…{LONG[12:]}opened in 1931",
+            "…of the river and by the strike of the masons, the bridge is said to have opened in 1931",
         ),
         (  # what differs is far into both, and a verifier's claim words are the whole sentence
             f"{LONG}not been opened before 1950 [c2].",
             f"{LONG}not been opened before 1950",
             f"{LONG}been opened before 1931.",
-            "…masons, the bridge is said to have not been opened before 1950",
-            "…the masons, the bridge is said to have been opened before 1931",
+            (
+                "…and by the strike of the masons, the bridge is said to have not been opened"
+                " before 1950"
+            ),
+            (
+                "…and by the strike of the masons, the bridge is said to have been opened before"
+                " 1931"
+            ),
         ),
     ],
 )
@@ -459,7 +477,7 @@ def test_a_critic_headline_contrasts_answer_and_evidence(
     [
         (
             "the terms permit any use below the quota",
-            "The answer says “…run on a free-tier key, since the terms permit any use below",
+            "The answer says “…app may run on a free-tier key, since the terms permit any use below",
         ),
         ("permit", "The terms are misread. c2 says"),
         ("words of another sentence", "The terms are misread. c2 says"),
@@ -494,10 +512,12 @@ def test_a_long_quotation_shows_the_faulty_words(
     run = with_original(clean, claims=(found,) if at_fault else (), issues=(objection,))
     line = headline(run).text
     assert line.startswith(text)
-    assert len(line) <= LONGEST_WITH_POINT
+    assert len(line) <= 2 * LONGEST_QUOTED + LONGEST_SAID
     if at_fault and " " in at_fault and at_fault in quote:
         assert f"{at_fault}”. {reason}" in line
-        assert headline(run, LONGEST_IN_HEAD).text == f"The answer says “{quote}”. {reason}"
+        assert (
+            headline(run).render(LONGEST_QUOTED_IN_HEAD) == f"The answer says “{quote}”. {reason}"
+        )
 
 
 def test_the_headline_is_about_the_original_answer(clean: Run) -> None:
@@ -554,7 +574,8 @@ def test_outside_text_is_one_short_line_without_bidi_controls(clean: Run) -> Non
     ]
     for run in shown:
         text = headline(run).text
-        assert len(text) <= LONGEST_WITH_POINT + 20
+        assert len(text) <= 3 * LONGEST_QUOTED
+        assert len(headline(run).model_dump_json()) <= 2_000
         assert text.isprintable()
         assert not set(text) & set("\u202e\u2066\n\x00")
 
@@ -562,11 +583,8 @@ def test_outside_text_is_one_short_line_without_bidi_controls(clean: Run) -> Non
 def test_a_critic_issue_about_a_flagged_sentence_isnt_counted_twice() -> None:
     run = audited("Growth was 14.2% in 2020 [c2].")
     said = critic("factual", "high").model_copy(update={"start": 4, "end": 10})
-    assert headline(with_original(run, issues=(said,)))[1:] == (
-        "contradicted",
-        (("contradicted", 1),),
-        False,
-    )
+    line = headline(with_original(run, issues=(said,)))
+    assert (line.kind, line.counts, line.minor) == ("contradicted", (("contradicted", 1),), False)
     elsewhere = said.model_copy(update={"start": None, "end": None})
     assert (
         headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
@@ -639,3 +657,14 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
     line = headline(with_original(run, claims=claims, issues=(objection,)))
     assert line.others.startswith("1 more contradicted claim · 1 partly supported claim")
     assert "uncited" not in counts(of("unsupported", sentence=1))
+
+
+def test_a_stored_headline_is_worded_when_it_is_shown(
+    clean: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = headline(with_original(clean, claims=(check("unsupported"), check("partial"))))
+    stored = Headline.model_validate_json(line.model_dump_json())
+    assert stored == line
+    assert stored.lines == "No evidence supports “It grew by 14.2%”\n1 partly supported claim"
+    monkeypatch.setitem(_SENTENCES, "unsupported", "Nothing supports {claim}")
+    assert stored.text == "Nothing supports “It grew by 14.2%”"

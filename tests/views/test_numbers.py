@@ -14,7 +14,8 @@ from masis.api.audits import run_audit
 from masis.schema.audit import Issue
 from masis.schema.case import ClaimVerdict
 from masis.schema.review import CaseState, Decision, EntryKind, EntrySource, LogEntry, Verdict
-from masis.schema.run import Iteration, ReviewCode, ReviewTier, Run, TerminationReason
+from masis.schema.rules import ReviewCode, ReviewTier
+from masis.schema.run import Iteration, Run, TerminationReason
 from masis.schema.wording import shorten
 from masis.settings import Settings
 from masis.views import comparison, story, verdicts, words

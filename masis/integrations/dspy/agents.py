@@ -48,10 +48,11 @@ from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.prompting import RolePrompt, load
 from masis.llm.roles.reviser import ModelReviser, briefing
 from masis.observers.observation import run_to_completion
-from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
+from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.schema.calls import ReplyMode
 from masis.schema.case import Case, Evidence, evidence_of
+from masis.schema.rules import IssueType
 from masis.settings import OFFLINE, Settings
 
 R = TypeVar("R", bound=BaseModel)

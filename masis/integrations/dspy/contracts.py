@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from masis import schema
-from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.schema.audit import Critique
 from masis.schema.base import Record, Share
 from masis.schema.case import Evidence, Severity
+from masis.schema.rules import CRITIC_LOOP_TYPE
 from masis.schema.run import TerminationReason
 
 LoopIssueType = Literal[

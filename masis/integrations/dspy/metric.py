@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.api.audits import audit_citations
-from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.audit.text.quotes import locate_quote
 from masis.integrations.dspy.labelled import ExpectedFault, LabelledAnswer
 from masis.schema.audit import Issue
+from masis.schema.rules import CRITIC_LOOP_TYPE
 
 NAME = "labelled-faults/1"
 OTHER_KIND = 0.5

@@ -54,7 +54,8 @@ from masis.schema.drafts import CamelRecord, CritiqueIssue, CritiqueResult
 from masis.schema.explain import explain_all
 from masis.schema.reading import evidence_list, id_text
 from masis.schema.review import CaseState
-from masis.schema.run import Event, ReviewTier, Run
+from masis.schema.rules import ReviewTier
+from masis.schema.run import Event, Run
 from masis.schema.storable import refuse_unstorable
 from masis.services import Actor, Workbench
 from masis.services.records import DEFAULT_ORDER, CaseFilter, OrderName, RunProgress

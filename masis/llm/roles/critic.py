@@ -25,8 +25,9 @@ from masis.llm.roles.prompting import (
 )
 from masis.llm.roles.replies import CritiqueReply, RaisedIssue
 from masis.llm.roles.verdicts import Chunks
-from masis.schema.audit import IssueType, JudgedBy
+from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
+from masis.schema.rules import IssueType
 
 PROMPT = "critic"
 TOKENS_LEAST, TOKENS_MOST = 3_000, 8_000

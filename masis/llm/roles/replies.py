@@ -17,8 +17,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from masis.audit.measures.scores import normalise_score
 from masis.llm.roles.tolerances import tolerant
-from masis.schema.audit import ChangeKind, IssueType
+from masis.schema.audit import ChangeKind
 from masis.schema.case import Severity
+from masis.schema.rules import IssueType
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 

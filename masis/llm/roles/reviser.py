@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from masis.audit.context import AuditContext
-from masis.audit.issues import GROUNDLESS
 from masis.audit.measures.scores import normalise_score
 from masis.audit.text.assertions import is_assertion
 from masis.audit.text.quotes import locate_quote
@@ -39,6 +38,7 @@ from masis.schema.audit import (
     Revision,
 )
 from masis.schema.case import Severity
+from masis.schema.rules import GROUNDLESS
 
 PROMPT = "reviser"
 TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000

@@ -23,7 +23,7 @@ from masis.schema.actor import Actor
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
 from masis.schema.review import Standing
-from masis.schema.run import ReviewTier
+from masis.schema.rules import ReviewTier
 from masis.services.records import STATE_OF_VERDICT, CaseSummary
 from masis.settings import ROLES, Settings
 from masis.store import Store

@@ -13,18 +13,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isclose
 from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.store.audits.run_records import reword_headlines
-from masis.store.core.connections import Database, StorePart
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
-from masis.views.headline import wording_version
+from masis.views.headline import Headline
 
 QUERY_SHOWN = 200
 """How many characters of the question a list shows."""
@@ -106,16 +105,8 @@ def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortK
     return _SortKey(key, order.descending, values)
 
 
-_HEADLINES_KEPT = 10_000
-"""How many reworded headlines are cached in memory, about 2 MB."""
-
-
 class Queue(StorePart):
     """Finds, orders and counts the cases of a store."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._headlines: dict[tuple[int, str], str] = {}
 
     def search(self, case_filter: CaseFilter) -> CasePage:
         """Return one page of the matching cases and their total number."""
@@ -137,10 +128,7 @@ class Queue(StorePart):
             ]
             on_page = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
             rows = {row["seq"]: row for row in _queue_rows(connection, on_page, case_filter.viewer)}
-            headlines = self._reword_headlines(connection, rows.values())
-        return CasePage(
-            rows=tuple(_case_summary(rows[seq], headlines) for seq in numbers), total=total
-        )
+        return CasePage(rows=tuple(_case_summary(rows[seq]) for seq in numbers), total=total)
 
     def count_matching(self, case_filter: CaseFilter) -> int:
         """Return how many cases match, regardless of page and order."""
@@ -158,31 +146,7 @@ class Queue(StorePart):
         """Return a case as a reviewer's list shows it. Raises UnknownRecord."""
         with self._database.reading() as connection:
             [row] = _queue_rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
-            headlines = self._reword_headlines(connection, [row])
-        return _case_summary(row, headlines)
-
-    def _reword_headlines(
-        self, connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]
-    ) -> dict[int, str]:
-        """Return, by run, the headlines that an earlier version of the product worded differently.
-
-        They are cached because rewording one requires reading its run. ``masis db reassess
-        --again`` stores the new ones.
-        """
-        version = wording_version()
-        stale = {
-            row["run_seq"]: (row["run_seq"], row["reasons"])
-            for row in rows
-            if row["run_seq"] is not None and row["worded"] != version
-        }
-        missing = [seq for seq, key in stale.items() if key not in self._headlines]
-        if missing:
-            if len(self._headlines) > _HEADLINES_KEPT:
-                self._headlines.clear()
-            self._headlines |= {
-                stale[seq]: line for seq, line in reword_headlines(connection, missing).items()
-            }
-        return {seq: self._headlines[key] for seq, key in stale.items() if key in self._headlines}
+        return _case_summary(row)
 
     def beside(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
@@ -490,8 +454,7 @@ def _queue_rows(
     """Return the rows of the cases that meet a condition, as a reviewer sees them."""
     return connection.execute(
         f"""
-        SELECT cases.*, runs.id AS run_id, runs.likely, runs.worded,
-            pending > 0 AND {_OWN_PENDING} AS waits
+        SELECT cases.*, runs.id AS run_id, runs.likely, pending > 0 AND {_OWN_PENDING} AS waits
         FROM cases LEFT JOIN runs ON runs.seq = run_seq
         WHERE cases.{wanted[0]}
         """,  # noqa: S608
@@ -509,9 +472,9 @@ _WORK = {"assignees": "assigned", "tags": "tagged"}
 """The kind of ``case_work`` for each field of a filter that isn't a column of the cases."""
 
 
-def _case_summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
-    """Return a row as lists show it; ``headlines`` replace outdated stored ones, by run."""
-    query, likely = row["query_start"], row["likely"]
+def _case_summary(row: sqlite3.Row) -> CaseSummary:
+    """Return a row as lists show it, with its headline in words."""
+    query, likely, stored = row["query_start"], row["likely"], row["headline"]
     # Another risk than that of the built-in estimate is from a fitted score.
     if likely is not None and not isclose(
         row["risk"], risk_of(row["tier"], row["severity"], likely)
@@ -523,7 +486,7 @@ def _case_summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary
         parsed=_LISTS,
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
-        headline=headlines.get(row["run_seq"], row["headline"]),
+        headline=stored and Headline.model_validate_json(stored).lines,
         disagreement=row["disagreement"] if row["iterations"] else None,
         # A failed audit has a place in the order, but no estimate.
         fault_probability=likely if row["iterations"] else None,

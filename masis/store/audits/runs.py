@@ -13,15 +13,8 @@ from typing import Any
 from masis.audit.acceptance import disagreement, fault_probability, is_coverable
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import (
-    AcceptanceRecord,
-    Event,
-    Iteration,
-    ReviewReason,
-    ReviewTier,
-    Run,
-    StepsDone,
-)
+from masis.schema.rules import FLAGS, RULES, ReviewTier, rules_with_flag
+from masis.schema.run import AcceptanceRecord, Event, Iteration, ReviewReason, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.queue import case_seq
 from masis.store.audits.run_records import read_run
@@ -47,7 +40,7 @@ from masis.store.records import (
     RunSummary,
 )
 from masis.store.reviews.states import refresh
-from masis.views.headline import queue_headline, wording_version, worst_severity
+from masis.views.headline import headline, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -59,8 +52,8 @@ def figures(run: Run) -> dict[str, Any]:
     ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of``
     the answer, or ``fitted_risk`` if a fitted score gave the probability of fault. Unscored counts
     as 1 in the other two. ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the
-    run. ``headline``: what is worst about the original answer in a line, ``severity`` how severe; a
-    second line counts the rest by kind. ``worded`` is the version of its wording.
+    run. ``headline`` is the worst issue of the original answer as JSON (``masis/views/headline.py``),
+    and ``severity`` is its severity.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -94,8 +87,7 @@ def figures(run: Run) -> dict[str, Any]:
         "auditor": run.auditor,
         "likely": likely,
         "coverable": is_coverable(run),
-        "headline": queue_headline(run),
-        "worded": wording_version(),
+        "headline": headline(run).model_dump_json(),
         "severity": severity,
     }
 
@@ -132,14 +124,17 @@ def faults(iteration: Iteration) -> list[str]:
         ("conflicting_evidence", bool(iteration.critique.conflicting_evidence)),
         (
             "missing",
-            any(
-                issue.rule in ("missing_information", "dropped_content")
-                for issue in iteration.issues
-            ),
+            any(issue.rule in rules_with_flag("missing") for issue in iteration.issues),
         ),
         ("unscored", unscored),
     )
-    return [name for name, present in signs if present]
+    # A rule with a flag of its own needs no line above.
+    own = {
+        rule.flag
+        for issue in iteration.issues
+        if (rule := RULES.get(issue.rule)) and rule.flag and rule.flag not in FLAGS
+    }
+    return [name for name, present in signs if present] + sorted(own)
 
 
 def write_result(
@@ -346,8 +341,7 @@ class Runs(StoredJobs[Event, RunProgress]):
             made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
             now = figures(read_run(connection, row).model_copy(update=made))
             derived = {
-                name: now[name]
-                for name in ("tier", "risk", "coverable", "headline", "worded", "rule")
+                name: now[name] for name in ("tier", "risk", "coverable", "headline", "rule")
             }
             derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
             derived |= {"spot_check": True} if drawn else {}

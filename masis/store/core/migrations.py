@@ -1,11 +1,13 @@
 """The schema: ``schema.sql`` creates a new database, and migrations update an existing one.
 
 Until 0.2.0 is released ``schema.sql`` is edited in place, and a database that was made with another
-one is refused (``connections.open_database``). From then on it stays as it is: a change is a
-function appended to ``MIGRATIONS`` and never edited, since databases out there have run it. A step
-holds its own SQL and calls no other code of the product, which will have changed by the time an old
-database meets it. Each runs in one transaction with the record that it ran (the table
-``_sqlite_migrations`` of sqlite-utils, which applies them).
+one is refused (``connections.open_database``). A change that keeps stored rows readable is a
+migration already. From 0.2.0 on ``schema.sql`` stays as it is.
+
+A migration is a function appended to ``MIGRATIONS`` and never edited, since databases out there
+have run it. It holds its own SQL and calls no other code of the product, which will have changed by
+the time an old database meets it. Each runs in one transaction with the record that it ran (the
+table ``_sqlite_migrations`` of sqlite-utils, which applies them).
 
 sqlite-utils is imported only when something is pending: it pulls pandas in, which costs more than
 opening a database.
@@ -43,7 +45,37 @@ def m001_schema(db: Database) -> None:
     db.execute("INSERT INTO store_info VALUES ('schema', ?)", [schema_digest()])
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_schema,)
+def m002_structured_headlines(db: Database) -> None:
+    """Store headlines as JSON instead of text, and drop the version of their wording.
+
+    A stored line keeps its words, with the counts behind a dot instead of on a line of their own,
+    until its case is audited or reassessed again.
+    """
+    for table in ("cases", "jobs"):
+        db.execute(
+            f"""UPDATE {table} SET headline = json_object(
+                    'kind', 'nothing',
+                    'sentence', 'earlier',
+                    'values', json_object('message', replace(headline, char(10), ' · ')))
+                WHERE headline IS NOT NULL"""  # noqa: S608 (our own table names)
+        )
+    # SQLite refuses to drop a column that a view names (sqlite.org/lang_altertable.html).
+    db.execute("DROP VIEW runs")
+    db.execute("ALTER TABLE jobs DROP COLUMN worded")
+    db.execute(
+        """CREATE VIEW runs AS SELECT
+            seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested,
+                removed_by, asked_by, settings,
+            case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence,
+                overall, invalid, uncited,
+            iterations, improvement, termination, needs_review, spot_check, flags, reasons,
+                disagreement, doubt, tier, risk, rule,
+            auditor, likely, coverable, headline, severity, draft, payload
+        FROM jobs WHERE kind = 'run'"""
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_schema, m002_structured_headlines)
 
 
 @cache

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from masis.schema.rules import Tone
 from masis.ui.components import register_component
-from masis.views.words import LabelData, Tone
+from masis.views.words import LabelData
 
 _HEAD = register_component("case_head")
 

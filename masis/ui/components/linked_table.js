@@ -84,7 +84,11 @@ function drawTable(root, { data, setTriggerValue }) {
     }
     if ("score" in cell) element.append(...drawScore(cell.score))
     if (cell.href) element.append(drawLink(cell, cell.text))
-    else if (cell.text) element.append(cell.text)
+    else if (cell.text) {
+      const text = make("div", "plain", cell.text)
+      text.dir = "auto"
+      element.append(text)
+    }
     for (const label of cell.pills ?? []) element.append(pill(label))
     if (cell.quote) {
       const quote = make("div", "dim quote", cell.quote)

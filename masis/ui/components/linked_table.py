@@ -34,7 +34,7 @@ class TableCell(TypedDict, total=False):
             the page of its ``href``.
         current: Whether the link leads to the record that is open.
         pills: Labels.
-        quote: A quotation, on as many lines as it needs.
+        quote: A quotation, of at most two lines in the main column.
         below: Small lines, which are cut at their end in the main column.
 
     """

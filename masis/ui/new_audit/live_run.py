@@ -10,6 +10,7 @@ import streamlit as st
 
 from masis.api.audits import audit_citations, citations_kept
 from masis.schema.base import utc_now
+from masis.schema.rules import KINDS
 from masis.schema.run import Event
 from masis.schema.wording import count_noun
 from masis.services import Workbench
@@ -22,7 +23,7 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
-from masis.views.headline import KINDS, issue_lines
+from masis.views.headline import issue_lines
 from masis.views.markdown import colour_label
 from masis.views.numbers import day
 from masis.views.spending import spent_so_far

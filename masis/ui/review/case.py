@@ -46,7 +46,7 @@ from masis.views.answer import (
 )
 from masis.views.charts import course_chart, score_rows
 from masis.views.faults import revealed_words
-from masis.views.headline import LONGEST_IN_HEAD, headline
+from masis.views.headline import LONGEST_QUOTED_IN_HEAD, headline
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, moment
@@ -495,7 +495,7 @@ def _iteration_name(run: Run, index: int) -> str:
 def _draw_case_head(page: _Page) -> None:
     """Draw the question and the worst issue of the original answer, with folded reasons."""
     case, view, run = page.view.case, page.view, page.run
-    worst = headline(run, LONGEST_IN_HEAD) if run and not view.machine_hidden else None
+    worst = headline(run) if run and not view.machine_hidden else None
     word, more = status_label(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     data: CaseHead = {
@@ -514,7 +514,7 @@ def _draw_case_head(page: _Page) -> None:
         finding = (
             ""
             if worst is None
-            else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.text}"
+            else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.render(LONGEST_QUOTED_IN_HEAD)}"
         )
         text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {finding}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
@@ -522,7 +522,7 @@ def _draw_case_head(page: _Page) -> None:
     elif worst:
         prefix = "Original answer: " if page.at else ""
         data["headline"] = {
-            "text": f"{prefix}{worst.text}",
+            "text": f"{prefix}{worst.render(LONGEST_QUOTED_IN_HEAD)}",
             "tone": worst.tone,
             "others": worst.others,
         }

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import streamlit as st
 
 from masis.errors import CaseHeld, NotAllowed
+from masis.schema.rules import Tone
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
 from masis.ui.shell.reviewer import TAKEN_CASE_KEY, actor, reviewer
 from masis.ui.team.leases import claim_or_renew, release_claim
-from masis.views.words import DECIDED, Tone
+from masis.views.words import DECIDED
 
 
 class ClaimNotice(NamedTuple):

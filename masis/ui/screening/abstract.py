@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from masis.schema.rules import Tone
 from masis.schema.screening import (
     DESIGNS,
     ITEM_STATES,
@@ -50,7 +51,7 @@ from masis.views.screening import (
     SUFFICIENCY,
     value_text,
 )
-from masis.views.words import Tone, Word
+from masis.views.words import Word
 
 LONGEST_REASON = 1_000
 LONGEST_SENTENCE = 420
