@@ -83,7 +83,7 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
     try:
         with (
             _migrated_copy(path, known) as file,
-            contextlib.closing(Database(file, size=1)) as database,
+            contextlib.closing(Database(file)) as database,
         ):
             report = check(database)
             with database.reading() as connection:
