@@ -34,7 +34,8 @@ def reword_headlines(connection: sqlite3.Connection, run_seqs: Iterable[int]) ->
     """
     rows = connection.execute(
         """SELECT seq, iterations, reasons, payload FROM jobs
-           WHERE seq IN (SELECT value FROM json_each(?)) AND payload IS NOT NULL AND worded IS NOT ?""",
+           WHERE seq IN (SELECT value FROM json_each(?)) AND payload IS NOT NULL
+               AND worded IS NOT ?""",
         [json.dumps(list(run_seqs)), wording_version()],
     ).fetchall()
     found: dict[int, str] = {}
