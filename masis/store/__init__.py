@@ -98,7 +98,7 @@ class Store:
         Args:
             path: The database file.
             now: Returns the current time.
-            unguarded: What to do if a log has lost a trigger: refuse, open (to inspect the damage) or
+            unguarded: What to do if a log has lost a trigger: refuse, open (to inspect it) or
                 rearm.
             log_key: The key that signs new log entries.
 

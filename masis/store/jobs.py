@@ -70,7 +70,7 @@ def update_job(connection: sqlite3.Connection, seq: int, **columns: Any) -> None
     """Set columns of a job and increment its version."""
     assignments = ", ".join(f"{name} = ?" for name in columns)
     connection.execute(
-        f"UPDATE jobs SET {assignments}, version = version + 1 WHERE seq = ?",  # noqa: S608 (names of our own columns)
+        f"UPDATE jobs SET {assignments}, version = version + 1 WHERE seq = ?",  # noqa: S608
         [*columns.values(), seq],
     )
 
@@ -160,7 +160,7 @@ class StoredJobs(StorePart, Generic[E, P]):
     event_type: type[E]
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
-        """Update what depends on the state of a job. Called inside the transaction that changed it."""
+        """Update the records that depend on a job's state, in the transaction that changed it."""
 
     def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
         """Record that a job was interrupted. Called inside the transaction that sets the state."""

@@ -93,7 +93,7 @@ def _check_start(
         return HealthItem(name, True, start())
     except MasisError as error:
         return HealthItem(name, False, str(error), hint)
-    except Exception as error:  # noqa: BLE001 (any error at the start is reported here instead of crashing)
+    except Exception as error:  # noqa: BLE001 (Health reports it instead of crashing)
         return HealthItem(
             name, False, f"does not start: {type(error).__name__}: {error}", hint_of_crash
         )

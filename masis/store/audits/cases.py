@@ -269,7 +269,8 @@ class EvidenceOfCases(StorePart):
 
     def newest_ids(self, table: Literal["cases", "runs"]) -> tuple[str, ...]:
         """Ids of the 2,000 that came last, to find the one that a wrong id may have meant."""
-        rows = self._database.execute(f"SELECT id FROM {table} ORDER BY seq DESC LIMIT 2000")  # noqa: S608
+        sql = f"SELECT id FROM {table} ORDER BY seq DESC LIMIT 2000"  # noqa: S608
+        rows = self._database.execute(sql)
         return tuple(row[0] for row in rows)
 
     def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> FoundCases:

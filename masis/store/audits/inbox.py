@@ -1,10 +1,9 @@
-"""What programs have sent in over HTTP: stored unchanged before it is acknowledged, read
-afterwards; and what is to be reported to them about it.
+"""Stores requests that programs send over HTTP, and the webhook notices about their cases.
 
-A request that was acknowledged is on the disk (``synchronous = FULL``). Reading it may be cut short
-and begun again, since storing the same case twice changes nothing. Notices are written in the
-transaction that changes the state of a case, whichever process makes it, and stay until they are
-delivered.
+A request is synced to the disk (``synchronous = FULL``) before it is acknowledged, and processed
+later. Processing can be interrupted and repeated, because storing the same case twice has no
+effect. Notices are written in the transaction that changes the state of a case, and stay until they
+are delivered.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
 
 Form = Literal["json", "ndjson", "cases"]
-"""One JSON object, which is a case or holds cases; cases, one a line; or the same in our own
-format, whatever format the source sends.
+"""One JSON object (a case or a container of cases), JSON Lines, or cases in our own format even if
+the source is configured for another one.
 """
 
 
 class ReceivedRequest(NamedTuple):
-    """A request, unchanged; ``digest`` tells two bodies apart, ``key`` is the sender's idempotency
-    key.
-    """
+    """A request as it was sent, with the digest of its body and the sender's idempotency key."""
 
     id: str
     source: str
@@ -40,9 +37,9 @@ class ReceivedRequest(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """The batch that a request is: a new one, or the one that the same key made before.
+    """The batch of a request, which is new or was made by an earlier request with the same key.
 
-    ``conflict`` says that the same key came with another body, which is not stored.
+    ``conflict`` is true if that one had another body. The new body isn't stored then.
     """
 
     id: str
@@ -51,7 +48,7 @@ class Acknowledgement(NamedTuple):
 
 
 class InboxBatch(Record):
-    """One request and what became of it; ``result`` is None while it waits."""
+    """A request and its result, which is None until it is processed."""
 
     id: str
     source: str
@@ -61,8 +58,9 @@ class InboxBatch(Record):
 
 
 class WebhookNotice(NamedTuple):
-    """What the webhook is to report: ``id`` is the same at every try, ``at`` when the case came to
-    stand so.
+    """A notice for the webhook.
+
+    ``id`` is the same for every attempt, and ``at`` is the time when the case changed its state.
     """
 
     seq: int
@@ -78,15 +76,13 @@ class Inbox(StorePart):
     """The inbox of a store."""
 
     def store(self, requests: Sequence[ReceivedRequest]) -> list[Acknowledgement]:
-        """Store requests, all in one transaction that waits for the disk; returns what each is, in
-        order.
-        """
+        """Store requests in one durable transaction, and return their acknowledgements in order."""
         with self._database.transaction() as connection:
             at = self._database.now()
             return [_store_request(connection, request, at) for request in requests]
 
     def waiting(self, limit: int) -> list[tuple[int, ReceivedRequest]]:
-        """Return the oldest requests that nobody has read, with their numbers."""
+        """Return the oldest unprocessed requests with their numbers."""
         rows = self._database.execute(
             "SELECT * FROM inbox WHERE done_at IS NULL ORDER BY seq LIMIT ?", [limit]
         )
@@ -96,9 +92,7 @@ class Inbox(StorePart):
         ]
 
     def finish(self, results: Sequence[tuple[int, dict[str, Any]]]) -> None:
-        """Note what became of requests; their bodies are removed, since the cases hold
-        what counts.
-        """
+        """Store the results of requests, and remove their bodies, which the cases replace."""
         with self._database.transaction(durable=False) as connection:
             at = self._database.now()
             connection.executemany(
@@ -107,7 +101,7 @@ class Inbox(StorePart):
             )
 
     def record_arrivals(self, cases: Iterable[Case], source: str) -> None:
-        """Note that a source has sent these cases, those that are stored with this very content."""
+        """Record that a source sent those of these cases that are stored with the same content."""
         with self._database.transaction(durable=False) as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO arrivals (case_seq, source) "
@@ -123,9 +117,7 @@ class Inbox(StorePart):
         return self._database.row(found, [case_id, source]) is not None
 
     def next_unaudited(self, after: int) -> tuple[int, str] | None:
-        """Return the next case that came in and has no finished audit: the number of its arrival,
-        and its id.
-        """
+        """Return the arrival number and id of the next case without a finished audit."""
         row = self._database.row(
             "SELECT arrivals.seq, id FROM arrivals JOIN cases ON cases.seq = case_seq WHERE"
             " arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT 1",
@@ -134,9 +126,7 @@ class Inbox(StorePart):
         return (row["seq"], row["id"]) if row else None
 
     def cost_since(self, asked_by: str, since: str) -> float:
-        """Return what the audits that somebody asked for have cost since a time, in US dollars, as
-        far as known.
-        """
+        """Return the known cost in US dollars since a time of the audits of one requester."""
         return float(
             self._database.value(
                 "SELECT total(cost_usd) FROM run_measures JOIN jobs ON jobs.id = run_id AND"
@@ -148,7 +138,7 @@ class Inbox(StorePart):
     # notices
 
     def report(self, on: bool) -> None:
-        """Note from now on what a webhook is to report, or forget all that it would have been."""
+        """Start recording notices for a webhook, or stop and delete the recorded ones."""
         with self._database.transaction() as connection:
             if on:
                 connection.execute("INSERT OR REPLACE INTO store_info VALUES ('webhook', 'on')")
@@ -160,7 +150,8 @@ class Inbox(StorePart):
         """Return the notices that may be delivered now, the oldest first."""
         rows = self._database.execute(
             """SELECT notices.seq, notices.id, event, at, tries, cases.id AS case_id,
-                   (SELECT json_group_array(source) FROM arrivals WHERE arrivals.case_seq = cases.seq) AS sources
+                   (SELECT json_group_array(source) FROM arrivals
+                       WHERE arrivals.case_seq = cases.seq) AS sources
                FROM notices JOIN cases ON cases.seq = notices.case_seq
                WHERE due_at <= ? ORDER BY notices.seq LIMIT ?""",
             [self._database.now(), limit],
@@ -176,7 +167,7 @@ class Inbox(StorePart):
             connection.execute("DELETE FROM notices WHERE seq = ?", [notice.seq])
 
     def postpone(self, notice: WebhookNotice, wait: timedelta) -> None:
-        """Count a try that failed; the next is made after ``wait``."""
+        """Count a failed attempt and schedule the next one after ``wait``."""
         until = add_time(self._database.now(), wait)
         with self._database.transaction(durable=False) as connection:
             connection.execute(
@@ -185,7 +176,7 @@ class Inbox(StorePart):
             )
 
     def batch(self, batch_id: str, source: str) -> InboxBatch | None:
-        """Return a request of a source; None where it has sent none of that id."""
+        """Return a request of a source, or None if the source didn't send one with this id."""
         row = self._database.row(
             "SELECT * FROM inbox WHERE id = ? AND source = ?", [batch_id, source]
         )
@@ -195,7 +186,7 @@ class Inbox(StorePart):
 def _store_request(
     connection: sqlite3.Connection, request: ReceivedRequest, at: str
 ) -> Acknowledgement:
-    # without a key nothing is equal to it
+    # without a key this finds nothing, because NULL isn't equal to NULL in SQL
     same = "SELECT id, digest FROM inbox WHERE source = ? AND key = ?"
     if first := connection.execute(same, [request.source, request.key]).fetchone():
         return Acknowledgement(first["id"], new=False, conflict=first["digest"] != request.digest)

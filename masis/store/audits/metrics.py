@@ -141,54 +141,64 @@ _OF_RATE: dict[Rate, str] = {
 }
 _ROWS_AT_ONCE = 20_000
 _PACE_OF = 2_000
-"""Audits that are looked at for those by the same models: older ones say little about the pace of
-now.
-"""
+"""How many of the newest audits ``pace`` searches. Older ones say little about the current pace."""
 
 
 class Measures(StorePart):
     """The figures of the runs of a store."""
 
     def newest(self) -> int:
-        """A number that changes when figures come in."""
+        """Return a number that changes when figures are added."""
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM run_measures"))
 
     def span(self) -> tuple[str, str] | None:
-        """When the first and the last run finished; None where there is none."""
-        # two queries: for both at once SQLite reads the whole index, for either its end
+        """Return when the first and the last run finished, or None if there are none."""
+        # SQLite answers a lone min() or max() from one end of the index, but reads the whole index
+        # if one statement asks for both (sqlite.org/optoverview.html, "MIN/MAX optimization").
         first = self._database.value("SELECT min(finished_at) FROM run_measures")
         last = self._database.value("SELECT max(finished_at) FROM run_measures")
         return None if first is None else (first, last)
 
     def count_names(self, column: str) -> dict[str, int]:
-        """The models of a role, or the data sets, with how many runs each has, the most first."""
+        """Count the runs of each model of a role, or of each data set, most frequent first."""
         assert column in (*ROLES, "dataset")
-        sql = f"SELECT {column}, count(*) FROM run_measures WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
+        sql = (
+            f"SELECT {column}, count(*) FROM run_measures "  # noqa: S608
+            f"WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"
+        )
         return dict(self._database.cached_rows(sql))
 
     def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
-        """Mean milliseconds of the newest audits by these models (by role), and of how many; None
-        where there is none.
+        """Return the mean milliseconds of the newest audits by these models, and their number.
 
-        The drafter plays no part: most answers were written before.
+        The drafter's model isn't compared, because most answers were written before the audit.
+
+        Args:
+            models: The model of each role.
+            runs: The maximum number of audits to average.
+
+        Returns:
+            None if these models haven't audited anything recently.
+
         """
         judging = [role for role in ROLES if role != "drafter"]
         same = " AND ".join(f"{role} = ?" for role in judging)
         rows = self._database.execute(
-            f"SELECT loop_ms FROM (SELECT * FROM run_measures ORDER BY seq DESC LIMIT {_PACE_OF}) "  # noqa: S608 (names of ours)
-            f"WHERE {same} LIMIT ?",
+            f"""SELECT avg(loop_ms), count(*) FROM (
+                    SELECT loop_ms FROM (
+                        SELECT * FROM run_measures ORDER BY seq DESC LIMIT {_PACE_OF}
+                    ) WHERE {same} LIMIT ?)""",  # noqa: S608
             [*(models[role] for role in judging), runs],
         )
-        return (sum(row[0] for row in rows) / len(rows), len(rows)) if rows else None
+        return (rows[0][0], rows[0][1]) if rows[0][1] else None
 
     def report(
         self, measure_filter: MeasureFilter, period: Period, *, newest: int | None = None
     ) -> MetricsReport:
-        """Return everything that the metrics page shows and ``masis metrics`` prints, of one
-        moment.
+        """Return everything that the metrics page shows and ``masis metrics`` prints.
 
-        Rates are always of all runs that match; with ``newest`` the distributions are of so many of
-        the newest.
+        All figures are read from one snapshot. Rates always cover all matching runs; ``newest``
+        limits the distributions to that many of the newest.
         """
         with self._database.reading():
             added = self.added_up(measure_filter, period)
@@ -198,16 +208,15 @@ class Measures(StorePart):
         return MetricsReport(measure_filter=measure_filter, period=period, **figures)
 
     def added_up(self, measure_filter: MeasureFilter, period: Period) -> AddedUp:
-        """The runs that match, read once: added up in SQL by day and model, then to whatever is
-        asked for.
-        """
+        """Sum the matching runs by day and model in one statement, then combine these sums."""
         where, values = _measure_condition(measure_filter)
         summed = ", ".join(
             f"total({_ENDED.get(column, column)}) AS {column}, count({_ENDED.get(column, column)})"
             f" AS {column}_known"
             for column in SUMMED
         )
-        sql = f"""SELECT substr(finished_at, 1, 10), {measure_filter.role}, count(*) AS runs, {summed}
+        sql = f"""SELECT substr(finished_at, 1, 10), {measure_filter.role}, count(*) AS runs,
+            {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
         rows = self._database.cached_rows(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
@@ -218,17 +227,16 @@ class Measures(StorePart):
     def distributions(
         self, measure_filter: MeasureFilter, asked: Iterable[Measure], newest: int | None = None
     ) -> tuple[Distribution, ...]:
-        """Describe how metrics are spread: mean, percentiles (nearest rank) and how many values lie
-        in each bin.
+        """Return the mean, the percentiles (nearest rank) and a histogram of metrics.
 
-        A value on a bound lies in the bin below it. Each table is read once; with ``newest`` only
-        so many of the runs that match, those stored last.
+        A value on a bound belongs to the bin below it. Each table is read once. ``newest`` limits
+        the matching runs to that many of those stored last.
         """
         values: dict[Measure, NDArray[np.float64]] = {}
         for table in ("run", "iteration"):
-            measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
-            if measures_there:
-                values |= self._values(measure_filter, table, measures_there, newest)
+            in_table = [measure for measure in asked if COLUMNS[measure][0] == table]
+            if in_table:
+                values |= self._values(measure_filter, table, in_table, newest)
         return tuple(spread_of(measure, values[measure]) for measure in asked)
 
     def _values(
@@ -238,15 +246,21 @@ class Measures(StorePart):
         asked: Sequence[Measure],
         newest: int | None,
     ) -> dict[Measure, NDArray[np.float64]]:
-        """The values of figures of one table that are known, ascending."""
+        """Return the known values of the figures of one table in ascending order."""
         where, bound = _measure_condition(measure_filter)
         source = "run_measures"
         if newest is not None:
-            source = f"(SELECT * FROM run_measures WHERE {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
+            source = (
+                f"(SELECT * FROM run_measures WHERE {where} "  # noqa: S608
+                f"ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"
+            )
             where = "1"
         if table == "iteration" and where == "1" and newest is None:
             source = "iteration_measures AS it"
-        elif table == "iteration":  # in this order: the runs that match are the fewer
+        elif table == "iteration":
+            # CROSS JOIN keeps SQLite from reordering the tables: fewer runs match than there
+            # are iterations (sqlite.org/optoverview.html, "Manual Control Of Query Plans Using
+            # CROSS JOIN").
             source = (
                 f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq ="
                 " run_measures.seq"
@@ -265,17 +279,21 @@ class Measures(StorePart):
         return {measure: np.sort(column[~np.isnan(column)]) for measure, column in columns_read}
 
     def same_runs(self, measure_filter: MeasureFilter, one: Rate, other: Rate) -> bool:
-        """Return whether two rates hold of the same runs."""
+        """Return whether two rates apply to the same runs."""
         where, values = _measure_condition(measure_filter)
         differ = f"coalesce({_OF_RATE[one]}, 0) <> coalesce({_OF_RATE[other]}, 0)"
-        sql = f"SELECT NOT EXISTS (SELECT 1 FROM run_measures WHERE {where} AND {differ})"  # noqa: S608
+        sql = (
+            f"SELECT NOT EXISTS (SELECT 1 FROM run_measures "  # noqa: S608
+            f"WHERE {where} AND {differ})"
+        )
         return bool(self._database.value(sql, values))
 
     def find_runs(
         self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20
     ) -> Page[MeasuredRun]:
-        """The runs behind a figure, newest first; one whose case is gone has no case and no
-        question.
+        """Return the runs behind a figure, newest first.
+
+        A run whose case was removed has neither case nor question.
         """
         conditions, value = _picked_condition(pick)
         where, values = join_conditions([_measure_condition(measure_filter), *conditions])
@@ -288,7 +306,8 @@ class Measures(StorePart):
                 f"""SELECT found.*, cases.id AS case_id, cases.query_start AS query FROM (
                         SELECT *, {value} AS value FROM run_measures WHERE {where}
                         ORDER BY finished_at DESC, seq DESC LIMIT ? OFFSET ?
-                    ) AS found LEFT JOIN runs ON runs.id = found.run_id LEFT JOIN cases ON cases.seq = runs.case_seq
+                    ) AS found LEFT JOIN runs ON runs.id = found.run_id
+                    LEFT JOIN cases ON cases.seq = runs.case_seq
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
@@ -300,11 +319,10 @@ class Measures(StorePart):
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
-    """Store the figures of a finished run, in place of those it may have; in the transaction that
-    ends it.
+    """Store the figures of a finished run, replacing earlier ones, in the transaction that ends it.
 
-    The state of its case follows after this, and takes the figures away where it is a copy with a
-    planted fault that people have decided (``reviews/states.py``).
+    The state of its case is derived afterwards. That deletes the figures if the case is a copy with
+    a planted fault that people have decided (``reviews/states.py``).
     """
     measured = run_metrics.of_run(run)
     row = {name: getattr(run, name) for name in _OF_RUN} | {
@@ -349,7 +367,7 @@ def _measure_condition(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:
 
 
 def _picked_condition(pick: Pick) -> tuple[list[Condition], str]:
-    """What of the runs is meant, and the figure to show beside each."""
+    """Return the conditions that pick the runs, and the SQL of the figure shown with each."""
     conditions, shown = compare_column("termination", "=", pick.termination), "NULL"
     if pick.rate is not None:
         conditions += compare_column(_OF_RATE[pick.rate], "=", int(pick.yes))
@@ -364,8 +382,14 @@ def _picked_condition(pick: Pick) -> tuple[list[Condition], str]:
             ]
         )
         if table == "iteration":
-            asked = f"seq IN (SELECT measures_seq FROM iteration_measures WHERE {asked})"  # noqa: S608
-            shown = f"(SELECT max({column}) FROM iteration_measures WHERE measures_seq = run_measures.seq)"  # noqa: S608
+            asked = (
+                f"seq IN (SELECT measures_seq FROM iteration_measures "  # noqa: S608
+                f"WHERE {asked})"
+            )
+            shown = (
+                f"(SELECT max({column}) FROM iteration_measures "  # noqa: S608
+                f"WHERE measures_seq = run_measures.seq)"
+            )
         else:
             shown = column
         conditions.append((asked, bounds))

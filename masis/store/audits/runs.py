@@ -177,7 +177,7 @@ def summaries(
     rows = connection.execute(
         f"""SELECT runs.*, cases.id AS case_id, purges.at AS removed_at
             FROM runs JOIN cases ON cases.seq = case_seq LEFT JOIN purges ON purges.seq = removed_by
-            WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
+            WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608
         values,
     )
     found = []
@@ -191,8 +191,8 @@ def summaries(
 
 _TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq
     LEFT JOIN decision_log AS standing ON standing.seq = cases.decision_seq
-    WHERE cases.state IN ('accepted', 'needs_review') AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
-        AND (?1 IS NULL OR runs.rule IS NOT ?1)"""
+    WHERE cases.state IN ('accepted', 'needs_review') AND runs.removed_by IS NULL
+        AND cases.redaction_seq IS NULL AND (?1 IS NULL OR runs.rule IS NOT ?1)"""
 
 _STEPS_EACH = 1000
 """The steps of iteration 2 are parts 2000, 2001 and so on: an iteration has a handful."""
@@ -312,8 +312,10 @@ class Runs(StoredJobs[Event, RunProgress]):
         rule for None).
         """
         rows = self._database.execute(
-            f"""SELECT cases.seq, cases.id, runs.id, cases.version, cases.state = 'accepted', standing.id,
-                    EXISTS (SELECT 1 FROM decision_log AS log WHERE log.case_seq = cases.seq AND log.source = 'HUMAN')
+            f"""SELECT cases.seq, cases.id, runs.id, cases.version, cases.state = 'accepted',
+                    standing.id,
+                    EXISTS (SELECT 1 FROM decision_log AS log WHERE log.case_seq = cases.seq
+                        AND log.source = 'HUMAN')
                 {_TO_ASSESS} AND cases.seq > ?2 ORDER BY cases.seq LIMIT ?3""",  # noqa: S608
             [rule, after, limit],
         )
@@ -404,7 +406,8 @@ class Runs(StoredJobs[Event, RunProgress]):
             """SELECT cases.id FROM (
                    SELECT case_seq, max(seq) AS newest FROM runs
                    WHERE state = 'finished' AND removed_by IS NULL AND case_seq IN (
-                       SELECT case_seq FROM runs WHERE state = 'finished' GROUP BY case_seq HAVING count(*) > 1
+                       SELECT case_seq FROM runs WHERE state = 'finished' GROUP BY case_seq
+                           HAVING count(*) > 1
                    )
                    GROUP BY case_seq HAVING count(*) > 1 ORDER BY newest DESC LIMIT ?
                ) JOIN cases ON cases.seq = case_seq ORDER BY newest DESC""",

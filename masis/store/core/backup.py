@@ -1,10 +1,8 @@
-"""Backups: a copy of a database while it is in use, verified before it counts; and putting one
-back.
+"""Backs up a database while it is in use, and restores a backup.
 
-A copy is of one moment: it is read in one transaction, while others read and write. It is a single
-file, without the write-ahead log that a database in use has beside it. It gets its name only when
-it has been verified and is on the disk, so that a file of that name is always a whole backup,
-whatever cut the making short.
+SQLite's backup API copies one snapshot while others read and write. The copy is a single file
+without a write-ahead log. It is verified and synced to the disk under a temporary name, so a file
+with the final name is always a complete backup, even if the process was killed.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from masis.store.reviews import subjects
 from masis.store.screening import subjects as screening_subjects
 
 PART = ".part"
-"""What the name of an unfinished copy ends in."""
+"""The suffix of an unfinished copy."""
 
 BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database."""
+"""The suffixes of the files that SQLite writes next to a database."""
 
 
 class BackupCheck(Record):
-    """What verifying a backup found: what it holds, and every problem."""
+    """The result of verifying a backup: its counts, the end of its log, and every problem."""
 
     path: str
     bytes: int
@@ -45,12 +43,15 @@ class BackupCheck(Record):
 
 
 def back_up(database: Database, target: Path) -> BackupCheck:
-    """Copy a database that may be in use, as it is when the copying begins, verify the copy, and
-    give it its name.
+    """Copy a database that may be in use to a new file, and verify the copy.
 
-    Raises InputError where the target exists, StoreError where its folder can't be written or the
-    copy does not verify, since the database is not in order (nothing is left of it), and the other
-    errors of ``explained_errors``.
+    The copy has the content of the moment the copying began.
+
+    Raises:
+        InputError: The target exists.
+        StoreError: The folder can't be written, or the copy isn't in order and was removed. Other
+            failures of the file raise the errors of ``explained_errors``.
+
     """
     if target.exists():
         raise InputError(f"{target}: is there already", hint="Name another file, or a folder.")
@@ -74,16 +75,17 @@ def back_up(database: Database, target: Path) -> BackupCheck:
 
 
 def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
-    """Read a whole backup: file, references, guards, both logs, what entries are about, derived
-    states.
+    """Check a backup: pages, references, triggers, both logs and their subjects, derived states.
 
-    Raises NotADatabase where it is none of ours, and StoreError where it can't be read or is of
-    another version.
+    Raises:
+        NotADatabase: It isn't a backup of the workbench.
+        StoreError: It can't be read, or another version made it.
+
     """
     try:
         with (
             _migrated_copy(path, known) as file,
-            contextlib.closing(Database(file, size=1)) as database,
+            contextlib.closing(Database(file)) as database,
         ):
             report = check(database)
             with database.reading() as connection:
@@ -120,14 +122,25 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
 def restore(
     backup: Path, database: Path, *, replace: bool = False, stamp: str = ""
 ) -> tuple[BackupCheck, Path | None]:
-    """Verify a backup and put it where the database belongs; the database that was there is kept
-    beside it.
+    """Verify a backup and put it in place of the database, which is kept under another name.
 
-    Returns what the backup holds, and where the replaced database lies now, which ``stamp`` tells
-    from others; None where there was none. Raises InputError where there is no such backup, or a
-    database is there and ``replace`` is not said; NotADatabase and StoreError where the backup does
-    not verify and DatabaseBusy where the database that is there is in use: then nothing was
-    changed.
+    If this raises, the database wasn't changed.
+
+    Args:
+        backup: A file that ``back_up`` made.
+        database: Where to put it.
+        replace: Whether an existing database may be replaced.
+        stamp: Distinguishes the name of the replaced database from others.
+
+    Returns:
+        The check of the backup, and the path of the replaced database, if there was one.
+
+    Raises:
+        InputError: The backup doesn't exist, or the database does and ``replace`` is false.
+        NotADatabase: The backup isn't one of the workbench.
+        StoreError: The backup isn't in order, or the folder can't be written.
+        DatabaseBusy: The existing database is in use.
+
     """
     if not backup.is_file():
         raise InputError(
@@ -153,7 +166,9 @@ def restore(
         _copy(backup, part)
         if database.exists():
             aside = _set_aside(database, stamp)
-        for suffix in BESIDE:  # of a database that is gone: SQLite would read them as this one's
+        # A write-ahead log or journal left by the old database would be applied to the new one
+        # (sqlite.org/howtocorrupt.html, section 1.4).
+        for suffix in BESIDE:
             database.with_name(database.name + suffix).unlink(missing_ok=True)
         _make_durable(part, database)
     except OSError as error:
@@ -166,12 +181,13 @@ def restore(
 
 
 def _copy(source_file: Path, part: Path) -> None:
-    """Copy a database as it is at one moment, into a single file."""
+    """Copy one snapshot of a database into a single file."""
     with (
         explained_errors(source_file),
         contextlib.closing(connect(source_file, create=False)) as source,
     ):
-        # in a transaction of its own the copy never starts again for what others write
+        # Without a read transaction the backup restarts whenever another process writes
+        # (sqlite.org/c3ref/backup_finish.html). BEGIN alone takes no snapshot, the first read does.
         source.execute("BEGIN")
         source.execute("SELECT 1 FROM sqlite_master").fetchone()
         try:
@@ -194,13 +210,13 @@ def _partial_file(target: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file of SQLite with what lies beside it."""
+    """Remove a database file and the files that SQLite wrote next to it."""
     for suffix in ("", *BESIDE):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _make_durable(part: Path, target: Path) -> None:
-    """Have the content on the disk before it gets its name, and the name before it is reported."""
+    """Sync the content before renaming the file, and sync the folder so that the name is stored."""
     _sync(part)
     os.replace(part, target)
     _sync(target.parent)
@@ -216,8 +232,9 @@ def _sync(path: Path) -> None:
 
 @contextlib.contextmanager
 def _migrated_copy(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
-    """The backup itself or, where an earlier version made it, a migrated copy: opening it would
-    migrate it as well.
+    """Yield the backup, or a migrated copy if an earlier version made it.
+
+    The backup itself must stay as it is.
     """
     with contextlib.closing(connect(path, create=False)) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != migrations.APPLICATION_ID:
@@ -236,19 +253,19 @@ def _migrated_copy(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
 
 
 def _set_aside(database: Path, stamp: str) -> Path:
-    """Move a database that nobody uses out of the way, as a single file where it can be read."""
+    """Move an unused database out of the way, as a single file if it can be read."""
     aside = database.with_name(f"{database.name}.replaced{f'-{stamp}' if stamp else ''}")
     if aside.exists():
         raise StoreError(f"{aside}: is there already. Move it away first.")
     try:
         with contextlib.closing(connect(database, create=False)) as connection:
             connection.execute("PRAGMA busy_timeout = 2000")
-            # leaving the write-ahead log behind needs the file for itself: it fails while anybody
-            # has it open
+            # Leaving WAL mode needs an exclusive lock, so this fails while another process has the
+            # database open.
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-        with contextlib.suppress(OSError):  # a file system without second names: it is moved
-            # the database keeps its own name until the backup takes it, whenever this process may
-            # be killed
+        # With a hard link the database keeps its name until the backup replaces it, even if this
+        # process is killed. File systems without hard links raise OSError, so the file is moved.
+        with contextlib.suppress(OSError):
             os.link(database, aside)
             return aside
     except sqlite3.DatabaseError as error:
@@ -257,7 +274,7 @@ def _set_aside(database: Path, stamp: str) -> Path:
                 f"{database}: is in use, nothing was restored. End `masis serve` and whatever else"
                 " has it open first."
             ) from error
-        # else it is damaged, which may be why a backup is restored
+        # Otherwise it is damaged, which may be the reason for restoring a backup.
     for suffix in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
             os.replace(

@@ -114,7 +114,7 @@ class ChainedLog(Generic[D, E]):
     def head(self, connection: sqlite3.Connection) -> LogHead:
         """Return the length and the last digest."""
         row = connection.execute(
-            f"SELECT seq, digest FROM {self.table} ORDER BY seq DESC LIMIT 1"  # noqa: S608 (names of ours, here and below)
+            f"SELECT seq, digest FROM {self.table} ORDER BY seq DESC LIMIT 1"  # noqa: S608
         ).fetchone()
         return LogHead(*(row or (0, NOTHING_BEFORE)))
 
@@ -271,7 +271,8 @@ class ChainedLog(Generic[D, E]):
             at,
             {**{name: row[name] for name in self.links}, "redacts": row["seq"]},
         )
-        connection.execute(f"DELETE FROM {self.payloads} WHERE entry_seq = ?", [row["seq"]])  # noqa: S608
+        sql = f"DELETE FROM {self.payloads} WHERE entry_seq = ?"  # noqa: S608
+        connection.execute(sql, [row["seq"]])
         return entry
 
     def verify(self, connection: sqlite3.Connection) -> LogCheck:
@@ -294,7 +295,8 @@ class ChainedLog(Generic[D, E]):
                 )
             previous, expected, latest = row["digest"], row["seq"] + 1, row["at"]
         for (seq,) in connection.execute(
-            f"SELECT entry_seq FROM {self.payloads} WHERE entry_seq NOT IN (SELECT seq FROM {self.table})"  # noqa: S608
+            f"SELECT entry_seq FROM {self.payloads} "  # noqa: S608
+            f"WHERE entry_seq NOT IN (SELECT seq FROM {self.table})"
         ):
             broken.append(
                 f"{self.noun} {seq}: its place in the log is gone, what was decided is left"
@@ -419,7 +421,8 @@ def check_subjects(
         rows: Rows with ``seq``, ``id``, ``payload`` and the columns that ``compare`` needs.
         decision: The model of the payload.
         noun: The name of an entry in messages.
-        compare: Returns the problems of one entry, or as a string the reason why it can't be compared.
+        compare: Returns the problems of one entry, or the reason why it can't be compared
+            as a string.
 
     """
     broken: list[str] = []

@@ -24,7 +24,10 @@ def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> di
         changed: A condition that matches the rows that must not be updated.
 
     """
+    on_insert = "an entry goes to its end, once"
     again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
+    # SQLite stores the text of a trigger, and ``missing`` compares it apart from blanks, so another
+    # wording here makes the triggers of existing databases look changed.
     return {
         f"{table}_no_update": (
             f"""
@@ -42,13 +45,14 @@ def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> di
             f"""
         CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
         WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table}){again}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry goes to its end, once'); END"""  # noqa: S608
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: {on_insert}'); END"""  # noqa: S608
         ),
     }
 
 
 def _chain_triggers(log: str, payloads: str, name: str) -> dict[str, str]:
     """Return the triggers of a chained log and of the table with its payloads."""
+    on_delete = "what was decided goes only by a redaction, which is an entry itself"
     return _only_grows(
         log, f"the {name}", "id = NEW.id OR token = NEW.token OR redacts = NEW.redacts"
     ) | {
@@ -61,7 +65,7 @@ def _chain_triggers(log: str, payloads: str, name: str) -> dict[str, str]:
             f"""
         CREATE TRIGGER {payloads}_no_delete BEFORE DELETE ON {payloads}
         WHEN NOT EXISTS (SELECT 1 FROM {log} WHERE redacts = OLD.entry_seq)
-        BEGIN SELECT RAISE(ABORT, 'what was decided goes only by a redaction, which is an entry itself'); END"""  # noqa: S608
+        BEGIN SELECT RAISE(ABORT, '{on_delete}'); END"""  # noqa: S608
         ),
         f"{payloads}_no_replace": (
             f"""
@@ -103,7 +107,7 @@ def arm(connection: sqlite3.Connection) -> None:
 
 
 def missing(connection: sqlite3.Connection, log: str | None = None) -> tuple[str, ...]:
-    """Return the triggers of one log, or of all, that are missing or differ from their definition."""
+    """Return the triggers of one log, or of all, that are missing or were changed."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     armed = {name: " ".join(sql.split()) for name, sql in rows}
     wanted = [GUARDS[log]] if log is not None else GUARDS.values()

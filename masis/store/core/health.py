@@ -77,7 +77,8 @@ def check(database: Database) -> StoreCheck:
 
 
 def _count_table(connection: sqlite3.Connection, table: str) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 (names of ours)
+    sql = f"SELECT count(*) FROM {table}"  # noqa: S608
+    return int(connection.execute(sql).fetchone()[0])
 
 
 def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:

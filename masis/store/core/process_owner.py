@@ -41,7 +41,7 @@ def _owner_of(pid: int) -> Owner:
 
 
 def is_alive(owner: Owner) -> bool | None:
-    """Return whether the process still runs, or None if that can't be determined from this machine."""
+    """Return whether the process still runs, or None if this machine can't tell."""
     if owner.host != socket.gethostname():
         return None
     started = process_start(owner.pid)
@@ -54,7 +54,8 @@ def process_start(pid: int) -> str | None:
     """
     if Path("/proc/self/stat").exists():
         try:
-            # the name of the command stands in brackets and may hold anything
+            # "pid (command) state ...": the command may contain blanks and brackets (proc(5)), so
+            # the fields are counted from the last bracket
             stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
@@ -63,7 +64,8 @@ def process_start(pid: int) -> str | None:
     if os.name != "posix":
         return None
     ps = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
-    return subprocess.run(ps, capture_output=True, text=True, check=False).stdout.strip() or None  # noqa: S603
+    listing = subprocess.run(ps, capture_output=True, text=True, check=False)  # noqa: S603
+    return listing.stdout.strip() or None
 
 
 @functools.cache

@@ -47,8 +47,8 @@ def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> SigningResult:
     new = 0
     for log in LOGS:
         for row in connection.execute(
-            f"SELECT seq, digest FROM {log} WHERE seq NOT IN (SELECT seq FROM log_signatures WHERE"  # noqa: S608
-            " log = ?)",
+            f"SELECT seq, digest FROM {log} "  # noqa: S608
+            "WHERE seq NOT IN (SELECT seq FROM log_signatures WHERE log = ?)",
             [log],
         ).fetchall():
             sign(connection, key, log, row["seq"], row["digest"])
@@ -65,7 +65,8 @@ def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
         unsigned: list[int] = []
         for row in connection.execute(
             f"""SELECT log.seq, log.id, log.digest, signature FROM {log} AS log
-                LEFT JOIN log_signatures AS signed ON signed.log = ? AND signed.seq = log.seq ORDER BY log.seq""",  # noqa: S608
+                LEFT JOIN log_signatures AS signed ON signed.log = ? AND signed.seq = log.seq
+                    ORDER BY log.seq""",  # noqa: S608
             [log],
         ):
             if row["signature"] is None:
@@ -76,20 +77,20 @@ def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
                 signed += 1
             else:
                 broken.append(
-                    f"entry {row['seq']} ({row['id']}) of the {_log_title(log)}: its signature doesn't"
-                    " fit this key: the entry, its time or one before it was replaced, or another"
-                    " key signed it"
+                    f"entry {row['seq']} ({row['id']}) of the {_log_title(log)}: its signature"
+                    " doesn't fit this key: the entry, its time or one before it was replaced, or"
+                    " another key signed it"
                 )
         broken += _unsigned_entries(log, unsigned)
         over = connection.execute(
-            "SELECT count(*), min(seq) FROM log_signatures WHERE log = ? AND seq NOT IN (SELECT"  # noqa: S608
-            f" seq FROM {log})",
+            "SELECT count(*), min(seq) FROM log_signatures WHERE log = ? "  # noqa: S608
+            f"AND seq NOT IN (SELECT seq FROM {log})",
             [log],
         ).fetchone()
         if over[0]:
             broken.append(
-                f"the {_log_title(log)} lacks {over[0]} signed entries from number {over[1]} on: they"
-                " were removed"
+                f"the {_log_title(log)} lacks {over[0]} signed entries from number {over[1]} on:"
+                " they were removed"
             )
     return SignatureCheck(signed=signed, broken=tuple(broken))
 
@@ -104,6 +105,7 @@ def _unsigned_entries(log: str, numbers: Sequence[int]) -> Iterator[str]:
         run = [seq for _, seq in following]
         entries = f"entry {run[0]}" if len(run) == 1 else f"entries {run[0]} to {run[-1]}"
         yield (
-            f"{entries} of the {_log_title(log)}: not signed, so made without the key. If the workbench"
-            " made them before it had the key, `masis verify-log --key FILE --sign` signs them"
+            f"{entries} of the {_log_title(log)}: not signed, so made without the key. If the"
+            " workbench made them before it had the key, `masis verify-log --key FILE --sign` signs"
+            " them"
         )

@@ -1,6 +1,6 @@
 """Helpers that build SQL from our own names and return the bound values with it.
 
-What a filter leaves empty gives no condition, so that it narrows nothing.
+An empty field of a filter adds no condition, so it doesn't narrow the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Condition = tuple[str, Sequence[Any]]
 
 
 def any_of(column: str, values: Sequence[Any]) -> list[Condition]:
-    """Return the condition that a column has one of these values, or no condition without values."""
+    """Return the condition that a column has one of these values; without values, none."""
     return [(f"{column} IN ({', '.join('?' * len(values))})", values)] if values else []
 
 
@@ -27,22 +27,23 @@ def compare_column(column: str, operator: str, value: Any) -> list[Condition]:
 
 
 def join_conditions(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
-    """Return all conditions joined with AND, and their values. Without conditions the SQL is ``1``."""
-    found = list(conditions)
-    return " AND ".join(sql for sql, _ in found) or "1", [
-        value for _, bound in found for value in bound
-    ]
+    """Return all conditions joined with AND and their values; the SQL is ``1`` without any."""
+    parts = list(conditions)
+    values = [value for _, bound in parts for value in bound]
+    return " AND ".join(sql for sql, _ in parts) or "1", values
 
 
 def insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
     """Insert a row and return its number. Table and columns must be our own names."""
-    sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"  # noqa: S608 (names of ours)
+    columns, marks = ", ".join(row), ", ".join("?" * len(row))
+    sql = f"INSERT INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608
     return connection.execute(sql, [*row.values()]).lastrowid or 0
 
 
 def append(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
     """Append a row to a table whose rows are numbered without gaps (``guards.py``)."""
-    [last] = connection.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()  # noqa: S608
+    sql = f"SELECT coalesce(max(seq), 0) FROM {table}"  # noqa: S608
+    [last] = connection.execute(sql).fetchone()
     return insert(connection, table, {"seq": last + 1, **row})
 
 

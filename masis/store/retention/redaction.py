@@ -148,7 +148,8 @@ def _check_request(by: str, reason: str) -> None:
 def _unredacted_case(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:
     row: sqlite3.Row | None = connection.execute(
         """SELECT cases.*, payload,
-               EXISTS (SELECT 1 FROM runs WHERE runs.case_seq = cases.seq AND runs.state = 'running') AS audited
+               EXISTS (SELECT 1 FROM runs WHERE runs.case_seq = cases.seq
+                   AND runs.state = 'running') AS audited
            FROM cases JOIN case_payloads ON case_payloads.case_seq = cases.seq WHERE id = ?""",
         [case_id],
     ).fetchone()

@@ -1,10 +1,10 @@
-"""Retention: what is old enough to go, what is kept all the same, and removing it.
+"""Removes the content of old runs and screenings, and records each removal.
 
-What goes is the content of runs and screenings (results, iterations, drafts, events, steps; rounds,
-grades and the copies of abstracts they are about), with a run all replies cached for its case, and
-grades remembered. What stays is the row with its figures, so that whatever refers to it still finds
-it; cases and corpora, which are input; both logs; the log of executions. Removal and the record of
-it share a transaction, and are done in batches, between which others write.
+A purge deletes results, iterations, drafts, events and steps of runs, the cached replies of their
+cases, rounds, grades and copied abstracts of screenings, and old cached grades. It keeps the rows
+with their figures, since other records refer to them, and cases, corpora, both logs and the log of
+executions. A removal and its record share a transaction. Purges work in batches, so that others can
+write in between.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ class Purges(StorePart):
     """The purges of a store."""
 
     def history(self) -> tuple[Purge, ...]:
-        """Every purge, newest first, with how much went."""
+        """Return every purge with the amounts it removed, newest first."""
         sums = ", ".join(
             f"coalesce(sum(parts ->> '$.{name}'), 0) AS {name}" for name in PartCounts.model_fields
         )
         rows = self._database.execute(
             f"""SELECT purges.*, coalesce(sum(kind = 'run'), 0) AS runs,
-                    coalesce(sum(kind = 'screening'), 0) AS screenings, coalesce(sum(bytes), 0) AS bytes, {sums}
-                FROM purges LEFT JOIN purged ON purge_seq = purges.seq GROUP BY purges.seq ORDER BY purges.seq DESC"""  # noqa: S608 (names of our own fields)
+                    coalesce(sum(kind = 'screening'), 0) AS screenings,
+                    coalesce(sum(bytes), 0) AS bytes, {sums}
+                FROM purges LEFT JOIN purged ON purge_seq = purges.seq GROUP BY purges.seq
+                    ORDER BY purges.seq DESC"""  # noqa: S608
         )
         return tuple(
             record_of(Purge, row, parsed=("rule",), parts=record_of(PartCounts, row))
@@ -54,7 +56,7 @@ class Purges(StorePart):
         )
 
     def removals(self, purge: int) -> Iterator[Removal]:
-        """What one purge removed, record by record."""
+        """Yield the records that one purge removed."""
         sql = "SELECT *, record_id AS id FROM purged WHERE purge_seq = ? AND seq > ? ORDER BY seq"
         return (
             record_of(Removal, row, parsed=("parts",)) for row in self._database.walk(sql, purge)
@@ -62,27 +64,32 @@ class Purges(StorePart):
 
 
 BATCH = 50
-"""Runs a transaction: small enough (some 30 ms) not to keep other writers waiting."""
+"""The number of runs per transaction, which then takes about 30 ms of other writers' time."""
 
 BREATH = 0.5
-"""How long the lock is left alone after each transaction, against how long it was held. Who waits
-for it looks only now and then whether it is free: taken again at once, it was not found free for
-seconds."""
+"""The pause after each transaction, as a fraction of the time it held the write lock.
+
+SQLite's busy handler polls the lock. Without a pause other writers didn't find it free for seconds.
+"""
 
 _FACTS = """
-    SELECT jobs.seq, jobs.kind, jobs.id, case_seq, coalesce(cases.id, question) AS about, jobs.state, removed_by,
+    SELECT jobs.seq, jobs.kind, jobs.id, case_seq, coalesce(cases.id, question) AS about,
+        jobs.state, removed_by,
         coalesce(nullif(ended_at, ''), seen_at) AS ended_at,
-        coalesce(length(payload), 0) + coalesce(length(CAST(draft AS BLOB)), 0) AS bytes, draft IS NOT NULL AS drafts,
+        coalesce(length(payload), 0) + coalesce(length(CAST(draft AS BLOB)), 0) AS bytes,
+        draft IS NOT NULL AS drafts,
         EXISTS (SELECT 1 FROM decision_log WHERE run_seq = jobs.seq AND kind != 'policy_accept')
-        OR EXISTS (SELECT 1 FROM screening_log WHERE screening_seq = jobs.seq AND kind != 'redaction')
+        OR EXISTS (SELECT 1 FROM screening_log WHERE screening_seq = jobs.seq
+            AND kind != 'redaction')
         OR (jobs.seq IS cases.run_seq AND EXISTS (
-            SELECT 1 FROM decision_log WHERE seq = cases.decision_seq AND kind = 'decision' AND run_seq IS NULL
+            SELECT 1 FROM decision_log WHERE seq = cases.decision_seq AND kind = 'decision'
+                AND run_seq IS NULL
         )) AS decided,
         jobs.seq IS cases.run_seq AND cases.state = 'needs_review' AS waits
     FROM jobs LEFT JOIN cases ON cases.seq = case_seq
 """
-"""Of runs and screenings: how old and large they are, and whether a person has decided on them or
-has yet to.
+"""The age and size of runs and screenings, and whether a person decided or still has to decide on
+them.
 """
 
 _AMONG = "seq IN (SELECT value FROM json_each(:among))"
@@ -91,10 +98,10 @@ _OLD_GRADES = "remembered_grades WHERE julianday(at) < julianday(?)"
 
 
 class Retention(StorePart):
-    """What retention does in a store."""
+    """Purges by a retention rule."""
 
     def plan(self, rule: RetentionRule) -> PurgePlan:
-        """What a purge by this rule would do now; changes nothing."""
+        """Return what a purge by this rule would remove now, without changing anything."""
         with self._database.reading() as connection:
             old = _old(connection, rule)
             goes = _removal_candidates(connection, [row for row in old if row["kept_for"] is None])
@@ -131,29 +138,41 @@ class Retention(StorePart):
         on_batch: Callable[[int], None] | None = None,
         stopped: Callable[[], bool] | None = None,
     ) -> Purge | None:
-        """Remove what the rule says, and record it; None where nothing was to go.
+        """Remove everything the rule selects, and record it.
 
-        Whether something goes is asked again in the transaction that removes it: what was decided,
-        taken up or begun meanwhile stays. ``on_batch`` hears how many records have been dealt with.
-        Where ``stopped`` says so it ends between two batches; what is removed by then is recorded.
-        Raises StoreError where the database is held by another for too long, damaged, or without
-        room to write.
+        Each transaction selects its rows again, so a record that was decided or resumed meanwhile
+        is kept.
+
+        Args:
+            rule: The age and kinds of records to remove.
+            by: The name of the person or program.
+            how: What started the purge.
+            on_batch: Called with the number of processed records after each batch.
+            stopped: Called before each batch. If it returns True, the purge ends early; the batches
+                removed so far are recorded.
+
+        Returns:
+            None if nothing was removed.
+
+        Raises:
+            StoreError: The database is locked for too long, damaged, or the disk is full.
+
         """
         with self._database.reading() as connection:
-            found = [each["seq"] for each in _old(connection, rule) if each["kept_for"] is None]
+            old = [row["seq"] for row in _old(connection, rule) if row["kept_for"] is None]
         seq: int | None = None
-        for start in range(0, len(found), BATCH):
+        for start in range(0, len(old), BATCH):
             if stopped is not None and stopped():
                 break
             with self._database.transaction(durable=False) as connection:
                 held_from = time.monotonic()
-                again = _old(connection, rule, found[start : start + BATCH])
+                again = _old(connection, rule, old[start : start + BATCH])
                 if batch := [row for row in again if row["kept_for"] is None]:
                     seq = seq or begin_purge(connection, rule, by, how, self._database.now())
                     _remove_content(connection, seq, batch)
             time.sleep((time.monotonic() - held_from) * BREATH)
             if on_batch is not None:
-                on_batch(min(start + BATCH, len(found)))
+                on_batch(min(start + BATCH, len(old)))
         with self._database.transaction(durable=False) as connection:
             for grades in _old_grades(connection, rule):
                 seq = seq or begin_purge(connection, rule, by, how, self._database.now())
@@ -172,8 +191,9 @@ class Retention(StorePart):
 def _old(
     connection: sqlite3.Connection, rule: RetentionRule, among: Sequence[int] | None = None
 ) -> list[sqlite3.Row]:
-    """What has ended before the cutoff, at a time that can be read (another is no age), and why it
-    is kept.
+    """Return the records that ended before the cutoff, and the reason why each is kept, if any.
+
+    julianday() is NULL for a time that SQLite can't parse, so such a record is never old enough.
     """
     return connection.execute(
         f"""SELECT *, CASE
@@ -190,12 +210,13 @@ def _old(
 def _removal_candidates(
     connection: sqlite3.Connection, jobs: Sequence[sqlite3.Row]
 ) -> list[Candidate]:
-    """Runs and screenings with their parts counted."""
+    """Return runs and screenings with their parts counted."""
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     sizes: Counter[int] = Counter()
     among = "IN (SELECT value FROM json_each(?1)) GROUP BY 1"
     for seq, part, count, size in connection.execute(
-        f"""SELECT job_seq, kind, count(*), sum(length(payload)) FROM job_parts WHERE job_seq {among}, 2
+        f"""SELECT job_seq, kind, count(*), sum(length(payload)) FROM job_parts
+            WHERE job_seq {among}, 2
             UNION ALL SELECT screening_seq, 'abstract', count(*), sum(length(abstract))
             FROM screening_abstracts WHERE screening_seq {among}
             UNION ALL SELECT screening_seq, 'grade', count(grade), total(length(grade))
@@ -212,9 +233,10 @@ def _removal_candidates(
 
 
 def _old_grades(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[Candidate]:
-    """The remembered grades that are old enough, all as one."""
-    sql = f"""SELECT 'remembered_grades' AS kind, '' AS id, '' AS about, 'finished' AS state, min(at) AS ended_at,
-        sum(length(grade)) AS bytes, 0 AS waits, count(*) AS grades FROM {_OLD_GRADES}"""  # noqa: S608
+    """Yield one candidate for all cached grades that are old enough, if there are any."""
+    sql = f"""SELECT 'remembered_grades' AS kind, '' AS id, '' AS about, 'finished' AS state,
+        min(at) AS ended_at, sum(length(grade)) AS bytes, 0 AS waits, count(*) AS grades
+        FROM {_OLD_GRADES}"""  # noqa: S608
     row = connection.execute(sql, [rule.cutoff]).fetchone()
     if row["grades"]:
         yield record_of(Candidate, row, parts=PartCounts(grades=row["grades"]))
@@ -223,7 +245,7 @@ def _old_grades(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator
 def begin_purge(
     connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str
 ) -> int:
-    """Record that a purge begins; returns its number."""
+    """Record the start of a purge, and return its number."""
     row = {"at": at, "by": by, "how": how, "rule": rule.model_dump_json(), "app": version.APP}
     return append(connection, "purges", row)
 
@@ -231,9 +253,7 @@ def begin_purge(
 def _record_removal(
     connection: sqlite3.Connection, purge: int, removed: Candidate, texts: Iterable[str]
 ) -> None:
-    """Write what a purge removes, with the SHA-256 over its texts, a line break between
-    each two.
-    """
+    """Record a removal, with the SHA-256 of the removed texts joined by line breaks."""
     digest = hashlib.sha256()
     for number, text in enumerate(texts):
         digest.update((f"\n{text}" if number else text).encode())
@@ -250,9 +270,7 @@ def _record_removal(
 def _remove_content(
     connection: sqlite3.Connection, purge: int, jobs: Sequence[sqlite3.Row]
 ) -> None:
-    """Leave of runs and screenings the row that the rest of the store refers to, and
-    its figures.
-    """
+    """Remove everything of runs and screenings except their rows and figures."""
     for job, candidate in zip(jobs, _removal_candidates(connection, jobs), strict=True):
         seq, is_run = job["seq"], job["kind"] == "run"
         _record_removal(
@@ -279,9 +297,7 @@ def _remove_content(
 
 
 def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) -> None:
-    """Remove the content of runs, by their numbers, whatever a rule would say, and record it as
-    part of a purge.
-    """
+    """Remove the content of runs regardless of any rule, and record it as part of a purge."""
     sql = f"SELECT * FROM ({_FACTS}) WHERE {_AMONG} ORDER BY seq"  # noqa: S608 (text of ours)
     _remove_content(
         connection, purge, connection.execute(sql, {"among": json.dumps(runs)}).fetchall()
@@ -289,8 +305,10 @@ def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) 
 
 
 def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
-    """A finished run as the line that ``masis export --format runs`` writes; else its draft and its
-    iterations.
+    """Return the texts of a run.
+
+    For a finished run this is the line that ``masis export --format runs`` writes, otherwise its
+    draft and its iterations.
     """
     payload, draft = connection.execute(
         "SELECT payload, draft FROM runs WHERE seq = ?", [seq]
@@ -302,8 +320,8 @@ def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
     iterations = [_unpack_or_hex(row[0]) for row in rows]
     if payload is None:
         return [*([draft] if draft else []), *iterations]
-    # the result is kept with an empty list where the iterations belong; in no text do quotes stand
-    # without a backslash
+    # The result is stored with an empty list in place of its iterations. The first match is that
+    # list, because JSON escapes the quotes inside strings: "iterations":[] can't occur in a text.
     return [
         _unpack_or_hex(payload).replace(
             '"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1
@@ -312,11 +330,12 @@ def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
 
 
 def _screening_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
-    """Its result, its rounds, its abstracts and their grades, as they were stored."""
+    """Return the result, rounds, abstracts and grades of a screening, as they were stored."""
     rows = connection.execute(
         """SELECT payload FROM (
                SELECT 1 AS part, 0 AS number, payload FROM jobs WHERE seq = ?1
-               UNION ALL SELECT 2, number, payload FROM job_parts WHERE job_seq = ?1 AND kind = 'round'
+               UNION ALL SELECT 2, number, payload FROM job_parts WHERE job_seq = ?1
+                   AND kind = 'round'
                UNION ALL SELECT 3, seq, abstract FROM screening_abstracts WHERE screening_seq = ?1
                UNION ALL SELECT 4, seq, grade FROM screening_abstracts WHERE screening_seq = ?1
            ) WHERE payload IS NOT NULL ORDER BY part, number""",
@@ -326,8 +345,9 @@ def _screening_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
 
 
 def _unpack_or_hex(packed: bytes) -> str:
-    """A text as it was packed; where it is damaged, which must be removable too, its bytes in
-    hexadecimal digits.
+    """Return an unpacked text, or its bytes in hexadecimal if it is damaged.
+
+    Damaged records must be removable too.
     """
     try:
         return unpack(packed)

@@ -111,11 +111,13 @@ class Datasets(StorePart):
             redacted, removed = connection.execute(
                 """
                 SELECT sum(redacted), sum(removed AND NOT redacted) FROM (
-                    SELECT max(coalesce(redaction_seq, 0) > :then OR redaction.seq IS NOT NULL) AS redacted,
+                    SELECT max(coalesce(redaction_seq, 0) > :then
+                        OR redaction.seq IS NOT NULL) AS redacted,
                         max(runs.seq IS NOT NULL AND runs.payload IS NULL) AS removed
                     FROM dataset_members AS member JOIN cases ON cases.seq = member.case_seq
                     CROSS JOIN json_each(judgements) AS pin
-                    LEFT JOIN decision_log AS redaction ON redaction.redacts = pin.value ->> 0 AND redaction.seq > :then
+                    LEFT JOIN decision_log AS redaction ON redaction.redacts = pin.value ->> 0
+                        AND redaction.seq > :then
                     LEFT JOIN runs ON runs.seq = pin.value ->> 2
                     WHERE dataset_seq = :seq GROUP BY member.case_seq
                 )
@@ -150,9 +152,11 @@ class Datasets(StorePart):
                 """
                 SELECT id, max(iif(dataset_seq = ?1, found, NULL)) AS one,
                     max(iif(dataset_seq = ?2, found, NULL)) AS two
-                FROM (SELECT *, json_array(case_seq, state, side, json(judgements)) AS found FROM dataset_members
+                FROM (SELECT *, json_array(case_seq, state, side, json(judgements)) AS found
+                    FROM dataset_members
                       WHERE dataset_seq IN (?1, ?2)) AS member
-                JOIN cases ON cases.seq = case_seq GROUP BY case_seq HAVING one IS NOT two ORDER BY case_seq
+                JOIN cases ON cases.seq = case_seq GROUP BY case_seq HAVING one IS NOT two
+                    ORDER BY case_seq
                 """,
                 seqs,
             ):

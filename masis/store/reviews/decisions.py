@@ -19,7 +19,8 @@ from masis.store.reviews.states import policy_of, refresh
 from masis.store.reviews.team import hidden_cases, in_force
 
 _SELECT = """
-    SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
+    SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id,
+        undone.id AS undoes_id
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN cases ON cases.seq = log.case_seq
@@ -150,7 +151,8 @@ class Decisions(StoredLog[Decision, LogEntry]):
         What others wrote about a case whose decisions are not all made is left out, as for
         ``blind_to``.
         """
-        sql = """SELECT reviewer, count(*) FROM decision_payloads WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
+        sql = """SELECT reviewer, count(*) FROM decision_payloads
+            WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
             SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
             WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')))
             GROUP BY reviewer ORDER BY reviewer"""

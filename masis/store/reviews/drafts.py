@@ -44,7 +44,8 @@ class Drafts(StorePart):
             at = self._database.now()
             connection.executemany(
                 """
-                INSERT INTO drafts (reviewer, subject, field, value, saved_at) VALUES (?, ?, ?, ?, ?)
+                INSERT INTO drafts (reviewer, subject, field, value, saved_at)
+                VALUES (?, ?, ?, ?, ?)
                 ON CONFLICT (reviewer, subject, field)
                 DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at
                 WHERE value IS NOT excluded.value
@@ -78,7 +79,7 @@ class Drafts(StorePart):
         named = f" AND field IN ({', '.join('?' * len(fields))})" if fields else ""
         with self._database.transaction(durable=False) as connection:
             connection.execute(
-                f"DELETE FROM drafts WHERE reviewer = ? AND subject = ?{named}",  # noqa: S608 (only marks are put in)
+                f"DELETE FROM drafts WHERE reviewer = ? AND subject = ?{named}",  # noqa: S608
                 [reviewer, subject, *fields],
             )
 
@@ -96,9 +97,11 @@ class Drafts(StorePart):
             connection.execute(
                 """
                 UPDATE OR REPLACE drafts SET reviewer = ?1
-                WHERE reviewer = ?2 AND (?3 IS NULL OR subject IN (SELECT value FROM json_each(?3))) AND NOT EXISTS (
+                WHERE reviewer = ?2
+                AND (?3 IS NULL OR subject IN (SELECT value FROM json_each(?3))) AND NOT EXISTS (
                     SELECT 1 FROM drafts AS held
-                    WHERE held.reviewer = ?1 AND held.subject = drafts.subject AND held.field = drafts.field
+                    WHERE held.reviewer = ?1 AND held.subject = drafts.subject
+                        AND held.field = drafts.field
                     AND (held.saved_at >= drafts.saved_at OR drafts.value IN ('""', 'null', '{}'))
                 )
                 """,

@@ -100,7 +100,8 @@ class Outcomes(StorePart):
         # lists hold the beginning of each question, which is all of most: only of the others a case
         # is parsed
         question = f"""CASE WHEN length(query_start) <= {queue.QUERY_SHOWN} THEN query_start
-            ELSE (SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END"""  # noqa: S608
+            ELSE (SELECT payload ->> '$.query' FROM case_payloads
+                WHERE case_seq = seq) END"""  # noqa: S608
         with self._database.reading() as connection:
             yield from (str(row[0] or "") for row in _matching(connection, question, case_filter))
 
@@ -115,8 +116,10 @@ def _matching(
     """
     matches = queue.matching(connection, case_filter)
     return connection.execute(
-        f"""SELECT {column} FROM {matches.source} WHERE {matches.where} AND NOT cases.planted AND cases.seq NOT IN (
-                SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq
+        f"""SELECT {column} FROM {matches.source} WHERE {matches.where} AND NOT cases.planted
+            AND cases.seq NOT IN (
+                SELECT case_seq FROM decision_payloads JOIN decision_log AS made
+                    ON made.seq = entry_seq
                 WHERE simulated AND made.kind = 'decision'
             ) ORDER BY cases.seq""",  # noqa: S608 (every name is ours, what people give is bound)
         matches.values,
@@ -147,13 +150,16 @@ def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, li
     # SQLite has no name for a list of values, so they are bound as one text of JSON
     for case, entry, in_force, run in connection.execute(
         """
-        SELECT cases.seq, log.seq AS entry, log.seq IS decision_seq, coalesce(log.run_seq, cases.run_seq)
+        SELECT cases.seq, log.seq AS entry, log.seq IS decision_seq,
+            coalesce(log.run_seq, cases.run_seq)
         FROM json_each(?1) CROSS JOIN cases ON cases.seq = value
         CROSS JOIN decision_log AS log ON log.case_seq = cases.seq
         WHERE log.seq IS decision_seq OR NOT pending AND log.seq IN (
-            SELECT max(made.seq) FROM decision_log AS made JOIN decision_payloads ON entry_seq = made.seq
+            SELECT max(made.seq) FROM decision_log AS made JOIN decision_payloads
+                ON entry_seq = made.seq
             WHERE made.case_seq = cases.seq AND kind = 'decision'
-                AND made.seq NOT IN (SELECT undoes FROM decision_log WHERE case_seq = cases.seq AND undoes IS NOT NULL)
+                AND made.seq NOT IN (SELECT undoes FROM decision_log WHERE case_seq = cases.seq
+                    AND undoes IS NOT NULL)
             GROUP BY reviewer
         )
         UNION ALL
@@ -177,7 +183,8 @@ def outcomes_of(
     rows = LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [seqs])
     entries = {row["seq"]: LOG.entry_of(row) for row in rows}
     cases = connection.execute(
-        """SELECT cases.seq, state, redaction_seq, payload FROM json_each(?) CROSS JOIN cases ON cases.seq = value
+        """SELECT cases.seq, state, redaction_seq, payload FROM json_each(?) CROSS JOIN cases
+            ON cases.seq = value
            JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq""",
         [json.dumps(list(pins))],
     ).fetchall()

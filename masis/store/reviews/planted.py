@@ -63,12 +63,15 @@ class PlantedDecision(Record):
 
 
 _COPIES = """
-    SELECT copy.id AS case_id, source.id AS source_id, planted_at, planted_by, kind, fault, copy.state, withdrawn_at,
+    SELECT copy.id AS case_id, source.id AS source_id, planted_at, planted_by, kind, fault,
+        copy.state, withdrawn_at,
         EXISTS (
-            SELECT 1 FROM case_work WHERE case_work.case_seq = copy.seq AND case_work.kind = 'decided'
+            SELECT 1 FROM case_work WHERE case_work.case_seq = copy.seq
+                AND case_work.kind = 'decided'
         ) AS started,
         (
-            SELECT id FROM runs WHERE runs.case_seq = copy.seq AND runs.state = 'finished' AND removed_by IS NULL
+            SELECT id FROM runs WHERE runs.case_seq = copy.seq AND runs.state = 'finished'
+                AND removed_by IS NULL
             ORDER BY runs.seq DESC LIMIT 1
         ) AS run_id
     FROM planted_faults JOIN cases AS copy ON copy.seq = planted_faults.case_seq
@@ -139,7 +142,8 @@ class PlantedFaults(StorePart):
 
     def copies_of(self, source_id: str) -> tuple[str, ...]:
         """Return the ids of the copies of a case whose content is stored."""
-        sql = """SELECT copy.id FROM planted_faults JOIN cases AS copy ON copy.seq = planted_faults.case_seq
+        sql = """SELECT copy.id FROM planted_faults JOIN cases AS copy
+            ON copy.seq = planted_faults.case_seq
                  JOIN cases AS source ON source.seq = source_seq
                  WHERE source.id = ? AND copy.redaction_seq IS NULL"""
         return tuple(row[0] for row in self._database.execute(sql, [source_id]))
@@ -163,7 +167,8 @@ class PlantedFaults(StorePart):
             log.seq IN (
                 SELECT max(made.seq) FROM planted_faults
                 JOIN cases AS copy
-                    ON copy.seq = planted_faults.case_seq AND copy.state = 'planted' AND withdrawn_at IS NULL
+                    ON copy.seq = planted_faults.case_seq AND copy.state = 'planted'
+                        AND withdrawn_at IS NULL
                 JOIN decision_log AS made ON made.case_seq = copy.seq AND made.kind = 'decision'
                 JOIN decision_payloads AS content ON content.entry_seq = made.seq
                 WHERE made.seq NOT IN (
@@ -175,8 +180,10 @@ class PlantedFaults(StorePart):
         """
         knew = """
             SELECT 1 FROM planted_faults JOIN cases AS copy ON copy.seq = planted_faults.case_seq
-            JOIN decision_log AS before ON before.case_seq = source_seq AND before.kind IN ('decision', 'adjudication')
-            JOIN decision_payloads AS content ON content.entry_seq = before.seq AND content.reviewer = ?
+            JOIN decision_log AS before ON before.case_seq = source_seq
+                AND before.kind IN ('decision', 'adjudication')
+            JOIN decision_payloads AS content ON content.entry_seq = before.seq
+                AND content.reviewer = ?
             WHERE copy.id = ? AND before.seq < ? LIMIT 1
         """
         decided: list[PlantedDecision] = []
@@ -205,16 +212,20 @@ class PlantedFaults(StorePart):
         evidence is judged too.
         """
         sound = """
-            SELECT approved.seq FROM cases AS approved JOIN decision_log AS log ON log.seq = approved.decision_seq
-            JOIN decision_payloads ON entry_seq = log.seq JOIN case_payloads AS held ON held.case_seq = approved.seq
+            SELECT approved.seq FROM cases AS approved JOIN decision_log AS log
+                ON log.seq = approved.decision_seq
+            JOIN decision_payloads ON entry_seq = log.seq JOIN case_payloads AS held
+                ON held.case_seq = approved.seq
             WHERE approved.state = 'approved' AND NOT approved.planted AND log.source = 'HUMAN'
-                AND NOT simulated AND approved.redaction_seq IS NULL AND held.payload ->> '$.screening' IS NULL
+                AND NOT simulated AND approved.redaction_seq IS NULL
+                AND held.payload ->> '$.screening' IS NULL
                 AND NOT EXISTS (SELECT 1 FROM planted_faults WHERE source_seq = approved.seq)
         """
         with self._database.reading() as connection:
             matches = queue.matching(connection, case_filter or CaseFilter())
             rows = connection.execute(
-                f"SELECT cases.id FROM {matches.source} WHERE {matches.where} AND cases.seq IN ({sound}) "  # noqa: S608
+                f"SELECT cases.id FROM {matches.source} WHERE {matches.where} "  # noqa: S608
+                f"AND cases.seq IN ({sound}) "
                 "ORDER BY cases.seq",
                 matches.values,
             ).fetchall()

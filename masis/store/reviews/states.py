@@ -1,8 +1,10 @@
-r"""Where a case stands: derived from its runs and its entries in the log, never set by hand.
+r"""Derives the state of a case from its runs and its entries in the log. It's never set by hand.
 
-    new -> running -> needs_review | accepted (by policy) -> approved, overridden, rejected, escalated
-              \-> interrupted     \-> needs_adjudication -> (where several reviewers decide, and differ)
-                                any of them -> superseded or redacted, unless a person's decision stands
+    new -> running -> needs_review | accepted (by policy) -> approved, overridden, rejected,
+              |             |                                escalated
+              |             \-> needs_adjudication (several reviewers decided, and they differ)
+              \-> interrupted
+    any of them -> superseded or redacted, unless a person's decision stands
 
 A person's decision stands, whatever runs follow, until it is undone or another one is made. Without
 one, a run under way shows; then the newest finished run counts: accepted where the log holds the
@@ -239,7 +241,8 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     ]
     columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
     connection.execute(
-        f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
+        f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} "  # noqa: S608
+        f"WHERE seq = ?",
         [
             *(*now, derived.reviewer, case["version"] + changed, derived.pending, max(times)),
             *(*_run_figures(connection, now.run_seq), case_seq),
@@ -281,17 +284,19 @@ def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterato
     )
     for run in connection.execute(
         f"""SELECT case_seq, seq, state, started_at, ended_at, removed_by FROM runs
-            WHERE case_seq {which} ORDER BY case_seq, seq""",  # noqa: S608 (conditions of ours, here and below)
+            WHERE case_seq {which} ORDER BY case_seq, seq""",  # noqa: S608
         values,
     ):
         runs[run["case_seq"]].append(run)
     for entry in connection.execute(
-        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq FROM decision_log
-            LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq {which} ORDER BY case_seq, seq""",  # noqa: S608
+        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq
+            FROM decision_log LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq {which}
+            ORDER BY case_seq, seq""",  # noqa: S608
         values,
     ):
         entries[entry["case_seq"]].append(entry)
-    for case in connection.execute(f"SELECT * FROM cases WHERE seq {which}", values).fetchall():  # noqa: S608
+    sql = f"SELECT * FROM cases WHERE seq {which}"  # noqa: S608
+    for case in connection.execute(sql, values).fetchall():
         yield _derive_state_of(case, runs[case["seq"]], entries[case["seq"]])
 
 
@@ -382,7 +387,7 @@ def _work_of_case(
 
 def _run_figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object]:
     row = connection.execute(
-        f"SELECT models, {', '.join(_FIGURES)} FROM runs WHERE seq = ?",  # noqa: S608 (names of our own columns)
+        f"SELECT models, {', '.join(_FIGURES)} FROM runs WHERE seq = ?",  # noqa: S608
         [run_seq],
     ).fetchone()
     if row is None:
@@ -400,14 +405,18 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
         numbers: Condition = ("BETWEEN ? AND ?", [first, first + _CASES_AT_ONCE - 1])
         work = defaultdict[int, dict[tuple[str, str], int]](dict)
         for seq, kind, who, entry in connection.execute(
-            f"SELECT case_seq, kind, who, entry_seq FROM case_work WHERE case_seq {numbers[0]}",  # noqa: S608
+            f"SELECT case_seq, kind, who, entry_seq FROM case_work "  # noqa: S608
+            f"WHERE case_seq {numbers[0]}",
             numbers[1],
         ):
             work[seq][kind, who] = entry
         for derived in _derive_cases(connection, numbers):
             yield from _state_mistakes(derived, work[derived.case["seq"]])
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
-    sql = f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq WHERE {differ}"  # noqa: S608
+    sql = (
+        f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq "  # noqa: S608
+        f"WHERE {differ}"
+    )
     for (case_id,) in connection.execute(sql):
         yield f"case {case_id!r}: its figures differ from those of its run"
 

@@ -23,7 +23,8 @@ REDACTED_CASE = "case redacted"
 REMOVED_RUN = "run removed by retention"
 
 _ENTRIES = """
-    SELECT log.seq, log.id, log.case_seq, log.run_seq, written.payload, cases.redaction_seq, runs.removed_by
+    SELECT log.seq, log.id, log.case_seq, log.run_seq, written.payload, cases.redaction_seq,
+        runs.removed_by
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN cases ON cases.seq = log.case_seq
@@ -171,13 +172,15 @@ def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
     recorded.
     """
     for row in connection.execute(
-        """SELECT cases.id, cases.digest, payload FROM cases LEFT JOIN case_payloads ON case_seq = cases.seq
+        """SELECT cases.id, cases.digest, payload FROM cases LEFT JOIN case_payloads
+            ON case_seq = cases.seq
            WHERE redaction_seq IS NULL ORDER BY cases.seq"""
     ):
         if row["payload"] is None or _content_digest(row["payload"]) != row["digest"]:
             yield f"case {row['id']!r} doesn't fit its digest: its text was altered"
     for row in connection.execute(
-        """SELECT cases.id AS case_id, runs.id AS run_id FROM runs JOIN cases ON cases.seq = case_seq
+        """SELECT cases.id AS case_id, runs.id AS run_id FROM runs JOIN cases
+            ON cases.seq = case_seq
            WHERE case_digest != cases.digest ORDER BY runs.seq"""
     ):
         yield (

@@ -1,7 +1,7 @@
 """The work of a team: leases on cases, policies, rubrics, saved views, and the work of each person.
 
-A lease is taken inside a transaction that holds the write lock, so that of two people who ask at
-once one gets it. It runs out by itself: an absent reviewer blocks nobody.
+A claim runs in a transaction that holds the write lock, so only one of two simultaneous requests
+gets the lease. Leases expire, so an absent reviewer can't block a case.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ UNDECIDED: tuple[CaseState, ...] = (
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
-    """The condition on ``cases``, with its values, of those whose verdict a policy hides from a
-    reviewer.
+    """Return the SQL condition of the cases whose verdict is hidden from a reviewer.
 
-    It says in SQL for many cases what ``masis.services.cases.machine_hidden`` says of one.
+    This is ``masis.services.cases.machine_hidden`` in SQL, for many cases at once.
     """
     sql, values = f"cases.state IN ({', '.join('?' * len(UNDECIDED))})", list[Any](UNDECIDED)
     if shown == "after":
@@ -65,10 +64,12 @@ class Team(StorePart):
     # leases
 
     def claim(self, case_id: str, reviewer: str, minutes: int) -> Lease:
-        """Take a case for decision, or extend the lease on it that the reviewer has.
+        """Lease a case to a reviewer, or extend the reviewer's lease on it.
 
-        Raises UnknownRecord, and CaseHeld where as many others have it, or have decided it, as are
-        wanted.
+        Raises:
+            UnknownRecord: There is no such case.
+            CaseHeld: As many others as the policy wants have leased or decided it.
+
         """
         with self._database.transaction(durable=False) as connection:
             seq, now = case_seq(connection, case_id), self._database.now()
@@ -77,7 +78,8 @@ class Team(StorePart):
             until = add_time(now, timedelta(minutes=minutes))
             connection.execute(
                 """INSERT INTO leases VALUES (?, ?, ?, ?)
-                   ON CONFLICT (case_seq, reviewer) DO UPDATE SET until = max(until, excluded.until)""",
+                   ON CONFLICT (case_seq, reviewer) DO UPDATE
+                       SET until = max(until, excluded.until)""",
                 [seq, reviewer, now, until],
             )
             return next(
@@ -85,19 +87,13 @@ class Team(StorePart):
             )
 
     def release(self, case_id: str, reviewer: str) -> None:
-        """Give a case back; nothing happens where the reviewer has no lease on it. Raises
-        UnknownRecord.
-        """
+        """End the reviewer's lease on a case, if there is one. Raises UnknownRecord."""
         with self._database.transaction(durable=False) as connection:
             lease = [case_seq(connection, case_id), reviewer]
             connection.execute("DELETE FROM leases WHERE case_seq = ? AND reviewer = ?", lease)
 
     def hand_over(self, case_id: str, giver: str, taker: str) -> None:
-        """Put the lease that one name has on a case under another; nothing happens where it has
-        none.
-
-        Raises UnknownRecord.
-        """
+        """Move the lease on a case, if there is one, to another name. Raises UnknownRecord."""
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 "UPDATE OR REPLACE leases SET reviewer = ? WHERE case_seq = ? AND reviewer = ?",
@@ -105,21 +101,19 @@ class Team(StorePart):
             )
 
     def leases(self) -> tuple[Lease, ...]:
-        """All leases that run, the one that ends first at the front."""
+        """Return all current leases, in the order in which they end."""
         with self._database.reading() as connection:
             return tuple(_leases(connection, None, self._database.now()))
 
     def assert_free(self, case_id: str, reviewer: str) -> None:
-        """Raise CaseHeld where others have taken the case. Call it in the transaction
-        that decides.
-        """
+        """Raise CaseHeld if others hold the case. Call it in the transaction that decides."""
         with self._database.transaction() as connection:
             check_free(connection, case_seq(connection, case_id), reviewer, self._database.now())
 
     # who has done what
 
     def work(self, case_id: str) -> CaseWork:
-        """What the team knows about one case. Raises UnknownRecord."""
+        """Return the leases, assignees, tags and deciders of a case. Raises UnknownRecord."""
         with self._database.reading() as connection:
             seq = case_seq(connection, case_id)
             row = connection.execute("SELECT * FROM cases WHERE seq = ?", [seq]).fetchone()
@@ -146,20 +140,22 @@ class Team(StorePart):
             )
 
     def count_cases(self, kind: str, *, undecided: bool = False) -> dict[str, int]:
-        """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or
-        ``tagged``.
+        """Count the cases of each name.
 
-        Who has decided a shared case shows once all its decisions are made. ``undecided`` counts
-        the cases that are not settled, as a queue lists them.
+        A decision on a shared case counts once all its decisions are made.
+
+        Args:
+            kind: ``decided``, ``assigned``, ``skipped`` or ``tagged``.
+            undecided: Whether to count only the cases that aren't settled.
+
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
-            WHERE kind = ? AND (kind <> 'decided' OR pending = 0) AND (NOT ? OR standing <> 'decided') GROUP BY who"""
+            WHERE kind = ? AND (kind <> 'decided' OR pending = 0)
+                AND (NOT ? OR standing <> 'decided') GROUP BY who"""
         return dict(self._database.cached_rows(sql, [kind, undecided]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
-        """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides
-        from a reviewer.
-        """
+        """Return whether this policy hides the verdict of any audited case from a reviewer."""
         if shown == "first":
             return False
         sql, values = hidden_cases(reviewer, shown)
@@ -170,18 +166,16 @@ class Team(StorePart):
         return hidden is not None
 
     def oldest_skipped(self, reviewer: str, among: Iterable[str]) -> str | None:
-        """Of these cases the one that the reviewer skipped longest ago; None where they skipped
-        none of them.
-        """
+        """Return the case that the reviewer skipped longest ago, or None if none was skipped."""
         row = self._database.row(
-            """SELECT id FROM case_work JOIN cases ON seq = case_seq WHERE kind = 'skipped' AND who = ?
-               AND id IN (SELECT value FROM json_each(?)) ORDER BY entry_seq LIMIT 1""",
+            """SELECT id FROM case_work JOIN cases ON seq = case_seq WHERE kind = 'skipped'
+               AND who = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY entry_seq LIMIT 1""",
             [reviewer, json.dumps(list(among))],
         )
         return None if row is None else str(row[0])
 
     def assigned_among(self, reviewer: str, among: Iterable[str]) -> frozenset[str]:
-        """Which of these cases are assigned to the reviewer."""
+        """Return which of these cases are assigned to the reviewer."""
         rows = self._database.execute(
             """SELECT cases.id FROM json_each(?) AS among CROSS JOIN cases ON cases.id = among.value
                CROSS JOIN case_work ON case_seq = cases.seq AND kind = 'assigned' AND who = ?""",
@@ -192,10 +186,9 @@ class Team(StorePart):
     # policies, rubrics, label types, views: the newest record counts
 
     def in_force(self, kind: type[T], version: int | None = None) -> T:
-        """Return the policy, rubric or label types in force, or an earlier version of them; 0 is
-        the default.
+        """Return the policy, rubric or label types in force, or an earlier version.
 
-        Raises StoreError where there is no such version.
+        Version 0 is the default. Raises StoreError if the version doesn't exist.
         """
         with self._database.reading() as connection:
             if version is None:
@@ -212,9 +205,7 @@ class Team(StorePart):
         return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
 
     def put_in_force(self, by: str, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; decisions made before keep those they
-        were made under.
-        """
+        """Set a policy, a rubric or label types for later decisions."""
         with self._database.transaction() as connection:
             record = record.model_copy(
                 update={"version": in_force(connection, type(record)).version + 1}
@@ -225,14 +216,12 @@ class Team(StorePart):
         return record
 
     def save_view(self, by: str, view: SavedView) -> None:
-        """Save a view under its name, in place of one of the same name and owner; ``removed`` takes
-        it away.
-        """
+        """Save a view, replacing one with the same name and owner. ``removed`` deletes it."""
         with self._database.transaction() as connection:
             self._append(connection, by, VIEW, f"{view.owner}\n{view.name}", view)
 
     def views(self, reviewer: str) -> tuple[SavedView, ...]:
-        """The views of the whole team and of one reviewer, by name."""
+        """Return the views of the whole team and of one reviewer, sorted by name."""
         rows = self._database.execute(
             "SELECT payload FROM team_records WHERE kind = 'view' AND seq IN "
             "(SELECT max(seq) FROM team_records WHERE kind = 'view' GROUP BY name)"
@@ -247,9 +236,7 @@ class Team(StorePart):
         return {seq: words for seq, words in self._database.execute(sql) if words}
 
     def forget_views(self, views: Iterable[int]) -> None:
-        """Remove name and words of views for good, with those that each had replaced under its
-        name.
-        """
+        """Erase the names and search words of views, including earlier versions of them."""
         with self._database.transaction() as connection:
             for seq in views:
                 empty = SavedView(name=f"redacted {seq}", removed=True)
@@ -261,15 +248,13 @@ class Team(StorePart):
                 )
 
     def note_sample(self, by: str, sample: LakeSample) -> None:
-        """Note which of the auto-accepted cases of a lake were brought in; the same again changes
-        nothing.
-        """
+        """Record which auto-accepted cases of a lake were imported. Repeating it has no effect."""
         with self._database.transaction() as connection:
             if sample.model_dump_json() not in self._payloads("sample"):
                 self._append(connection, by, "sample", sample.place, sample)
 
     def samples(self) -> tuple[LakeSample, ...]:
-        """The samples that were brought in from lakes, oldest first."""
+        """Return the samples that were imported from lakes, oldest first."""
         return tuple(map(LakeSample.model_validate_json, self._payloads("sample")))
 
     def _payloads(self, kind: str) -> list[str]:
@@ -288,7 +273,7 @@ class Team(StorePart):
 
 
 VIEW = "view"
-"""The kind of record that is nobody's rule."""
+"""The kind of record that isn't a rule, so it isn't part of the chain of digests."""
 
 
 def _team_digest(before: str, row: Iterable[object]) -> str:
@@ -296,16 +281,14 @@ def _team_digest(before: str, row: Iterable[object]) -> str:
 
 
 def last_digest(connection: sqlite3.Connection) -> str:
-    """Return the digest of all that the team has set, "" where that is nothing."""
+    """Return the digest of everything the team has set, or "" if nothing was set."""
     sql = "SELECT digest FROM team_records WHERE digest IS NOT NULL ORDER BY seq DESC LIMIT 1"
     row = connection.execute(sql).fetchone()
     return "" if row is None else str(row[0])
 
 
 def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
-    """Return the digest after each record, as what is stored gives it, and which records don't fit
-    theirs.
-    """
+    """Recompute the digest after each record. Return these and messages about altered records."""
     known, altered, last = {""}, list[str](), ""
     sql = (
         "SELECT at, by, kind, name, payload, digest FROM team_records WHERE kind <> ? ORDER BY seq"
@@ -322,7 +305,7 @@ def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
 
 
 def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
-    """Write how many decisions each case wants that nobody has decided yet."""
+    """Apply a policy's number of decisions to every case without a decision."""
     rows = connection.execute(
         "SELECT seq, id, wanted FROM cases WHERE NOT EXISTS "
         "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"

@@ -36,8 +36,9 @@ _CASE = (
 # were labelled; seconds: how long the case was open, where that was recorded; settles: this
 # decision gives the case its state
 _DECIDED = f"""
-    SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry, log.at,
-        written.reviewer, log.verdict, log.kind, written.blind, written.simulated, written.marks, written.reason_code,
+    SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry,
+        log.at, written.reviewer, log.verdict, log.kind, written.blind, written.simulated,
+        written.marks, written.reason_code,
         written.seconds, {_RUN}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
@@ -52,7 +53,8 @@ _DECIDED = f"""
 # the payload is parsed last, of coverable runs alone: that is why its subquery names the run
 _COVERABLE = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
-    WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
+    WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL
+        AND cases.redaction_seq IS NULL
         AND NOT cases.planted
         AND cases.state IN ('needs_review', 'accepted')
         AND NOT EXISTS (
@@ -90,7 +92,8 @@ class TrustReads(StorePart):
         made since a time.
         """
         return self._columns(
-            """SELECT log.verdict, seconds FROM case_work JOIN decision_log AS log ON log.seq = case_work.entry_seq
+            """SELECT log.verdict, seconds FROM case_work JOIN decision_log AS log
+                ON log.seq = case_work.entry_seq
             JOIN decision_payloads AS written ON written.entry_seq = log.seq
             WHERE case_work.kind = 'decided' AND who = ? AND at >= ?""",
             [reviewer, since],
@@ -127,7 +130,8 @@ class TrustReads(StorePart):
         """Return the id of an auditor's newest finished run whose content is stored; None where
         there is none.
         """
-        sql = """SELECT id FROM jobs WHERE kind = 'run' AND auditor = ? AND removed_by IS NULL AND state = 'finished'
+        sql = """SELECT id FROM jobs WHERE kind = 'run' AND auditor = ? AND removed_by IS NULL
+            AND state = 'finished'
                  ORDER BY seq DESC LIMIT 1"""
         rows = self._database.execute(sql, (auditor,))
         return str(rows[0][0]) if rows else None
@@ -136,7 +140,8 @@ class TrustReads(StorePart):
         """Return every case whose newest finished run was drawn for a spot check,
         decided or not.
         """
-        sql = """SELECT cases.id AS case_id, coalesce(field, '') AS field, cases.state, runs.ended_at AS at,
+        sql = """SELECT cases.id AS case_id, coalesce(field, '') AS field, cases.state,
+            runs.ended_at AS at,
                      coalesce(runs.settings ->> '$.spot_check_share', 0.0) AS share
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                  WHERE runs.spot_check = 1 ORDER BY cases.seq"""
@@ -155,7 +160,8 @@ class TrustReads(StorePart):
         """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of
         their newest runs.
         """
-        sql = f"""SELECT {_CASE}, case_payloads.payload -> '$.labels' AS labels, runs.ended_at AS at, {_RUN}
+        sql = f"""SELECT {_CASE}, case_payloads.payload -> '$.labels' AS labels,
+            runs.ended_at AS at, {_RUN}
                   FROM case_payloads JOIN cases ON cases.seq = case_payloads.case_seq
                   JOIN jobs AS runs ON runs.seq = cases.run_seq
                   WHERE instr(case_payloads.payload, '"labels"') > 0
@@ -208,7 +214,8 @@ class TrustReads(StorePart):
         """
         rows = self._database.execute(
             """SELECT seq, at, reviewer, payload -> '$.extra.guarantee' AS found FROM decision_log
-               LEFT JOIN decision_payloads ON entry_seq = seq WHERE kind = 'guarantee' ORDER BY seq DESC LIMIT 1"""
+               LEFT JOIN decision_payloads ON entry_seq = seq WHERE kind = 'guarantee'
+                   ORDER BY seq DESC LIMIT 1"""
         )
         if not rows or rows[0]["found"] in (None, "null"):
             return None
@@ -218,7 +225,8 @@ class TrustReads(StorePart):
     def undecided_runs(self) -> dict[str, list[Any]]:
         """Return the run that each undecided case stands by: ``seq`` and its columns."""
         sql = f"""SELECT runs.seq, {_RUN} FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
-                  WHERE cases.state IN ('needs_review', 'accepted') AND runs.removed_by IS NULL"""  # noqa: S608
+                  WHERE cases.state IN ('needs_review', 'accepted')
+                      AND runs.removed_by IS NULL"""  # noqa: S608
         return self._columns(sql)
 
     def reorder(self, risks: Mapping[int, float]) -> None:

@@ -1,7 +1,7 @@
-"""The acceptance memory and the grades remembered: what screening learned, stored across restarts.
+"""Stores the acceptance memory and the cached grades of screenings.
 
-A reset is an entry of the screening log. It deletes nothing: what was accepted before is marked as
-forgotten, no longer moves any threshold and stays for the charts of drift.
+A reset is an entry of the screening log. It deletes nothing. Earlier acceptances are marked as
+forgotten, so they don't move thresholds any more, and still appear in the charts of drift.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from masis.store.screening.log import append_entry
 
 
 class Acceptances(StorePart):
-    """The acceptance memory of a store: fills the protocol ``screening.memory.Memory``."""
+    """The acceptance memory of a store. Implements ``screening.memory.Memory``."""
 
     def entries(self) -> tuple[AcceptedStudy, ...]:
-        """All entries since the last reset, oldest first."""
+        """Return all entries since the last reset, oldest first."""
         return self._read_entries("WHERE forgotten_by IS NULL")
 
     def history(self) -> tuple[AcceptedStudy, ...]:
-        """All entries, forgotten ones too, oldest first."""
+        """Return all entries, including forgotten ones, oldest first."""
         return self._read_entries("")
 
     def replace(self, screening_id: str, acceptances: Iterable[AcceptedStudy]) -> None:
-        """Store what one screening leaves to remember, none included, in place of what it left
-        before.
+        """Replace the acceptances of one screening.
 
-        Entries that a reset has forgotten stay so. Raises UnknownRecord for a screening that is not
-        in this store.
+        If a reset has forgotten them, nothing is stored. Raises UnknownRecord if the screening
+        isn't in this store, or an acceptance belongs to another one.
         """
         with self._database.transaction(durable=False) as connection:
             seq = job_row(connection, "screening", screening_id)["seq"]
@@ -41,20 +40,20 @@ class Acceptances(StorePart):
             if connection.execute(
                 "SELECT 1 FROM acceptances WHERE screening_seq = ?", [seq]
             ).fetchone():
-                return  # forgotten: it is not learned again through a later override
-            for each in acceptances:
-                if each.screening_id != screening_id:
+                return  # a later override must not bring back what a reset has forgotten
+            for study in acceptances:
+                if study.screening_id != screening_id:
                     raise UnknownRecord(
-                        f"the acceptance is of screening {each.screening_id!r}, not"
+                        f"the acceptance is of screening {study.screening_id!r}, not"
                         f" {screening_id!r}."
                     )
                 connection.execute(
                     "INSERT INTO acceptances (screening_seq, at, payload) VALUES (?, ?, ?)",
-                    [seq, each.at or self._database.now(), each.model_dump_json()],
+                    [seq, study.at or self._database.now(), study.model_dump_json()],
                 )
 
     def reset(self, *, by: str, reason: str) -> ScreeningEntry:
-        """Forget what was accepted so far; the entry says how many were forgotten."""
+        """Mark all acceptances as forgotten, and return the entry, which records their number."""
         with self._database.transaction() as connection:
             forgotten = connection.execute(
                 "SELECT count(*) FROM acceptances WHERE forgotten_by IS NULL"
@@ -70,20 +69,21 @@ class Acceptances(StorePart):
         return entry
 
     def _read_entries(self, where: str) -> tuple[AcceptedStudy, ...]:
-        rows = self._database.execute(f"SELECT payload FROM acceptances {where} ORDER BY seq")  # noqa: S608
+        sql = f"SELECT payload FROM acceptances {where} ORDER BY seq"  # noqa: S608
+        rows = self._database.execute(sql)
         return tuple(AcceptedStudy.model_validate_json(row[0]) for row in rows)
 
 
 class RememberedGrades(StorePart):
-    """What graders said before: fills the protocol ``screening.grading.grader.GradeCache``."""
+    """Cached grades. Implements ``screening.grading.grader.GradeCache``."""
 
     def get(self, key: str) -> Grade | None:
-        """The grade under a key; None where there is none."""
+        """Return the grade with this key, or None."""
         row = self._database.row("SELECT grade FROM remembered_grades WHERE key = ?", [key])
         return Grade.model_validate_json(unpack(row[0])) if row else None
 
     def store(self, key: str, grade: Grade) -> None:
-        """Store a grade under a key, in place of the one that was there."""
+        """Store a grade under a key, replacing an earlier one."""
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO remembered_grades VALUES (?, ?, ?)",
@@ -91,6 +91,6 @@ class RememberedGrades(StorePart):
             )
 
     def clear(self) -> int:
-        """Forget them all; returns how many there were."""
+        """Delete all cached grades, and return their number."""
         with self._database.transaction(durable=False) as connection:
             return connection.execute("DELETE FROM remembered_grades").rowcount

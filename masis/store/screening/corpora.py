@@ -105,7 +105,10 @@ def _known_by(
     """The records of a corpus that have one of these marks, column by column."""
     for column, value in marks:
         if value is not None:
-            sql = f"SELECT * FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100"  # noqa: S608
+            sql = (
+                f"SELECT * FROM corpus_abstracts WHERE corpus_seq = ? "  # noqa: S608
+                f"AND {column} = ? LIMIT 100"
+            )
             yield from connection.execute(sql, [corpus, value])
 
 
@@ -282,7 +285,8 @@ class Corpora(StorePart):
             try:
                 seq = _seq(connection, corpus)
                 for table in ("corpus_abstracts", "corpus_imports"):
-                    connection.execute(f"DELETE FROM {table} WHERE corpus_seq = ?", [seq])  # noqa: S608 (names of ours)
+                    sql = f"DELETE FROM {table} WHERE corpus_seq = ?"  # noqa: S608
+                    connection.execute(sql, [seq])
                 connection.execute("DELETE FROM corpora WHERE seq = ?", [seq])
                 corpus_search.drop(connection, seq)
             finally:
@@ -337,7 +341,8 @@ class Corpora(StorePart):
     def _import(self, import_seq: int) -> CorpusImport:
         [row] = self._database.execute(
             """SELECT name AS corpus, source, at, identified, added, duplicates, faulty
-               FROM corpus_imports JOIN corpora ON corpora.seq = corpus_seq WHERE corpus_imports.seq = ?""",
+               FROM corpus_imports JOIN corpora ON corpora.seq = corpus_seq
+                   WHERE corpus_imports.seq = ?""",
             [import_seq],
         )
         return record_of(CorpusImport, row)
@@ -397,11 +402,14 @@ def _payload(connection: sqlite3.Connection, seq: int) -> str:
 
 def _corpus_summaries(connection: sqlite3.Connection) -> tuple[CorpusSummary, ...]:
     rows = connection.execute(
-        """SELECT name, made_at, coalesce(sum(added), 0) AS abstracts, coalesce(sum(identified), 0) AS identified,
+        """SELECT name, made_at, coalesce(sum(added), 0) AS abstracts,
+            coalesce(sum(identified), 0) AS identified,
                coalesce(sum(duplicates), 0) AS duplicates, coalesce(sum(faulty), 0) AS faulty,
                (SELECT json_group_array(source) FROM (
-                    SELECT source FROM corpus_imports WHERE corpus_seq = corpora.seq GROUP BY source ORDER BY min(seq)
+                    SELECT source FROM corpus_imports WHERE corpus_seq = corpora.seq
+                        GROUP BY source ORDER BY min(seq)
                 )) AS sources
-           FROM corpora LEFT JOIN corpus_imports ON corpus_seq = corpora.seq GROUP BY corpora.seq ORDER BY name"""
+           FROM corpora LEFT JOIN corpus_imports ON corpus_seq = corpora.seq GROUP BY corpora.seq
+               ORDER BY name"""
     )
     return tuple(record_of(CorpusSummary, row, parsed=("sources",)) for row in rows)

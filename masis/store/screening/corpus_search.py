@@ -43,13 +43,14 @@ def index(connection: sqlite3.Connection, corpus_seq: int, seq: int, abstract: A
 
 
 def problems(connection: sqlite3.Connection) -> Iterator[str]:
-    """Corpora whose abstracts, index and counted imports don't fit each other."""
+    """Yield a message for each corpus whose abstracts, index and import counts disagree."""
     for row in connection.execute("SELECT * FROM corpora ORDER BY seq").fetchall():
         table, of = table_of(row["seq"]), [row["seq"]]
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone():
             yield f"the words of corpus {row['name']!r} are gone"
             continue
-        indexed = connection.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0]  # noqa: S608
+        sql = f"SELECT count(*) FROM {table}_docsize"  # noqa: S608
+        indexed = connection.execute(sql).fetchone()[0]
         stored = connection.execute(
             "SELECT count(*) FROM corpus_abstracts WHERE corpus_seq = ?", of
         ).fetchone()[0]
@@ -58,8 +59,8 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
         ).fetchone()[0]
         if not stored == indexed == (counted or 0):
             yield (
-                f"corpus {row['name']!r} holds {stored} abstracts, the words of {indexed}, and counts"
-                f" {counted or 0} as imported"
+                f"corpus {row['name']!r} holds {stored} abstracts, the words of {indexed}, and"
+                f" counts {counted or 0} as imported"
             )
 
 
@@ -84,7 +85,8 @@ def search(
     phrases = ['"' + term.replace('"', '""') + '"' for term in terms]
     rows = connection.execute(
         f"""SELECT rowid FROM {table} WHERE {table} MATCH ?
-            ORDER BY bm25({table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}), rowid LIMIT ? OFFSET ?""",  # noqa: S608 (names of ours)
+            ORDER BY bm25({table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}), rowid
+                LIMIT ? OFFSET ?""",  # noqa: S608
         [" OR ".join(phrases), limit, offset],
     )
     return [row[0] for row in rows]

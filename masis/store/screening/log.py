@@ -29,7 +29,8 @@ _JOINS = """
     LEFT JOIN screenings ON screenings.seq = log.screening_seq
 """
 _SELECT = f"""
-    SELECT log.*, written.payload, written.reviewer, screenings.id AS screening_id FROM screening_log AS log {_JOINS}
+    SELECT log.*, written.payload, written.reviewer, screenings.id AS screening_id
+        FROM screening_log AS log {_JOINS}
 """  # noqa: S608 (names of ours)
 
 

@@ -93,7 +93,8 @@ def _store(
     Raises StoreError where the abstract of a grade was not handed over.
     """
     connection.executemany(
-        """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract) VALUES (?, ?, ?, ?)
+        """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract)
+        VALUES (?, ?, ?, ?)
            ON CONFLICT (screening_seq, abstract_id) DO UPDATE SET abstract = excluded.abstract""",
         (
             [seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))]
@@ -336,12 +337,14 @@ def _screening_summaries(
 ) -> tuple[ScreeningSummary, ...]:
     rows = connection.execute(
         f"""SELECT *,
-                (SELECT count(*) FROM job_parts WHERE job_seq = screenings.seq AND kind = 'round') AS rounds,
-                (SELECT count(*) FROM screening_abstracts WHERE screening_seq = screenings.seq) AS abstracts,
+                (SELECT count(*) FROM job_parts WHERE job_seq = screenings.seq
+                    AND kind = 'round') AS rounds,
+                (SELECT count(*) FROM screening_abstracts
+                    WHERE screening_seq = screenings.seq) AS abstracts,
                 (SELECT count(*) FROM screening_log
                  WHERE screening_seq = screenings.seq AND kind = 'override') AS overrides,
                 (SELECT at FROM purges WHERE purges.seq = removed_by) AS removed_at
-            FROM screenings WHERE {where} ORDER BY seq DESC LIMIT ?""",  # noqa: S608 (conditions of ours, values bound)
+            FROM screenings WHERE {where} ORDER BY seq DESC LIMIT ?""",  # noqa: S608
         [*values, limit],
     )
     return tuple(record_of(ScreeningSummary, row, parsed=("sources",)) for row in rows)
