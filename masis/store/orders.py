@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from masis.schema.case import Severity
 from masis.schema.registry import RegisteredName
-from masis.schema.run import ReviewTier
+from masis.schema.rules import ReviewTier
 
 
 @dataclass(frozen=True, kw_only=True)

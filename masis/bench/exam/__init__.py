@@ -32,6 +32,7 @@ from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome
 from masis.schema.case import Case
 from masis.schema.exam import EXAM_VERSION, FAILED_CALLS_MOST, ExamCount, ExamKindResult, ExamResult
+from masis.schema.model_ref import ModelRef
 from masis.schema.rules import MUST_LOOK
 from masis.schema.run import Iteration, Run
 from masis.settings import OFFLINE, Settings
