@@ -103,7 +103,7 @@ def plants(case: JsonCase) -> Counter[str]:
     return found
 
 
-def test_there_are_at_least_forty_four_cases_from_eight_fields_with_ids_of_their_own() -> None:
+def test_there_are_at_least_44_cases_from_8_fields() -> None:
     assert len(CASES) >= 44
     assert len({case["metadata"]["field"] for case in CASES}) == len(FILES) >= 8
     assert max(Counter(case["id"] for case in CASES).values()) == 1
@@ -111,12 +111,12 @@ def test_there_are_at_least_forty_four_cases_from_eight_fields_with_ids_of_their
 
 
 @each_case
-def test_the_product_reads_the_case_and_gives_it_back_unchanged(case: JsonCase) -> None:
+def test_every_case_round_trips(case: JsonCase) -> None:
     assert Case.model_validate(case).to_json_dict() == case
 
 
 @each_answered
-def test_every_labelled_claim_stands_in_the_answer_once_and_word_for_word(case: JsonCase) -> None:
+def test_every_labelled_claim_occurs_once_verbatim(case: JsonCase) -> None:
     ids = {chunk["id"] for chunk in case["evidence"]}
     assert case["labels"]["claims"]
     for claim in case["labels"]["claims"]:
@@ -131,7 +131,7 @@ def test_every_labelled_claim_stands_in_the_answer_once_and_word_for_word(case: 
 
 
 @each_answered
-def test_every_labelled_reference_resolves_exactly_if_it_is_said_to(case: JsonCase) -> None:
+def test_labelled_references_resolve_as_labelled(case: JsonCase) -> None:
     ids = {chunk["id"] for chunk in case["evidence"]}
     for ref in case["labels"]["citations"]:
         assert case["answer"].count(ref["sentence"]) == 1, ref
@@ -146,7 +146,7 @@ def test_every_labelled_reference_resolves_exactly_if_it_is_said_to(case: JsonCa
 
 
 @each_answered
-def test_every_marker_of_the_answer_is_labelled_and_every_other_bracket_is_a_known_decoy(
+def test_every_marker_is_labelled_or_a_known_decoy(
     case: JsonCase,
 ) -> None:
     prose = CODE.sub("", case["answer"])
@@ -159,14 +159,14 @@ def test_every_marker_of_the_answer_is_labelled_and_every_other_bracket_is_a_kno
 
 
 @each_answered
-def test_a_claim_counts_as_cited_exactly_if_a_reference_stands_in_it(case: JsonCase) -> None:
+def test_a_claim_is_cited_exactly_if_it_has_a_reference(case: JsonCase) -> None:
     sentences = {ref["sentence"] for ref in case["labels"]["citations"]}
     for claim in case["labels"]["claims"]:
         assert claim["cited"] == (claim["text"] in sentences), claim["text"]
 
 
 @each_answered
-def test_clean_means_supported_cited_and_nothing_to_object_to(case: JsonCase) -> None:
+def test_clean_cases_are_supported_cited_and_without_issues(case: JsonCase) -> None:
     labels = case["labels"]
     faultless = (
         all(
@@ -181,7 +181,7 @@ def test_clean_means_supported_cited_and_nothing_to_object_to(case: JsonCase) ->
 
 
 @each_case
-def test_findings_are_of_a_known_type_and_quote_the_answer(case: JsonCase) -> None:
+def test_labelled_issues_have_a_known_type_and_quote_the_answer(case: JsonCase) -> None:
     for finding in case["labels"]["findings"]:
         assert finding["type"] in FINDINGS
         assert finding["severity"] in {"critical", "high", "medium", "low"}
@@ -191,7 +191,7 @@ def test_findings_are_of_a_known_type_and_quote_the_answer(case: JsonCase) -> No
 
 
 @each_case
-def test_a_reference_answer_repeats_no_fault(case: JsonCase) -> None:
+def test_reference_answers_have_no_fault(case: JsonCase) -> None:
     corrected = case["labels"].get("reference_answer")
     if corrected is None:
         return
@@ -204,7 +204,7 @@ def test_a_reference_answer_repeats_no_fault(case: JsonCase) -> None:
 
 
 @each_answered
-def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -> None:
+def test_supported_numbers_are_in_the_named_evidence(case: JsonCase) -> None:
     texts = {chunk["id"]: f"{chunk['source']} {chunk['text']}" for chunk in case["evidence"]}
     for claim in case["labels"]["claims"]:
         if claim["verdict"] != "supported":
@@ -223,7 +223,7 @@ def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -
             assert not missing, (claim["text"], missing)
 
 
-def test_the_codebook_says_truly_what_is_planted_where() -> None:
+def test_the_codebook_matches_the_planted_faults() -> None:
     rows = re.findall(
         r"^\| `([a-z0-9-]+)` \| \d+ \| (.+?) \|$",
         (DATA / "README.md").read_text("utf-8"),
@@ -282,7 +282,7 @@ each_question = each(QUESTIONS, lambda question: question["id"])
 
 
 @each_record
-def test_every_record_is_marked_as_written_for_the_demo(record: JsonRecord) -> None:
+def test_every_record_is_marked_as_a_demo(record: JsonRecord) -> None:
     assert record["written_for_demo"] is True
     assert record["doi"].startswith("10.5555/")
     assert record["journal"].startswith("Demo ")
@@ -290,21 +290,21 @@ def test_every_record_is_marked_as_written_for_the_demo(record: JsonRecord) -> N
 
 
 @each_record
-def test_every_record_is_an_abstract_as_the_critic_reads_it(record: JsonRecord) -> None:
+def test_every_record_is_a_valid_abstract(record: JsonRecord) -> None:
     abstract = Abstract.model_validate(record)
     assert abstract.id == record["id"]
     assert abstract.model_extra["labels"] == record["labels"]
 
 
 @each_record
-def test_a_labelled_size_is_a_number_the_abstract_states(record: JsonRecord) -> None:
+def test_labelled_sample_sizes_are_in_the_abstract(record: JsonRecord) -> None:
     size = record["labels"]["sample_size"]
     if size is not None:
         stated = (*SIZE_IN_WORDS.get(size, ()), str(size), f"{size:,}")
         assert any(words in record["text"] for words in stated)
 
 
-def test_all_fourteen_study_types_occur_in_a_mix_like_that_of_real_searches() -> None:
+def test_all_14_study_types_occur() -> None:
     found = Counter(record["labels"]["study_type"] for record in RECORDS)
     assert set(found) == set(STUDY_TYPES)
     assert found["human_rct_non_drug_intervention"] >= 10
@@ -312,7 +312,7 @@ def test_all_fourteen_study_types_occur_in_a_mix_like_that_of_real_searches() ->
 
 
 @each_question
-def test_a_question_says_what_is_expected_and_why_and_has_abstracts(question: JsonRecord) -> None:
+def test_every_question_has_an_expected_result_and_abstracts(question: JsonRecord) -> None:
     assert question["kind"] in KINDS
     assert question["why"]
     assert question["expected"]["outcome"] in {"sufficient", "conflicting", "evidence_insufficient"}
@@ -320,12 +320,12 @@ def test_a_question_says_what_is_expected_and_why_and_has_abstracts(question: Js
     assert sum(record["labels"]["topic"] == question["id"] for record in RECORDS) >= 4
 
 
-def test_every_kind_of_question_occurs_and_some_abstracts_are_about_none() -> None:
+def test_every_kind_of_question_and_off_topic_abstracts_occur() -> None:
     assert {question["kind"] for question in QUESTIONS} == KINDS
     assert sum(record["labels"]["topic"] == "off" for record in RECORDS) >= 10
 
 
-def test_the_samples_hold_ten_of_the_records_in_every_format() -> None:
+def test_the_samples_have_ten_records_in_every_format() -> None:
     known = {record["id"]: record for record in RECORDS}
     sample = lines(FOLDER / "import" / "sample.jsonl")
     assert len(sample) == 10
@@ -351,7 +351,7 @@ def test_the_samples_hold_ten_of_the_records_in_every_format() -> None:
     assert {each.text for each in tree.iter("ELocationID")} == dois
 
 
-def test_the_readme_counts_right() -> None:
+def test_the_readme_counts_are_correct() -> None:
     readme = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert "one hundred and sixteen" in readme
     assert len(RECORDS) == 116
@@ -367,7 +367,7 @@ def runs() -> dict[str, Run]:
     return audited()
 
 
-def test_each_audit_comes_to_what_is_written_down(runs: dict[str, Run]) -> None:
+def test_recorded_audits_match_the_expected_results(runs: dict[str, Run]) -> None:
     expected = json.loads(EXPECTED.read_text(encoding="utf-8"))
     assert runs.keys() == expected.keys(), "python tools/recorded_audits.py writes it"
     changed = {name: outcome(run) for name, run in runs.items() if outcome(run) != expected[name]}
@@ -377,7 +377,7 @@ def test_each_audit_comes_to_what_is_written_down(runs: dict[str, Run]) -> None:
     )
 
 
-def test_every_step_has_a_recorded_reply_and_no_model_is_called(runs: dict[str, Run]) -> None:
+def test_every_step_has_a_recorded_reply(runs: dict[str, Run]) -> None:
     for name, run in runs.items():
         assert whole(run), name
         assert {call.source for call in run.calls} == {"replay"}, name
@@ -386,7 +386,7 @@ def test_every_step_has_a_recorded_reply_and_no_model_is_called(runs: dict[str, 
         assert model_words(run.models["critic"]).endswith("; no model was called"), name
 
 
-def test_they_show_every_field_every_kind_of_fault_and_clean_answers(runs: dict[str, Run]) -> None:
+def test_demo_audits_cover_every_field_and_fault(runs: dict[str, Run]) -> None:
     cases = [RECORDED[name] for name in runs]
     assert len(cases) == len(RECORDED) >= 40
     assert min(Counter(name.rpartition("-")[0].partition("-")[0] for name in runs).values()) >= 4
@@ -398,7 +398,7 @@ def test_they_show_every_field_every_kind_of_fault_and_clean_answers(runs: dict[
     assert max(run.total_iterations for run in runs.values()) >= 2
 
 
-def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_the_exam(
+def test_recorded_replies_accept_only_with_a_passed_exam(
     runs: dict[str, Run],
 ) -> None:
     settings = Settings()
@@ -414,7 +414,7 @@ def lacks_citations_only(label: GoldLabels) -> bool:
     return planted == {"uncited_claim"}
 
 
-def test_no_faulty_answer_passes_and_most_clean_ones_do_once_no_exam_is_asked_for() -> None:
+def test_without_the_exam_clean_answers_pass_and_faulty_ones_dont() -> None:
     runs = audited(accept_without_exam=True)
     labelled = {name: RECORDED[name].labels for name in runs}
     faulty = [

@@ -133,7 +133,7 @@ def test_a_call_is_reported_with_its_replies(seen: Seen, monkeypatch: pytest.Mon
     assert [result for result, _ in seen.ended if isinstance(result, ModelCall)] == list(run.calls)
 
 
-def test_what_is_cut_short_is_reported_with_its_error(seen: Seen) -> None:
+def test_interrupted_work_is_reported_with_its_error(seen: Seen) -> None:
     def stop(event: Event) -> None:
         raise KeyboardInterrupt
 
@@ -145,7 +145,7 @@ def test_what_is_cut_short_is_reported_with_its_error(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("observer", [Clumsy(), Late()])
-def test_an_observer_that_fails_harms_no_audit_and_no_other_observer(
+def test_a_failing_observer_doesnt_affect_audits_or_others(
     seen: Seen, observer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave = observation.register(observer)
@@ -158,7 +158,7 @@ def test_an_observer_that_fails_harms_no_audit_and_no_other_observer(
     assert "an observer of the audits failed" in caplog.text
 
 
-def test_without_an_observer_nothing_is_retained() -> None:
+def test_without_an_observer_nothing_is_collected() -> None:
     with observation.observe(observation.AuditStart()) as under_way:
         under_way.emit(observation.Replied("x"))
     assert not observation._observers
@@ -221,7 +221,7 @@ def improved() -> dict[str, Any]:
     }
 
 
-def test_a_warning_names_a_place_only_where_it_has_one(kept: Kept) -> None:
+def test_a_warning_names_its_place_if_it_has_one(kept: Kept) -> None:
     always = ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
     run(
         critic=always,
@@ -238,7 +238,7 @@ def test_a_warning_names_a_place_only_where_it_has_one(kept: Kept) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-025")
-def test_info_tells_start_and_end_scores_deltas_and_convergence(kept: Kept) -> None:
+def test_info_logs_start_end_scores_and_convergence(kept: Kept) -> None:
     found = run(**improved())
     told = kept.at("INFO")
     assert told[0]["event"] == "run_started"
@@ -259,7 +259,7 @@ def test_info_tells_start_and_end_scores_deltas_and_convergence(kept: Kept) -> N
     assert all(line["run"] == "r1" for line in told)
 
 
-def test_one_iteration_is_spoken_of_as_one(kept: Kept) -> None:
+def test_one_iteration_is_singular(kept: Kept) -> None:
     run()
     assert "ends after 1 iteration: no_issues" in kept.at("INFO")[-1]["message"]
 
@@ -273,7 +273,7 @@ def test_one_iteration_is_spoken_of_as_one(kept: Kept) -> None:
         (said(0.5, objections=(MAJOR,)), ReviserFailed("refused"), "CRITIC-ERR-002", "revision"),
     ],
 )
-def test_a_failed_step_is_an_error_and_so_is_the_end_by_it(
+def test_a_failed_step_is_logged_as_an_error(
     kept: Kept, critic: Any, reviser: Any, code: str, step: str
 ) -> None:
     run(critic=ScriptedCritic([critic]), reviser=ScriptedReviser([reviser]))
@@ -284,7 +284,7 @@ def test_a_failed_step_is_an_error_and_so_is_the_end_by_it(
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-004")
-def test_debug_tells_critique_revision_issues_and_changes_in_full(kept: Kept) -> None:
+def test_debug_logs_full_details(kept: Kept) -> None:
     found = run(log_texts=True, **improved())
     told: dict[str, Any] = {}
     for line in kept.at("DEBUG"):
@@ -299,12 +299,12 @@ def test_debug_tells_critique_revision_issues_and_changes_in_full(kept: Kept) ->
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-003", "REQ-CRITIC-OBS-004")
-def test_no_text_is_in_the_log_unless_asked_for(kept: Kept) -> None:
+def test_the_log_has_no_texts_by_default(kept: Kept) -> None:
     run(**improved())
     assert not [text for text in TEXTS for line in kept.lines if text in json.dumps(line)]
 
 
-def test_a_line_of_json_is_one_line_whatever_is_in_it() -> None:
+def test_a_json_log_record_is_one_line() -> None:
     record = logging.LogRecord(
         "masis.x", logging.WARNING, "f", 1, "a\nline %s", ("\u2028“x”",), None
     )
@@ -319,7 +319,7 @@ def test_a_line_of_json_is_one_line_whatever_is_in_it() -> None:
     assert read["at"].endswith("+00:00")
 
 
-def test_a_fault_is_reported_with_its_traceback() -> None:
+def test_an_unexpected_error_is_logged_with_its_traceback() -> None:
     try:
         raise ValueError("no")
     except ValueError as error:

@@ -327,7 +327,7 @@ def test_a_new_use_case_is_checked_and_listed_without_another_change(
 
 
 @pytest.mark.parametrize("use_case", sorted(CALLS))
-def test_a_use_case_is_refused_to_every_role_that_does_not_grant_it(
+def test_a_use_case_is_refused_to_roles_without_its_permission(
     use_case: str, desk: Workbench
 ) -> None:
     call, needed = CALLS[use_case], PERMISSIONS[NEEDED.get(use_case, "oversee")]
@@ -346,7 +346,7 @@ def test_a_use_case_is_refused_to_every_role_that_does_not_grant_it(
         return
 
 
-def test_who_decides_is_who_has_signed_in_whatever_the_decision_says(desk: Workbench) -> None:
+def test_the_recorded_reviewer_is_the_signed_in_person(desk: Workbench) -> None:
     forged = decision("case-1", extra={SIGNED_IN_BY: "somebody else"}).model_copy(
         update={"reviewer": "lead@example.org"}
     )
@@ -355,7 +355,7 @@ def test_who_decides_is_who_has_signed_in_whatever_the_decision_says(desk: Workb
     assert entry.decision.extra[SIGNED_IN_BY] == "test"
 
 
-def test_a_name_that_was_only_typed_is_told_from_one_that_was_signed_in_under(
+def test_typed_names_are_distinguished_from_signed_in_names(
     tmp_path: Path,
 ) -> None:
     with_names = Workbench.open(tmp_path / "open.db")
@@ -367,7 +367,7 @@ def test_a_name_that_was_only_typed_is_told_from_one_that_was_signed_in_under(
     with_names.close()
 
 
-def test_a_reviewer_undoes_their_own_decision(desk: Workbench) -> None:
+def test_a_reviewer_can_undo_their_own_decision(desk: Workbench) -> None:
     entry = desk.reviews.submit(SIGNED_IN["reviewer"], decision("case-1"))
     assert (
         desk.reviews.undo(SIGNED_IN["reviewer"], entry.id).decision.reviewer
@@ -375,7 +375,7 @@ def test_a_reviewer_undoes_their_own_decision(desk: Workbench) -> None:
     )
 
 
-def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
+def test_server_jobs_check_the_role(desk: Workbench) -> None:
     jobs = Jobs(desk)
     try:
         for viewer in (SIGNED_IN["viewer"], *NOBODY.values()):
@@ -397,14 +397,14 @@ def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
         jobs.close()
 
 
-def test_without_sign_in_a_name_is_enough(tmp_path: Path) -> None:
+def test_without_sign_in_a_name_suffices(tmp_path: Path) -> None:
     anyone = Workbench.open(tmp_path / "open.db")
     anyone.cases.add(Actor(name="Ada"), [a_case("case-0")])
     assert anyone.store.cases.count() == 1
     anyone.close()
 
 
-def test_roles_include_those_before_them() -> None:
+def test_each_role_includes_the_lower_ones() -> None:
     granted = [{each for each in PERMISSIONS if SIGNED_IN[role].may(each)} for role in ROLES]
     assert granted[0] == {"read"}
     assert granted[1] == {"read", "decide", "audit"}

@@ -45,7 +45,7 @@ def audited(bench: Workbench, settings: Settings | None = None) -> Run:
     return bench.audits.audit(ADA, CASE, settings=settings)
 
 
-def test_the_same_audit_asks_the_models_once_and_counts_what_it_did_not_pay(
+def test_a_repeated_audit_uses_cached_replies_and_counts_savings(
     bench: Workbench, server: ModelServer
 ) -> None:
     first = audited(bench)
@@ -64,7 +64,7 @@ def test_the_same_audit_asks_the_models_once_and_counts_what_it_did_not_pay(
     assert len(server.requests) > asked
 
 
-def test_replies_are_kept_for_one_case_and_forgotten_where_the_models_are_to_be_asked_anew(
+def test_cached_replies_are_per_case_and_can_be_bypassed(
     bench: Workbench, server: ModelServer
 ) -> None:
     audited(bench)
@@ -77,7 +77,7 @@ def test_replies_are_kept_for_one_case_and_forgotten_where_the_models_are_to_be_
     assert len(server.requests) == 3 * asked
 
 
-def test_redaction_takes_the_replies_of_a_case_and_those_of_another_stay(bench: Workbench) -> None:
+def test_redaction_removes_only_the_cases_cached_replies(bench: Workbench) -> None:
     audited(bench)
     kept = cached(bench)
     bench.audits.audit(ADA, bench.store.cases.get("another"))
@@ -95,7 +95,7 @@ def test_redaction_takes_the_replies_of_a_case_and_those_of_another_stay(bench: 
     assert cached(bench) == kept, "a call that was under way brings nothing back"
 
 
-def test_what_retention_removes_of_a_case_takes_its_replies_along(bench: Workbench) -> None:
+def test_retention_removes_a_cases_cached_replies(bench: Workbench) -> None:
     audited(bench)
     bench.audits.audit(ADA, bench.store.cases.get("another"))
     kept = cached(bench)

@@ -82,7 +82,7 @@ def workbench(store: Store) -> Workbench:
 
 
 @pytest.mark.parametrize(("given", "codes"), ROWS)
-def test_what_is_recorded_keeps_every_rule_whoever_asks(
+def test_every_caller_is_held_to_the_decision_rules(
     workbench: Workbench, given: dict[str, Any], codes: list[str]
 ) -> None:
     made = decision(**given)
@@ -100,7 +100,7 @@ def test_what_is_recorded_keeps_every_rule_whoever_asks(
 
 
 @pytest.mark.parametrize(("given", "codes"), [row for row in ROWS if not row[0].get("extra")])
-def test_the_desk_refuses_what_the_service_refuses(
+def test_the_desk_rejects_what_the_service_rejects(
     workbench: Workbench, given: dict[str, Any], codes: list[str]
 ) -> None:
     verdict, rest = (
@@ -116,7 +116,7 @@ def test_the_desk_refuses_what_the_service_refuses(
         desk.decide("case", verdict, **rest)
 
 
-def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(
+def test_an_approval_without_a_run_concerns_the_newest_runs_issues(
     workbench: Workbench,
 ) -> None:
     approval = decision(verdict="approve", run_id=None, iteration=None)
@@ -131,7 +131,7 @@ def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(
     )
 
 
-def test_who_may_not_see_what_the_audit_found_need_not_have_seen_it(workbench: Workbench) -> None:
+def test_blind_reviewers_neednt_acknowledge_issues(workbench: Workbench) -> None:
     workbench.team.put_in_force(Actor(name="lead"), QueuePolicy(machine="after"))
     assert workbench.reviews.submit(ADA, decision(verdict="approve", run_id=None, iteration=None))
     # now that she has decided, it is shown to her: whatever she adds to her approval is given
@@ -157,5 +157,5 @@ def test_who_may_not_see_what_the_audit_found_need_not_have_seen_it(workbench: W
         ("a\u00a0b", "a b", True),
     ],
 )
-def test_blanks_alone_are_no_correction(corrected: str, answer: str, unchanged: bool) -> None:
+def test_whitespace_alone_isnt_a_correction(corrected: str, answer: str, unchanged: bool) -> None:
     assert is_unchanged(corrected, answer) is unchanged

@@ -44,7 +44,7 @@ def who_replied_has_passed_the_exam(demo: Workbench) -> bool:
     return demo.exams.line_for_run(demo.runs.get(newest.id)).startswith("passed")
 
 
-def test_a_case_stands_wherever_a_case_can_stand(demo: Workbench) -> None:
+def test_the_demo_has_cases_in_every_state(demo: Workbench) -> None:
     facets = demo.cases.facets_for(ADA)
     # in place of others; the demo's systems all answered; copies with a planted fault are made of
     # people's approvals
@@ -74,7 +74,7 @@ def test_a_case_stands_wherever_a_case_can_stand(demo: Workbench) -> None:
     assert demo.team.work(GRACE, first.id).decided_by == ()
 
 
-def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_never_exported(
+def test_simulated_decisions_are_marked_blind_and_never_exported(
     demo: Workbench,
 ) -> None:
     made = simulated(demo)
@@ -98,7 +98,7 @@ def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_nev
     assert version.manifest["provenance"]["reviewers"] == {}
 
 
-def test_filling_again_adds_nothing_and_leaves_what_was_decided_since(demo: Workbench) -> None:
+def test_loading_the_demo_again_keeps_later_decisions(demo: Workbench) -> None:
     before = demo.reviews.individual(demo_database.HALF_DECIDED)
     (entry,) = before
     own = entry.decision.model_copy(
@@ -111,7 +111,7 @@ def test_filling_again_adds_nothing_and_leaves_what_was_decided_since(demo: Work
     assert demo.cases.summary(demo_database.HALF_DECIDED).state != "needs_review"
 
 
-def test_figures_that_rest_on_simulated_decisions_never_speak_of_people(demo: Workbench) -> None:
+def test_figures_from_simulated_decisions_say_so(demo: Workbench) -> None:
     report = demo.trust.compare(ADA, TrustFilter())
     assert report.simulated >= report.answers.n > 20
     answers = short_answers(report, demo.trust.miss_report(ADA), demo.trust.watch())
@@ -120,7 +120,7 @@ def test_figures_that_rest_on_simulated_decisions_never_speak_of_people(demo: Wo
     assert "simulated reviewers found" in answers["How far is the audit right?"]
 
 
-def test_the_same_answer_was_audited_with_and_without_a_model_and_both_audits_can_be_compared(
+def test_the_demo_has_an_answer_audited_with_and_without_a_model(
     demo: Workbench,
 ) -> None:
     (case_id,) = demo_database.COMPARED
@@ -130,7 +130,7 @@ def test_the_same_answer_was_audited_with_and_without_a_model_and_both_audits_ca
     assert "recorded replies" in shown["Model of the verifier"]
 
 
-def test_what_a_screening_kept_became_the_evidence_of_an_audited_case(demo: Workbench) -> None:
+def test_the_demo_has_a_case_made_from_a_screening(demo: Workbench) -> None:
     screened = {each.id: each for each in demo.store.screenings.newest()}
     assert set(screened) == {f"demo-{name}" for name in demo_database.SCREENED}
     handed = demo.cases.find(CaseFilter(text="screening-demo-pad")).rows

@@ -35,7 +35,7 @@ def desk(store: Store) -> Desk:
     return Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
 
 
-def test_a_process_without_a_named_account_has_a_desk_too(
+def test_a_desk_works_without_an_account_name(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_entry(uid: int) -> None:
@@ -54,7 +54,7 @@ def test_a_process_without_a_named_account_has_a_desk_too(
     assert account_name() == ("Ada[31m " + "a" * 300)[:200]
 
 
-def test_a_desk_closes_the_database_that_it_opened_and_leaves_a_workbench_that_it_was_given_open(
+def test_a_desk_closes_only_a_database_it_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[Workbench] = []
@@ -77,7 +77,7 @@ def test_a_desk_closes_the_database_that_it_opened_and_leaves_a_workbench_that_i
         assert Desk(given, reviewer="Grace").queue() == ()
 
 
-def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:
+def test_a_decision_records_what_the_desk_showed(desk: Desk) -> None:
     first = desk.queue(limit=1)[0]
     assert desk.show(first.id).case.answer == ANSWER
     entry = desk.decide(first.id, "reject", reason="unsupported", note="see [7]")
@@ -100,7 +100,7 @@ def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(des
     assert first.id in {row.id for row in desk.queue()}
 
 
-def test_what_a_desk_returns_is_printed_as_a_line(desk: Desk) -> None:
+def test_desk_results_have_a_one_line_repr(desk: Desk) -> None:
     row, *_ = desk.queue()
     view = desk.show(row.id)
     entry = desk.decide(row.id, "reject", reason="unsupported")
@@ -110,13 +110,13 @@ def test_what_a_desk_returns_is_printed_as_a_line(desk: Desk) -> None:
     assert all("\n" not in str(each) and len(str(each)) < 500 for each in (row, view, entry))
 
 
-def test_what_was_not_shown_here_is_unknown_and_never_blind(desk: Desk) -> None:
+def test_a_case_not_shown_on_the_desk_is_never_a_blind_decision(desk: Desk) -> None:
     unknown = desk.decide("case-0", "escalate")
     blind = desk.decide("case-1", "escalate", machine_shown=())
     assert (unknown.decision.machine_shown, blind.decision.machine_shown) == ((SHOWN_UNKNOWN,), ())
 
 
-def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_files_are_unknown(
+def test_a_blind_policy_hides_audit_results_on_the_desk(
     desk: Desk,
 ) -> None:
     desk.workbench.team.put_in_force(Actor(name="lead"), QueuePolicy(machine="after"))
@@ -150,7 +150,7 @@ def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_file
         (("case-0", "approve", {"labels": ["grey"]}), InputError, "labels[0]: is text"),
     ],
 )  # fmt: skip
-def test_what_the_page_would_not_let_through_is_refused(
+def test_the_desk_rejects_what_the_page_rejects(
     desk: Desk, arguments: tuple[Any, ...], error: type[Exception] | None, says: str
 ) -> None:
     case, verdict, *rest = arguments
@@ -163,7 +163,7 @@ def test_what_the_page_would_not_let_through_is_refused(
     assert desk.log() == ()
 
 
-def test_an_answer_with_serious_issues_is_approved_only_by_who_has_seen_them(store: Store) -> None:
+def test_approving_serious_issues_needs_an_acknowledgement(store: Store) -> None:
     desk = Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
     case = a_case("serious")
     store.cases.add(case)
@@ -175,21 +175,21 @@ def test_an_answer_with_serious_issues_is_approved_only_by_who_has_seen_them(sto
     assert len(entry.decision.extra["issues_seen"]) == 1
 
 
-def test_a_case_that_another_person_has_taken_is_theirs(desk: Desk) -> None:
+def test_a_case_leased_by_another_is_rejected(desk: Desk) -> None:
     desk.workbench.team.claim(GRACE, "case-0")
     with pytest.raises(CaseHeld):
         desk.decide("case-0", "escalate")
     assert "case-0" not in {row.id for row in desk.queue()}
 
 
-def test_a_case_that_changed_since_it_was_shown_is_read_again_first(desk: Desk) -> None:
+def test_a_case_changed_since_shown_is_rejected(desk: Desk) -> None:
     desk.show("case-0")
     Desk(desk.workbench, reviewer="Grace").decide("case-0", "escalate")
     with pytest.raises(StaleVersion):
         desk.decide("case-0", "escalate")
 
 
-def test_labels_are_added_to_ones_own_decision_by_a_further_entry(desk: Desk) -> None:
+def test_adding_labels_creates_a_new_entry(desk: Desk) -> None:
     with pytest.raises(InputError, match="has no decision of yours"):
         desk.label("case-0", [{"text": "grey", "label": "unsupported"}])
     first = desk.decide(
@@ -224,7 +224,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_file_gives_a_result_a_row_and_a_dry_run_records_nothing(desk: Desk) -> None:
+def test_a_file_yields_a_result_per_row_and_a_dry_run_records_nothing(desk: Desk) -> None:
     tried = list(desk.decide_all(ROWS, dry_run=True))
     assert desk.log() == ()
     assert {row.state for row in desk.queue()} == {"needs_review"}
@@ -327,7 +327,7 @@ ARGILLA = [
     ],
     ids=["label-studio", "argilla", "csv", "jsonl"],
 )  # fmt: skip
-def test_decisions_come_back_from_annotation_tools_and_tables(
+def test_decisions_are_imported_from_annotation_tools_and_tables(
     desk: Desk, tmp_path: Path, name: str, content: str, expected: list[dict[str, Any]]
 ) -> None:
     file = tmp_path / name
@@ -344,7 +344,7 @@ def test_decisions_come_back_from_annotation_tools_and_tables(
     )
 
 
-def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_again(
+def test_a_desk_creates_its_database_audits_a_frame_and_reuses_runs(
     tmp_path: Path,
 ) -> None:
     frame = pd.DataFrame(
@@ -387,7 +387,7 @@ def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_aga
         ("unsupported", "Says more than the evidence"),
     ],
 )
-def test_a_reason_of_one_word_is_a_code_or_refused_with_those_there_are(
+def test_a_one_word_reason_must_be_a_known_code(
     desk: Desk, reason: str, recorded: str | None
 ) -> None:
     if recorded is not None:
@@ -401,12 +401,12 @@ def test_a_reason_of_one_word_is_a_code_or_refused_with_those_there_are(
         desk.decide("case-0", "reject", reason=reason)
 
 
-def test_a_case_in_another_spelling_is_named(desk: Desk) -> None:
+def test_a_misspelled_case_id_gets_a_suggestion(desk: Desk) -> None:
     with pytest.raises(UnknownRecord, match="Did you mean 'case-0'"):
         desk.decide("Case-0", "approve")
 
 
-def test_a_desk_is_opened_on_a_database_that_is_there(tmp_path: Path) -> None:
+def test_a_desk_opens_an_existing_database(tmp_path: Path) -> None:
     Store.open(tmp_path / "some.db").close()
     with masis.Desk(tmp_path / "some.db", reviewer="Ada") as desk:
         assert desk.queue() == ()

@@ -30,7 +30,7 @@ def named(bench: Workbench, name: str) -> HealthItem:
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
-def test_every_module_is_started(bench: Workbench) -> None:
+def test_every_module_is_checked(bench: Workbench) -> None:
     found = {item.name: item for item in bench.health().items}
     assert set(ROLES) | {"evidence critic", "auditor"} <= set(found)
     assert all(found[role].message == "starts: offline" for role in ROLES)
@@ -38,7 +38,7 @@ def test_every_module_is_started(bench: Workbench) -> None:
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 @pytest.mark.parametrize("role", ["critic", "verifier"])
-def test_a_role_that_does_not_start_is_named_with_the_reason(
+def test_a_role_that_cant_start_is_named_with_a_reason(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
     def broken(*_: object) -> None:
@@ -52,13 +52,15 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
-def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
+def test_an_unusable_model_fails_only_its_role() -> None:
     found = {each.name: each for each in health.check_roles(Settings(critic="nobody:x"))}
     assert [name for name, each in found.items() if not each.ok] == ["critic"]
     assert "nobody" in found["critic"].message
 
 
-def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_shared_by_several_models_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HERE_KEY", "wrong")
     with ModelServer(keys=["right"]) as server:
         table = {"here": {"kind": "openai", "address": server.address, "key_env": "HERE_KEY"}}
@@ -80,7 +82,7 @@ def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.Mon
     ]
 
 
-def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(
+def test_a_missing_output_validator_is_reported_once(
     tmp_path: Path,
 ) -> None:
     settings = Settings(output_validator="nobodys")
@@ -94,7 +96,7 @@ def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_ow
     assert "output_validator = pydantic" in found[0].hint
 
 
-def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
+def test_enabled_but_missing_telemetry_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     absent = (health.Integration("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
@@ -105,7 +107,7 @@ def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
     assert "pip install '.[otel]'" in found.hint
 
 
-def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_evidence_critic_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise OSError("no such file")
 
@@ -129,7 +131,7 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], he
     return tried
 
 
-def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_own(
+def test_an_installed_integration_is_imported_in_its_own_process(
     doors: Callable[[str], health.HealthItem],
 ) -> None:
     assert doors("x = 1") == health.HealthItem("Door", True, "installed, and imports")
@@ -140,14 +142,14 @@ def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_ow
     assert "pip install '.[extra]'" in found.hint
 
 
-def test_a_door_that_hangs_is_given_up(
+def test_a_hanging_integration_check_times_out(
     doors: Callable[[str], health.HealthItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "IMPORT_WITHIN_S", 0.5)
     assert "takes longer than 0.5 s" in doors("import time; time.sleep(60)").message
 
 
-def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_optional_library_isnt_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = (health.Integration("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
     found = list(health.check_integrations(Settings(), try_them=True))
@@ -156,7 +158,7 @@ def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
+def test_every_integration_names_an_existing_extra_and_module() -> None:
     import tomllib
 
     root = Path(health.__file__).resolve().parents[3]
@@ -169,7 +171,7 @@ def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
         assert file.with_suffix(".py").is_file() or (file / "__init__.py").is_file(), door
 
 
-def test_a_database_that_takes_no_write_is_found(
+def test_an_unwritable_database_is_reported(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = connections.connect
@@ -188,7 +190,7 @@ def test_a_database_that_takes_no_write_is_found(
     assert "free space on the disk" in found.hint
 
 
-def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_active_writer_isnt_a_failure(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.store.core.health.WRITE_WITHIN_MS", 50)
     other = connections.connect(bench.database)
     other.execute("BEGIN IMMEDIATE")
@@ -197,9 +199,7 @@ def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.Monk
     assert found == HealthItem("writing", True, "another program writes to it just now")
 
 
-def test_little_room_on_the_disk_is_found(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_low_disk_space_is_reported(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
     found = named(bench, "disk")
     assert not found.ok
@@ -207,14 +207,14 @@ def test_little_room_on_the_disk_is_found(
 
 
 @pytest.mark.parametrize("guard", ["executions_no_delete", "purges_no_update", "purged_no_replace"])
-def test_a_log_that_could_be_altered_is_found(bench: Workbench, guard: str) -> None:
+def test_missing_log_triggers_are_reported(bench: Workbench, guard: str) -> None:
     assert not bench.store.check().problems
     bench.store.database.execute(f"DROP TRIGGER {guard}")
     assert f"logs have lost their guards: {guard}" in bench.store.check().problems
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
-def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -> None:
+def test_a_run_missing_from_the_execution_log_is_reported(bench: Workbench) -> None:
     bench.cases.add(ADA, demo_cases())
     bench.audits.audit(ADA, next(iter(bench.store.cases.iterate())))
     assert bench.store.check().ok
@@ -223,7 +223,7 @@ def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -
     assert "1 runs are not in the log of executions" in bench.store.check().problems
 
 
-def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provider(
+def test_the_json_report_has_the_documented_fields_and_no_api_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
@@ -235,7 +235,7 @@ def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provide
 
 
 @pytest.mark.parametrize("share", [0.05, 0.6])
-def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
+def test_a_damaged_file_is_reported_without_a_crash(tmp_path: Path, share: float) -> None:
     path = tmp_path / "damaged.db"
     with_cases = Workbench.open(path)
     with_cases.cases.add(ADA, demo_cases())

@@ -121,7 +121,7 @@ def batch_over(jobs: Jobs) -> None:
     until(lambda: (batch := jobs.batch()) is not None and not batch.under_way, "the batch")
 
 
-def test_an_audit_runs_under_the_id_named_at_the_start_and_only_once(
+def test_an_audit_runs_once_under_its_announced_id(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     case_id = first_case(workbench)
@@ -143,9 +143,7 @@ def test_an_unknown_case_is_reported(jobs: Jobs) -> None:
         jobs.audit(ADA, "nowhere")
 
 
-def test_what_the_worker_cannot_do_is_reported_until_it_is_tried_again(
-    workbench: Workbench, jobs: Jobs
-) -> None:
+def test_a_job_failure_is_reported_until_the_next_attempt(workbench: Workbench, jobs: Jobs) -> None:
     case_id = first_case(workbench)
     jobs.audit(ADA, case_id, Settings(critic="no-such-model"))
     over(jobs, case_id)
@@ -169,9 +167,7 @@ def test_a_cancelled_audit_ends_before_its_next_step(
     assert workbench.runs.get(run_id).termination_reason == "cancelled"
 
 
-def test_what_waits_is_removed_from_the_queue_and_never_begins(
-    workbench: Workbench, jobs: Jobs, pool: Pool
-) -> None:
+def test_a_cancelled_queued_job_never_starts(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
     workbench.corpora.add_demo(ADA)
     pool.hold()
     ids = [case.id for case in workbench.store.cases.iterate()]
@@ -197,7 +193,7 @@ def test_what_waits_is_removed_from_the_queue_and_never_begins(
         workbench.store.screenings.summary(screenings[1])
 
 
-def test_an_audit_by_another_process_is_found_and_asked_to_stop(
+def test_an_audit_of_another_process_can_be_stopped(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     case = workbench.store.cases.get(first_case(workbench))
@@ -214,7 +210,7 @@ def test_an_audit_by_another_process_is_found_and_asked_to_stop(
     assert jobs.is_cancelling("audit", "elsewhere")
 
 
-def test_a_resumed_screening_keeps_its_own_settings_and_reaches_its_sources_as_the_workbench_does_now(
+def test_a_resumed_screening_keeps_its_settings(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     begun = Settings(screening_max_rounds=2).of_screening()
@@ -271,7 +267,7 @@ def test_every_service_of_a_worker_process_has_the_settings_of_the_job(
             assert set(map(str, of_services)) == {str(given)}
 
 
-def test_whatever_a_person_starts_goes_before_the_batch(
+def test_jobs_started_by_people_precede_the_batch(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     ids = [case.id for case in workbench.store.cases.iterate()]
@@ -286,7 +282,7 @@ def test_whatever_a_person_starts_goes_before_the_batch(
     assert sorted(pool.begun) == sorted(ids)
 
 
-def test_all_that_was_not_audited_is_audited_and_counted(
+def test_all_unaudited_cases_are_audited_and_counted(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     done = first_case(workbench)
@@ -309,7 +305,7 @@ def test_all_that_was_not_audited_is_audited_and_counted(
 
 
 @pytest.mark.parametrize("error", [RecordDamaged("its record is damaged."), ValueError("not JSON")])
-def test_a_case_that_can_not_be_read_is_counted_as_failed_and_the_others_are_audited(
+def test_an_unreadable_case_counts_as_failed_and_others_are_audited(
     workbench: Workbench, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     ids = [case.id for case in workbench.store.cases.iterate()]
@@ -332,7 +328,7 @@ def test_a_case_that_can_not_be_read_is_counted_as_failed_and_the_others_are_aud
     ] == [bad]
 
 
-def test_nobody_who_asks_how_jobs_stand_waits_for_the_database(
+def test_job_status_never_waits_for_the_database(
     workbench: Workbench, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, bool] = {}
@@ -358,7 +354,7 @@ def test_nobody_who_asks_how_jobs_stand_waits_for_the_database(
     assert asked == dict.fromkeys(("find", "resumable", "summary", "beside"), True)
 
 
-def test_a_batch_stops_when_asked_to_and_leaves_the_rest(
+def test_a_stopped_batch_leaves_the_rest_unaudited(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     pool.hold()
@@ -401,7 +397,7 @@ def cost(workbench: Workbench, pool: Pool) -> float:
     return sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs)
 
 
-def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(
+def test_a_batch_ends_before_exceeding_its_cost_limit(
     paid: tuple[Workbench, Pool],
 ) -> None:
     workbench, pool = paid
@@ -422,7 +418,7 @@ def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(
         assert cost(workbench, pool) <= 30
 
 
-def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_not_renew(
+def test_the_daily_cost_limit_survives_a_restart(
     paid: tuple[Workbench, Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workbench, pool = paid
@@ -465,7 +461,7 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
         jobs.audit_arrived(unpriced)
 
 
-def test_what_arrived_is_audited_in_its_order_once_and_what_was_typed_is_left(
+def test_received_cases_are_audited_once_in_order(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     cases = [case for case, _ in zip(demo_cases(), range(6), strict=False)]
@@ -612,7 +608,7 @@ def serve(database: str, names: list[str], pace_s: float) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.soak(smoke=6, full=60)
-def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_unblind_nothing(
+def test_two_server_processes_share_a_queue_without_loss_or_duplication(
     tmp_path: Path, rounds: int
 ) -> None:
     """As many reviewers as rounds, half of them with each server; two decide each case."""

@@ -42,7 +42,7 @@ def plant(workbench: Workbench, count: int = 1, **keys: object) -> list[str]:
     return audit_copies(workbench)
 
 
-def test_a_copy_is_a_new_case_with_one_fault_and_an_id_like_the_others(
+def test_a_planted_copy_is_a_new_case_with_one_fault(
     workbench: Workbench,
 ) -> None:
     made = workbench.planted.plant(ADA, 2, ("figure",), seed=7)
@@ -76,7 +76,7 @@ def test_the_same_seed_plants_the_same_faults(workbench: Workbench, tmp_path: Pa
     other.close()
 
 
-def test_only_answers_that_a_person_approved_as_they_came_are_copied_and_each_once(
+def test_only_approved_original_answers_are_copied_once(
     workbench: Workbench,
 ) -> None:
     undone(workbench, "bridge-01", "Ada")
@@ -91,7 +91,7 @@ def test_only_answers_that_a_person_approved_as_they_came_are_copied_and_each_on
         workbench.planted.plant(ADA, 1)
 
 
-def test_an_answer_in_which_no_fault_is_certain_is_left_alone_with_the_reason(
+def test_an_answer_without_a_certain_fault_is_skipped_with_a_reason(
     bench: Workbench,
 ) -> None:
     case = a_sound_case(0).model_copy(
@@ -107,7 +107,7 @@ def test_an_answer_in_which_no_fault_is_certain_is_left_alone_with_the_reason(
     ]
 
 
-def test_what_came_beside_the_answer_does_not_give_the_copy_away(bench: Workbench) -> None:
+def test_attached_data_doesnt_reveal_the_copy(bench: Workbench) -> None:
     sound = a_sound_case(1).to_json_dict()
     sound |= {
         "labels": {"clean": True},
@@ -131,7 +131,7 @@ def test_what_came_beside_the_answer_does_not_give_the_copy_away(bench: Workbenc
     assert copy.given_citations[0].end == len(copy.answer or "")
 
 
-def test_until_it_is_decided_a_copy_stands_as_any_other_case(workbench: Workbench) -> None:
+def test_an_undecided_copy_looks_like_any_case(workbench: Workbench) -> None:
     case = a_sound_case(5)
     workbench.cases.add_one(ADA, case)
     workbench.audits.audit(ADA, case)
@@ -152,7 +152,7 @@ def test_until_it_is_decided_a_copy_stands_as_any_other_case(workbench: Workbenc
     assert workbench.planted.recall(BEN).decided == ()
 
 
-def test_after_the_decision_the_case_says_what_was_planted(workbench: Workbench) -> None:
+def test_a_decided_copy_names_its_planted_fault(workbench: Workbench) -> None:
     (copy,) = plant(workbench, kinds=("figure",))
     decide(workbench, copy, "reject", "Ben")
     told = workbench.store.planted.find_revealed(copy)
@@ -162,7 +162,7 @@ def test_after_the_decision_the_case_says_what_was_planted(workbench: Workbench)
     assert workbench.cases.open_for(BEN, copy).state == "planted"
 
 
-def test_a_decision_about_a_known_copy_can_neither_be_undone_nor_made_again(
+def test_a_decision_about_a_revealed_copy_is_final(
     workbench: Workbench,
 ) -> None:
     (copy,) = plant(workbench)
@@ -174,7 +174,7 @@ def test_a_decision_about_a_known_copy_can_neither_be_undone_nor_made_again(
     assert workbench.planted.recall(ADA).reviewers[0].recall.found == 0
 
 
-def test_recall_counts_what_was_found_by_kind_with_exact_intervals(workbench: Workbench) -> None:
+def test_recall_is_counted_by_kind_with_exact_intervals(workbench: Workbench) -> None:
     copies = plant(workbench, 4, kinds=("figure", "citation"))
     faults = {copy.case_id: copy.fault for copy in workbench.store.planted.copies()}
     answers = {case_id: workbench.store.cases.get(case_id).answer or "" for case_id in copies}
@@ -208,14 +208,14 @@ def test_recall_counts_what_was_found_by_kind_with_exact_intervals(workbench: Wo
     assert report.audit.recall.total.n == 4
 
 
-def test_the_audit_finds_a_fault_whose_words_it_flags(workbench: Workbench) -> None:
+def test_the_audit_finds_a_fault_if_it_flags_its_words(workbench: Workbench) -> None:
     plant(workbench, 2, kinds=("figure",))
     report = workbench.planted.recall(ADA)
     assert report.audit is not None
     assert (report.audit.recall.found, report.audit.recall.total.n) == (2, 2)
 
 
-def test_a_reviewer_sees_their_own_recall_and_a_lead_everybodys(workbench: Workbench) -> None:
+def test_reviewers_see_their_own_recall_and_leads_everyones(workbench: Workbench) -> None:
     first, second = plant(workbench, 2)
     decide(workbench, first, "reject", "Ada")
     decide(workbench, second, "approve", "Ben")
@@ -234,7 +234,7 @@ def test_a_reviewer_sees_their_own_recall_and_a_lead_everybodys(workbench: Workb
             act(REVIEWER)
 
 
-def test_who_decided_the_original_is_counted_apart(workbench: Workbench) -> None:
+def test_reviewers_of_the_original_are_counted_separately(workbench: Workbench) -> None:
     first, second = plant(workbench, 2)
     decide(workbench, first, "reject", "Ada")
     decide(workbench, second, "reject", "Ben")
@@ -247,7 +247,7 @@ def test_who_decided_the_original_is_counted_apart(workbench: Workbench) -> None
     }
 
 
-def test_a_copy_that_several_decide_is_no_secret_only_when_all_have(workbench: Workbench) -> None:
+def test_a_shared_copy_is_revealed_after_all_decisions(workbench: Workbench) -> None:
     workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     (copy,) = plant(workbench)
     decide(workbench, copy, "reject", "Ben")
@@ -260,7 +260,7 @@ def test_a_copy_that_several_decide_is_no_secret_only_when_all_have(workbench: W
     assert found == {"": 1, "Ben": 1, "Cleo": 0}
 
 
-def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(
+def test_undecided_copies_are_withdrawn_with_their_text(
     workbench: Workbench,
 ) -> None:
     first, second, third = plant(workbench, 3)
@@ -277,7 +277,7 @@ def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(
     assert workbench.planted.withdraw(ADA) == 0
 
 
-def test_planting_and_withdrawing_are_recorded_in_the_chain_of_what_the_team_set(
+def test_planting_and_withdrawing_are_logged(
     workbench: Workbench,
 ) -> None:
     from masis.schema.faults import PlantingRecord
@@ -377,7 +377,7 @@ def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
-def test_a_decided_copy_is_in_no_export_and_no_figure(
+def test_a_decided_copy_is_excluded_from_exports_and_figures(
     workbench: Workbench, tmp_path: Path, verdict: str
 ) -> None:
     decide(workbench, "bridge-01", "reject", "Ben")
@@ -404,7 +404,7 @@ def test_a_decided_copy_is_in_no_export_and_no_figure(
     assert all(row.endswith("yes") == any(copy in row for copy in copies) for row in rows)
 
 
-def test_an_undecided_copy_is_in_no_export_and_in_no_sample_for_a_guarantee(
+def test_an_undecided_copy_is_excluded_from_exports_and_samples(
     workbench: Workbench, tmp_path: Path
 ) -> None:
     copies = plant(workbench, 3)
@@ -431,7 +431,7 @@ def test_an_undecided_copy_is_in_no_export_and_in_no_sample_for_a_guarantee(
     assert not [copy for copy in copies if copy in frozen]
 
 
-def test_a_program_that_gives_reviewers_cases_gives_them_copies_too(workbench: Workbench) -> None:
+def test_programs_also_offer_copies_to_reviewers(workbench: Workbench) -> None:
     (copy,) = plant(workbench)
     if workbench.cases.summary(copy).state == "needs_review":
         assert workbench.team.next_open(BEN, CaseFilter()) == copy

@@ -108,7 +108,7 @@ def filled(bench: Workbench) -> Workbench:
         ({"text": "   "}, {"unsure", "sure", "unscored", "new", "decided"}),
     ],
 )
-def test_filters_find_what_they_say_in_every_order(
+def test_filters_work_in_every_order(
     filled: Workbench, wanted: dict[str, Any], found: set[str]
 ) -> None:
     for order in ORDERS:
@@ -117,7 +117,7 @@ def test_filters_find_what_they_say_in_every_order(
         assert page.total == len(found)
 
 
-def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> None:
+def test_the_disagreement_order_ranks_by_disagreement() -> None:
     agreed = an_iteration(invalid=(), confidence=0.5, overall=1.0)
     torn = an_iteration(invalid=("7",), confidence=0.5, overall=0.9)
     assert disagreement(agreed) == 0.0
@@ -138,9 +138,7 @@ def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> 
     )
 
 
-def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the_likelier_to_be_faulty() -> (
-    None
-):
+def test_the_risk_order_ranks_by_tier_then_probability() -> None:
     wrong, worse = (
         reviewed("serious_issue"),
         reviewed("partial_claim", verdicts=("partial", "supported")),
@@ -161,7 +159,7 @@ def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the
     assert risks[-1] >= 0
 
 
-def test_within_what_must_be_looked_at_the_more_severe_issue_comes_before_stronger_signs() -> None:
+def test_the_risk_order_ranks_severity_before_probability() -> None:
     def found(*severities: Severity, claims: int) -> dict[str, Any]:
         issues = tuple(
             an_issue(each, source="citations", rule="fabricated_reference") for each in severities
@@ -185,7 +183,7 @@ def test_within_what_must_be_looked_at_the_more_severe_issue_comes_before_strong
     assert harms["risk"] > likely["risk"] > doubtful["risk"]
 
 
-def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
+def test_a_row_has_the_fields_of_the_list(filled: Workbench) -> None:
     (row,) = filled.cases.find(CaseFilter(text="decided")).rows
     run = filled.cases.open("decided").run
     assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
@@ -216,7 +214,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
     }
 
 
-def test_counts_of_every_value(filled: Workbench) -> None:
+def test_every_filter_value_is_counted(filled: Workbench) -> None:
     facets = filled.cases.facets()
     assert facets.states == {"approved": 1, "needs_review": 3, "new": 1}
     assert facets.standings == {"decided": 1, "not_audited": 1, "wrong": 3}
@@ -235,7 +233,7 @@ STANDINGS: dict[str, tuple[ReviewCode, ...]] = {
 }
 
 
-def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(
+def test_each_case_has_one_status_and_the_counts_add_up(
     bench: Workbench,
 ) -> None:
     for name, codes in STANDINGS.items():
@@ -405,7 +403,7 @@ def many(bench: Workbench, draw: random.Random, count: int) -> None:
     )
 
 
-def test_cases_where_nothing_was_found_are_counted_and_found_with_and_without_lesser_issues(
+def test_nothing_found_is_counted_with_and_without_minor_issues(
     bench: Workbench,
 ) -> None:
     for name, severity in (
@@ -476,9 +474,7 @@ def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(
-    bench: Workbench, number: int
-) -> None:
+def test_the_queue_matches_a_reference_implementation(bench: Workbench, number: int) -> None:
     draw = random.Random(number)
     many(bench, draw, 40)
     copy = Copy(bench)
@@ -509,9 +505,7 @@ def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_a_value_is_counted_as_often_as_a_list_narrowed_by_it_has_cases(
-    bench: Workbench, number: int
-) -> None:
+def test_filter_counts_match_filtered_lists(bench: Workbench, number: int) -> None:
     draw = random.Random(number)
     many(bench, draw, 40)
     rows = bench.cases.find(CaseFilter(size=100)).rows
@@ -542,7 +536,7 @@ def test_a_value_is_counted_as_often_as_a_list_narrowed_by_it_has_cases(
         )
 
 
-def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Workbench) -> None:
+def test_next_wraps_around_until_nothing_is_left(filled: Workbench) -> None:
     wanted = CaseFilter(order="oldest")
     assert filled.team.next_open(ADA, wanted, "sure", without={"unscored"}) == "new"
     assert filled.team.next_open(ADA, wanted, "new") == "unsure"
@@ -551,9 +545,7 @@ def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Wor
 
 
 @pytest.mark.parametrize("order", ["risk", "disagreement", "least_confident"])
-def test_what_one_has_decided_and_others_are_to_settle_comes_behind_what_one_can_decide(
-    filled: Workbench, order: str
-) -> None:
+def test_cases_waiting_for_others_come_after_decidable_ones(filled: Workbench, order: str) -> None:
     def listed(actor: Actor) -> list[str]:
         wanted = CaseFilter(standings=NOT_DECIDED, order=order)
         rows = [row.id for row in filled.cases.find_for(actor, wanted).rows]
@@ -575,9 +567,7 @@ def test_what_one_has_decided_and_others_are_to_settle_comes_behind_what_one_can
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_random_order_is_the_same_for_the_same_seed_and_another_for_another(
-    bench: Workbench, seed: int
-) -> None:
+def test_the_random_order_depends_only_on_the_seed(bench: Workbench, seed: int) -> None:
     bench.store.cases.add_many(a_case(f"c-{number}") for number in range(200))
     first, again, other = (
         ids(bench, order="random", seed=each, size=200) for each in (seed, seed, 3)
@@ -595,7 +585,7 @@ def test_a_random_order_is_the_same_for_the_same_seed_and_another_for_another(
 # counts are remembered, and dropped by whatever is written
 
 
-def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
+def test_cached_counts_are_invalidated_by_every_writer(filled: Workbench) -> None:
     other = Workbench.open(filled.database)
 
     def counted(bench: Workbench) -> tuple[object, ...]:
@@ -623,7 +613,7 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
     other.close()
 
 
-def test_what_a_lease_hides_is_counted_again_once_the_lease_is_over(filled: Workbench) -> None:
+def test_expired_leases_are_counted_again(filled: Workbench) -> None:
     ben, everything = Actor(name="Ben"), CaseFilter()
     filled.team.claim(ADA, "new")
     assert (filled.team.count_open(ADA, everything), filled.team.count_open(ben, everything)) == (
@@ -634,7 +624,7 @@ def test_what_a_lease_hides_is_counted_again_once_the_lease_is_over(filled: Work
     assert filled.team.count_open(ben, everything) == 4
 
 
-def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
+def test_blind_reviewers_get_no_counts_filters_or_orders_by_audit_results(
     filled: Workbench,
 ) -> None:
     facets = filled.cases.facets_for(ADA)
@@ -675,12 +665,12 @@ def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
      "{a b}: c", "'; DROP TABLE cases; --", "a\x00b", "“about”", "0.75", "a" * 100_000, "word " * 20_000, "*" * 100_000,
      "日本"],
 )  # fmt: skip
-def test_the_syntax_of_search_is_only_text(filled: Workbench, text: str) -> None:
+def test_search_syntax_is_treated_as_text(filled: Workbench, text: str) -> None:
     assert filled.cases.find(CaseFilter(text=text)).total in (0, 5)
     assert filled.cases.count(CaseFilter()) == 5
 
 
-def test_each_word_is_quoted_and_only_a_last_word_of_three_letters_may_be_a_beginning() -> None:
+def test_search_words_are_quoted_and_only_the_last_may_be_a_prefix() -> None:
     assert match('say "hi" the') == '"say" AND """hi""" AND "the"'
     assert match('say "hi" the', beginning=True) == '"say" AND """hi""" AND "the" *'
     assert match("to be", beginning=True) == '"to" AND "be"'
@@ -688,7 +678,7 @@ def test_each_word_is_quoted_and_only_a_last_word_of_three_letters_may_be_a_begi
     assert match("- ! ?") == '""'
 
 
-def test_a_page_or_size_out_of_range_is_refused() -> None:
+def test_a_page_or_size_out_of_range_is_rejected() -> None:
     for wrong in (
         {"page": 0},
         {"size": 0},
@@ -701,7 +691,7 @@ def test_a_page_or_size_out_of_range_is_refused() -> None:
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))
-def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(
+def test_every_verdict_has_at_most_nine_reasons_with_other_last(
     verdict: Verdict,
 ) -> None:
     codes = [reason.code for reason in reasons_for(verdict)]
@@ -710,7 +700,7 @@ def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(
     assert len(set(codes)) == len(codes)
 
 
-def test_what_the_audit_found_suggests_its_reason() -> None:
+def test_audit_results_suggest_a_reason() -> None:
     assert suggest_reasons("reject", {"fabricated_reference", "missing_information"}) == (
         "fabricated_citation",
         "incomplete",
@@ -719,14 +709,14 @@ def test_what_the_audit_found_suggests_its_reason() -> None:
     assert suggest_reasons("escalate", {"critic_safety"}) == ("at_risk",)
 
 
-def test_the_rules_that_suggest_a_reason_are_rules_of_the_audit() -> None:
+def test_reason_suggestions_use_existing_rules() -> None:
     of_the_critic = {f"critic_{each}" for each in get_args(IssueType)}
     assert {rule for reason in REASONS.values() for rule in reason.rules} <= set(
         RULE
     ) | of_the_critic
 
 
-def test_the_log_gets_words_not_codes() -> None:
+def test_the_log_records_the_text_of_a_reason() -> None:
     assert reason_text("contradicted") == "The evidence contradicts it"
     assert reason_text(OTHER, "  my own words ") == "my own words"
     assert reason_text("no such code") == ""
@@ -744,9 +734,7 @@ def test_the_log_gets_words_not_codes() -> None:
         ("approve", " ", ""),
     ],
 )
-def test_words_of_a_reason_are_recorded_with_its_code(
-    verdict: Verdict, words: str, code: str
-) -> None:
+def test_a_reason_is_recorded_with_its_code(verdict: Verdict, words: str, code: str) -> None:
     corrected = "No." if verdict == "override" else None
     given = Decision(
         reviewer="Ada",
@@ -762,7 +750,7 @@ def test_words_of_a_reason_are_recorded_with_its_code(
     assert with_reason_code(chosen) == chosen
 
 
-def test_a_filter_on_states_narrows_what_waits() -> None:
+def test_a_state_filter_narrows_waiting_cases() -> None:
     assert waiting_in(CaseFilter(states=("new", "approved"))).states == ("new",)
     assert waiting_in(CaseFilter()).states == WAITING
     assert waiting_in(CaseFilter(fields=("Law",))).fields == ("Law",)

@@ -76,7 +76,7 @@ BEFORE = {
 AFTER = BEFORE | {"faulty": "needs_review", "waits for nothing": "accepted"}
 
 
-def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing(
+def test_a_dry_run_counts_changes_without_making_them(
     old: Workbench,
 ) -> None:
     head = old.store.decisions.head()
@@ -96,7 +96,7 @@ def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing
     )
 
 
-def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(
+def test_reassessment_appends_entries_with_rule_and_actor(
     old: Workbench,
 ) -> None:
     entries, runs = (
@@ -127,7 +127,7 @@ def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(
     assert old.store.check().ok
 
 
-def test_the_queue_shows_the_reasons_of_the_current_rule_and_a_second_time_there_is_nothing_to_do(
+def test_the_queue_shows_current_reasons_and_reassessing_again_changes_nothing(
     old: Workbench,
 ) -> None:
     old.reassessment.run(ADA, apply=True)
@@ -141,7 +141,7 @@ def test_the_queue_shows_the_reasons_of_the_current_rule_and_a_second_time_there
     assert (thorough.done, thorough.changed) == (4, 0)
 
 
-def test_changed_thresholds_are_applied_again_in_both_directions(old: Workbench) -> None:
+def test_changed_thresholds_apply_in_both_directions(old: Workbench) -> None:
     old.reassessment.run(ADA, apply=True)
     strict = reassessment.ReassessmentService(
         old.store, SETTINGS.model_copy(update={"review_threshold": 1.0})
@@ -157,14 +157,14 @@ def test_changed_thresholds_are_applied_again_in_both_directions(old: Workbench)
     assert old.store.decisions.verify().intact
 
 
-def test_what_a_person_decided_or_undid_is_left_alone(old: Workbench) -> None:
+def test_human_decisions_and_undos_arent_reassessed(old: Workbench) -> None:
     decide(old, "faulty")
     undone(old, "sound", "Ada")
     old.reassessment.run(ADA, apply=True)
     assert states(old) == AFTER | {"faulty": "approved", "sound": "needs_review"}
 
 
-def test_cut_short_it_goes_on_where_it_stopped(
+def test_an_interrupted_reassessment_continues(
     old: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reassessment, "BATCH", 1)
@@ -182,7 +182,7 @@ def test_cut_short_it_goes_on_where_it_stopped(
     assert states(old) == AFTER
 
 
-def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
+def test_spot_checked_cases_arent_accepted(old: Workbench) -> None:
     every = reassessment.ReassessmentService(
         old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0})
     )
@@ -194,7 +194,7 @@ def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
     )
 
 
-def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:
+def test_new_audits_need_no_reassessment(bench: Workbench) -> None:
     case = Case.model_validate(
         {"id": "new", "query": "How long?", "answer": RIGHT, "evidence": EVIDENCE}
     )

@@ -61,7 +61,7 @@ def decide(workbench: Workbench, *labels: TargetLabel, actor: Actor = ADA, **key
     )
 
 
-def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench: Workbench) -> None:
+def test_reported_issues_record_their_type_version(workbench: Workbench) -> None:
     entry = decide(workbench, issue(), whole())
     kept = workbench.reviews.get(entry.id).decision
     assert kept.reported == (issue(), whole())
@@ -87,7 +87,7 @@ def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench:
         (whole(label=""), "'' isn't a label type"),
     ],
 )
-def test_an_issue_on_other_words_than_those_of_the_answer_is_refused(
+def test_an_issue_on_words_not_in_the_answer_is_rejected(
     workbench: Workbench, label: TargetLabel, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
@@ -95,7 +95,7 @@ def test_an_issue_on_other_words_than_those_of_the_answer_is_refused(
     assert workbench.reviews.current("case-1") is None
 
 
-def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Workbench) -> None:
+def test_an_issue_concerns_the_decided_answer(workbench: Workbench) -> None:
     with pytest.raises(InputError, match="at characters 41 to 47"):
         decide(workbench, issue(start=41, end=47), iteration=1)
     with pytest.raises(InputError, match="aren't a range of the answer, which has 41 characters"):
@@ -109,7 +109,7 @@ def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Work
     decide(workbench, issue(), verdict="override", corrected_answer="It opened.", reason="colour")
 
 
-def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(
+def test_changing_types_keeps_decisions_and_old_types(
     workbench: Workbench,
 ) -> None:
     entry = decide(workbench, issue())
@@ -127,7 +127,7 @@ def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(
         workbench.store.team.in_force(LabelTypes, 2)
 
 
-def test_a_repeated_submit_is_the_first_one_also_after_the_types_have_changed(
+def test_a_repeated_submit_is_idempotent_after_a_type_change(
     workbench: Workbench,
 ) -> None:
     first = decide(workbench, issue(), token="once")
@@ -135,7 +135,7 @@ def test_a_repeated_submit_is_the_first_one_also_after_the_types_have_changed(
     assert decide(workbench, issue(), token="once").id == first.id
 
 
-def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbench) -> None:
+def test_adjudications_can_report_issues(workbench: Workbench) -> None:
     workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
     decide(workbench, issue())
     decide(workbench, actor=BEN, verdict="reject", reason="grey")
@@ -160,7 +160,7 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
     assert {"app", "rubric"} <= set(made.versions)
 
 
-def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workbench) -> None:
+def test_blind_reviewers_report_issues_in_the_original_answer(workbench: Workbench) -> None:
     workbench.team.put_in_force(CLEO, QueuePolicy(machine="after"))
     made = decide(workbench, issue(), run_id=None, iteration=None).decision
     assert (made.run_id, made.iteration, made.reported) == ("run-1", 1, (issue(),))
@@ -197,14 +197,14 @@ def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workb
         },
     ],
 )
-def test_a_label_that_is_neither_a_correction_nor_an_issue_is_no_label(
+def test_an_empty_label_is_rejected(
     wrong: dict[str, Any],
 ) -> None:
     with pytest.raises(ValidationError):
         TargetLabel.model_validate(wrong)
 
 
-def test_two_types_of_one_name_and_no_types_at_all_are_refused() -> None:
+def test_duplicate_or_missing_types_are_rejected() -> None:
     with pytest.raises(ValidationError, match="two label types have the same name"):
         LabelTypes(types=(LabelType(name="Rude"), LabelType(name="rude")))
     with pytest.raises(ValidationError):

@@ -51,7 +51,7 @@ class Reading(HTMLParser):
         self.words += data
 
 
-def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(
+def test_the_report_is_complete(
     bench: Workbench,
 ) -> None:
     case = demo_case(FABRICATED)
@@ -107,7 +107,7 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
     assert "line-through" in html
 
 
-def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> None:
+def test_the_report_is_self_contained_without_scripts(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
@@ -130,7 +130,7 @@ def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> Non
     assert "default-src 'none'" in html
 
 
-def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
+def test_hostile_text_is_escaped_everywhere(bench: Workbench) -> None:
     case = Case.model_validate(
         {
             "id": HOSTILE,
@@ -153,7 +153,7 @@ def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
     assert "{{ 7*7 }}" in reading.words
 
 
-def test_a_case_without_an_audit_has_a_report_that_says_so(bench: Workbench) -> None:
+def test_an_unaudited_case_has_a_report_that_says_so(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
     bench.cases.add(ADA, [case])
     words = Reading(report(bench, case.id)).words
@@ -162,7 +162,7 @@ def test_a_case_without_an_audit_has_a_report_that_says_so(bench: Workbench) -> 
     assert all(chunk.text in words for chunk in case.evidence)
 
 
-def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None:
+def test_redacted_content_isnt_in_the_report(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
@@ -176,7 +176,7 @@ def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None
 @pytest.mark.parametrize(
     "case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"]
 )
-def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
+def test_the_report_has_a_safe_file_name(case_id: str) -> None:
     name = report_name(case_id)
     assert name.startswith("audit-")
     assert name.endswith(".html")
@@ -184,7 +184,7 @@ def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
     assert len(name) < 100
 
 
-def test_the_conversation_before_the_question_is_in_the_report_as_text(bench: Workbench) -> None:
+def test_the_report_has_the_earlier_conversation_as_text(bench: Workbench) -> None:
     data = demo_case(FABRICATED).to_json_dict() | {
         "messages": [{"role": "user", "content": HOSTILE}]
     }

@@ -76,7 +76,7 @@ def _came_to(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_an_audit_broken_off_after_any_event_ends_as_one_that_never_was(
+def test_an_audit_interrupted_after_any_event_resumes_to_the_same_result(
     audited: tuple[Workbench, str | None],
 ) -> None:
     workbench, answer = audited
@@ -133,7 +133,7 @@ workbench.audits.audit(ADA, CASE)
 
 
 @pytest.mark.slow
-def test_a_kill_before_the_acceptance_leaves_no_case_that_needs_review_for_no_reason(
+def test_a_kill_before_acceptance_leaves_no_unexplained_review(
     tmp_path: Path,
 ) -> None:
     database = tmp_path / "masis.db"

@@ -32,7 +32,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
     opened.store.close()
 
 
-def test_the_rule_fixes_the_time_it_is_reckoned_from() -> None:
+def test_the_retention_rule_fixes_its_reference_time() -> None:
     rule = rule_of(30, waiting=True, now="2026-03-01T10:00:00.000Z")
     assert (rule.cutoff, rule.days, rule.waiting, rule.decided) == (
         "2026-01-30T10:00:00.000Z",
@@ -56,15 +56,13 @@ def old(bench: Workbench) -> str:
 @pytest.mark.parametrize(
     "told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}]
 )
-def test_nothing_goes_by_itself_unless_the_settings_say_so(
-    bench: Workbench, told: dict[str, object]
-) -> None:
+def test_automatic_purging_is_off_by_default(bench: Workbench, told: dict[str, object]) -> None:
     bench.settings = Settings.model_validate(told)
     assert start_automatic(bench.retention, bench.settings) is None
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
-def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_again(
+def test_automatic_purging_runs_at_the_start_and_repeatedly(
     bench: Workbench,
 ) -> None:
     first = old(bench)
@@ -91,7 +89,7 @@ def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_agai
 
 
 @pytest.mark.parametrize(("most", "shrinks"), [(10**9, True), (0, False)])
-def test_by_itself_only_a_small_file_is_rewritten_since_others_wait_meanwhile(
+def test_automatic_purging_vacuums_only_small_files(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, most: int, shrinks: bool
 ) -> None:
     old(bench)
@@ -111,7 +109,7 @@ def wait_for(bench: Workbench, purges: int) -> None:
     until(lambda: len(bench.store.purges.history()) >= purges, "something is removed")
 
 
-def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workbench) -> None:
+def test_a_stop_between_batches_skips_the_vacuum(bench: Workbench) -> None:
     old(bench)
     done = bench.retention.purge(ADA, rule_of(30), how="command", stopped=lambda: True)
     assert (done.purge, done.shrunk) == (None, None)
@@ -121,7 +119,7 @@ def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workben
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
-def test_an_audit_leaves_a_line_with_what_the_spec_asks(bench: Workbench) -> None:
+def test_an_audit_logs_a_line_with_the_fields_of_the_spec(bench: Workbench) -> None:
     run = bench.audits.audit(ADA, CASE)
     (line,) = bench.store.executions.iterate()
     assert (line.at, line.case_id, line.iterations) == (
@@ -141,7 +139,7 @@ def test_an_audit_leaves_a_line_with_what_the_spec_asks(bench: Workbench) -> Non
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
-def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
+def test_a_resumed_audit_is_two_executions(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(event: object) -> None:
@@ -158,7 +156,7 @@ def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
-def test_an_audit_that_a_person_stops_is_logged_as_cancelled(bench: Workbench) -> None:
+def test_a_stopped_audit_is_logged_as_cancelled(bench: Workbench) -> None:
     bench.audits.audit(ADA, CASE, cancelled=lambda: True)
     assert [each.termination for each in bench.store.executions.iterate()] == ["cancelled"]
 

@@ -83,7 +83,7 @@ def screened(
     return desk, desk.screen(ADA, QUESTION, ["corpus:headache"])
 
 
-def test_what_was_graded_before_costs_nothing_in_the_next_screening(tmp_path: Path) -> None:
+def test_cached_grades_cost_nothing(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     first = desk.screen(ADA, QUESTION, ["corpus:headache"])
     asked = len(desk.grader.asked)
@@ -93,7 +93,7 @@ def test_what_was_graded_before_costs_nothing_in_the_next_screening(tmp_path: Pa
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
-def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
+def test_an_interrupted_screening_continues(tmp_path: Path) -> None:
     class Breaking(ScriptedGrader):
         def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
             if len(self.asked) >= 5:
@@ -122,7 +122,7 @@ def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
         desk.store.screenings.resume("one")
 
 
-def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
+def test_a_screening_can_be_stopped_from_another_process(tmp_path: Path) -> None:
     desk = Desk(tmp_path, default=BORDERLINE)
 
     def stop(event: ScreeningEvent) -> None:
@@ -134,7 +134,7 @@ def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(
+def test_an_override_changes_the_decision_and_can_be_undone(
     tmp_path: Path,
 ) -> None:
     desk, found = screened(tmp_path, {"a0": WEAK, "a1": WEAK})
@@ -161,7 +161,7 @@ def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(
         ("recommendation", "keep", "It is good.", " "),
     ],
 )
-def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
+def test_an_invalid_override_is_rejected_without_effect(
     tmp_path: Path, field: str, value: float | str, reason: str, reviewer: str
 ) -> None:
     desk, found = screened(tmp_path)
@@ -170,7 +170,7 @@ def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
     assert desk.log(found.id) == ()
 
 
-def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
+def test_a_stale_override_is_rejected(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     seen = desk.open(found.id).summary.version
     desk.override(
@@ -189,7 +189,7 @@ def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
-def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(
+def test_the_kept_set_becomes_a_case_with_sentence_chunks(
     tmp_path: Path,
 ) -> None:
     desk, found = screened(tmp_path, {"a0": WEAK})
@@ -216,7 +216,7 @@ def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abst
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
-def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path: Path) -> None:
+def test_an_audit_of_the_kept_set_cites_abstract_sentences(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     case = desk.hand_over(ADA, desk.screen(ADA, QUESTION, ["corpus:headache"]).id)
     run = desk.bench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
@@ -231,14 +231,14 @@ def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path
     assert all(texts[quote.evidence_id][quote.start : quote.end] == quote.text for quote in quotes)
 
 
-def test_with_nothing_kept_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
+def test_without_kept_abstracts_no_case_is_made(tmp_path: Path) -> None:
     desk, found = screened(tmp_path, default=WEAK)
     with pytest.raises(InputError, match="nothing is kept"):
         desk.hand_over(ADA, found.id)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_memory_survives_a_restart_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
+def test_memory_survives_restarts_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
     _, found = screened(tmp_path)
     again = Desk(tmp_path)
     assert len(again.memory().entries) == len(found.kept)
@@ -252,7 +252,7 @@ def test_memory_survives_a_restart_follows_overrides_and_can_be_reset(tmp_path: 
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> None:
+def test_a_screening_records_its_learned_thresholds(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     on = SETTINGS.model_copy(update={"screening_memory": True})
     for number in range(5):
@@ -264,7 +264,7 @@ def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("AESOP-DRIFT")
-def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_agreements(
+def test_drift_is_reported_per_grader_and_reviewer(
     tmp_path: Path,
 ) -> None:
     desk = Desk(tmp_path)
@@ -295,7 +295,7 @@ def values(desk: Desk) -> list[float]:
     return [point.value for point in series[0].drift.points] if series else []
 
 
-def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_path: Path) -> None:
+def test_a_judgement_is_a_persons_latest_entry(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     first, second = found.kept[:2]
     desk.agree(ADA, found.id, first)
@@ -311,7 +311,7 @@ def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_pa
     assert values(desk) == [0.0]
 
 
-def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(
+def test_an_agreement_changes_no_grade_and_can_be_undone(
     tmp_path: Path,
 ) -> None:
     desk, found = screened(tmp_path)
@@ -332,7 +332,7 @@ def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(
     ) == (3, (), ())
 
 
-def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(
+def test_an_agreement_needs_the_current_grade(
     tmp_path: Path,
 ) -> None:
     desk, found = screened(tmp_path)
@@ -348,7 +348,7 @@ def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grad
         desk.agree(ADA, found.id, found.kept[1], seen_version=0)
 
 
-def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Path) -> None:
+def test_carried_over_judgements_count_once(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
     further = desk.search_further(ADA, found.id)
@@ -356,7 +356,7 @@ def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Pa
     assert values(desk) == [1.0]
 
 
-def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
+def test_drift_excludes_removed_screenings(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
     assert [series.name for series in desk.drifts()] == ["Grader scripted", "Ada"]
@@ -369,7 +369,7 @@ def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
         desk.open(found.id)
 
 
-def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> None:
+def test_the_csv_log_has_no_spreadsheet_formulas(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     hostile = Abstract(
         id="=x",
@@ -400,7 +400,7 @@ def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> 
         (QUESTION, ["pubmed"], SettingsError),
     ],
 )
-def test_what_can_t_be_screened_is_refused_before_anything_is_kept(
+def test_an_invalid_screening_is_rejected_before_storing(
     tmp_path: Path, question: str, sources: list[str], error: type[Exception]
 ) -> None:
     desk = Desk(tmp_path)
@@ -410,7 +410,7 @@ def test_what_can_t_be_screened_is_refused_before_anything_is_kept(
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
-def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_and_overrides(
+def test_extending_a_screening_keeps_its_rounds_and_overrides(
     tmp_path: Path,
 ) -> None:
     desk = Desk(tmp_path, default=SERIES)
@@ -433,7 +433,7 @@ def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_a
     assert desk.store.screening_log.verify().intact
 
 
-def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(
+def test_only_finished_screenings_with_their_source_can_be_extended(
     tmp_path: Path,
 ) -> None:
     desk = Desk(tmp_path)
@@ -447,7 +447,7 @@ def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(
+def test_corrections_are_logged_exported_and_undoable(
     tmp_path: Path,
 ) -> None:
     desk, found = screened(tmp_path)
@@ -480,7 +480,7 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(
     assert desk.store.screening_log.verify().intact
 
 
-def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
+def test_a_question_can_be_replanned_with_other_concepts(
     tmp_path: Path,
 ) -> None:
     desk = Desk(tmp_path)
@@ -546,9 +546,7 @@ def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningService]:
     store.close()
 
 
-def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
-    desk: ScreeningService, server: Server
-) -> None:
+def test_a_record_from_two_sources_is_screened_once(desk: ScreeningService, server: Server) -> None:
     found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
     assert found.outcome == "sufficient"
     assert found.retrievers == ("corpus:mine", "pubmed")
@@ -565,7 +563,7 @@ def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
     assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
 
 
-def test_a_source_that_fails_is_reported_and_the_other_goes_on(
+def test_a_failing_source_is_reported_and_the_other_continues(
     desk: ScreeningService, server: Server, tmp_path: Path
 ) -> None:
     server.faults = [Reply(404)] * 4
@@ -580,7 +578,7 @@ def test_a_source_that_fails_is_reported_and_the_other_goes_on(
     assert any("answered 404" in message for message in kept)
 
 
-def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for_patience(
+def test_stopping_a_screening_doesnt_wait_for_pubmed(
     desk: ScreeningService, server: Server
 ) -> None:
     server.faults = [Reply(503, headers=(("Retry-After", "50"),))] * 4
@@ -589,7 +587,7 @@ def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for
     assert len(server.asked) == 1, "nothing was asked again after the wait was ended"
 
 
-def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_own_fields(
+def test_pubmed_queries_use_its_design_and_date_fields(
     server: Server,
 ) -> None:
     source = pubmed_of(asking(server))
@@ -608,7 +606,7 @@ def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_ow
     assert "mindate" not in server.asked[2].parameters
 
 
-def test_a_second_round_asks_pubmed_for_what_is_missing(tmp_path: Path, server: Server) -> None:
+def test_the_second_round_queries_pubmed_for_gaps(tmp_path: Path, server: Server) -> None:
     settings = asking(server)
     with Store.open(tmp_path / "w.db") as store:
         service = ScreeningService(
@@ -670,13 +668,13 @@ def one(text: str) -> Abstract:
         ("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,,#12\n", None),
     ],
 )  # fmt: skip
-def test_a_decision_is_read_from_the_export_of_each_tool(
+def test_decisions_are_read_from_each_tools_export(
     export: str, expected: tuple[str, str, str] | None
 ) -> None:
     assert decision_of(one(export)) == expected
 
 
-def test_what_is_written_carries_labels_that_the_tools_read() -> None:
+def test_exports_have_labels_the_tools_read() -> None:
     found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
     by_id, table, tags = {each.id: each for each in (TRIAL, AWAY)}, io.BytesIO(), io.BytesIO()
     write_screening_csv(found, by_id, table)
@@ -695,7 +693,7 @@ def test_what_is_written_carries_labels_that_the_tools_read() -> None:
         assert decision_of(each).value == kept
 
 
-def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path: Path) -> None:
+def test_imported_decisions_become_overrides(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "masis.db", Settings())
     found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
     workbench.screenings.store_screening(ADA, found, [TRIAL, AWAY])

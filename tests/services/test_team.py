@@ -68,7 +68,7 @@ def expire(workbench: Workbench, case_id: str) -> None:
 # leases
 
 
-def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(
+def test_a_leased_case_is_refused_to_others_with_name_and_time(
     workbench: Workbench,
 ) -> None:
     lease = workbench.team.claim(ADA, "case-1")
@@ -82,7 +82,7 @@ def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(
     assert workbench.store.team.leases() == ()
 
 
-def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) -> None:
+def test_extending_a_lease_keeps_its_start(workbench: Workbench) -> None:
     first = workbench.team.claim(ADA, "case-1")
     with workbench.store.database.transaction() as connection:
         connection.execute(
@@ -93,7 +93,7 @@ def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) 
     assert second.until > add_time(first.taken_at, timedelta(minutes=1))
 
 
-def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
+def test_a_decision_records_its_review_time_if_known(
     workbench: Workbench,
 ) -> None:
     taken = workbench.team.claim(ADA, "case-1").taken_at
@@ -109,7 +109,7 @@ def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
     assert workbench.trust.reviewers(ADA)[0].verdicts == {"approve": 2, "reject": 1}
 
 
-def test_times_of_decisions_and_of_adjudications_are_kept_apart(workbench: Workbench) -> None:
+def test_decision_and_adjudication_times_are_separate(workbench: Workbench) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="approve", extra={"seconds": 20.0})
     decide(workbench, BEN, verdict="reject", extra={"seconds": 40.0})
@@ -127,7 +127,7 @@ def test_times_of_decisions_and_of_adjudications_are_kept_apart(workbench: Workb
     assert (found.seconds, found.adjudication_seconds) == (30.0, 90.0)
 
 
-def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(
+def test_an_expired_lease_still_allows_its_reviewer_to_decide(
     workbench: Workbench,
 ) -> None:
     workbench.team.claim(ADA, "case-1")
@@ -136,13 +136,13 @@ def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(
     assert state(workbench) == "approved"
 
 
-def test_a_released_case_is_free_for_others(workbench: Workbench) -> None:
+def test_a_released_case_is_available_to_others(workbench: Workbench) -> None:
     workbench.team.claim(ADA, "case-1")
     workbench.team.release(ADA, "case-1")
     assert workbench.team.claim(BEN, "case-1").reviewer == "Ben"
 
 
-def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_it(
+def test_leased_cases_are_skipped_and_an_empty_queue_names_holders(
     workbench: Workbench,
 ) -> None:
     for number in range(4):
@@ -162,7 +162,7 @@ def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_i
 # skips, assignments, tags, comments
 
 
-def test_a_skipped_case_comes_last_for_who_skipped_it_and_as_before_for_others(
+def test_a_skipped_case_moves_to_the_end_only_for_its_reviewer(
     workbench: Workbench,
 ) -> None:
     workbench.team.claim(ADA, "case-0")
@@ -178,7 +178,7 @@ def test_a_skipped_case_comes_last_for_who_skipped_it_and_as_before_for_others(
     assert state(workbench, "case-0") == "needs_review"
 
 
-def test_entries_about_the_work_on_a_case_turn_nobody_away_who_is_deciding_it(
+def test_team_entries_dont_make_an_open_case_stale(
     workbench: Workbench,
 ) -> None:
     seen = workbench.cases.summary("case-1").version
@@ -192,7 +192,7 @@ def test_entries_about_the_work_on_a_case_turn_nobody_away_who_is_deciding_it(
     assert workbench.store.check().ok
 
 
-def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(
+def test_an_assigned_case_is_offered_to_its_reviewer(
     workbench: Workbench,
 ) -> None:
     assert workbench.team.assign(ADA, ["case-0", "case-1", "case-0"], [" Ben "]) == 2
@@ -220,7 +220,7 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(
     assert workbench.team.loads() == {"Ben": 0}  # what is decided waits no more
 
 
-def test_cases_are_shared_out_but_to_those_who_have_them_or_decided_them_and_just_these_are_taken_back(
+def test_assignments_skip_holders_and_can_be_undone_exactly(
     workbench: Workbench,
 ) -> None:
     cases = [f"case-{number}" for number in range(4)]
@@ -302,7 +302,7 @@ def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> Non
         )
 
 
-def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(
+def test_a_bulk_action_with_a_missing_case_changes_nothing(
     workbench: Workbench,
 ) -> None:
     with pytest.raises(UnknownRecord):
@@ -312,7 +312,7 @@ def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(
         workbench.team.tag(ADA, ["case-0"], ["  "])
 
 
-def test_comments_have_author_and_time_and_go_with_a_redaction(workbench: Workbench) -> None:
+def test_comments_have_author_and_time_and_are_redacted_with_the_case(workbench: Workbench) -> None:
     workbench.team.comment(ADA, "case-1", "<b>Which bridge?</b>")
     ((at, comment),) = workbench.team.comments(BEN, "case-1")
     assert (comment.reviewer, comment.note) == ("Ada", "<b>Which bridge?</b>")
@@ -329,7 +329,7 @@ def share(workbench: Workbench, **keys: object) -> None:
     workbench.team.put_in_force(CLEO, QueuePolicy.model_validate({"reviewers": 2} | keys))
 
 
-def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_both_have(
+def test_decisions_on_a_shared_case_are_hidden_until_complete(
     workbench: Workbench,
 ) -> None:
     share(workbench)
@@ -368,7 +368,7 @@ def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_bo
     assert len(workbench.cases.open_for(BEN, "case-1").history) == 2
 
 
-def test_a_third_reviewer_is_not_asked_and_not_let_in(workbench: Workbench) -> None:
+def test_a_third_reviewer_cant_decide_a_complete_case(workbench: Workbench) -> None:
     share(workbench)
     workbench.team.claim(ADA, "case-1")
     workbench.team.claim(BEN, "case-1")
@@ -382,7 +382,7 @@ def test_a_third_reviewer_is_not_asked_and_not_let_in(workbench: Workbench) -> N
         decide(workbench, CLEO)
 
 
-def test_who_corrects_a_decision_on_a_shared_case_still_counts_once(workbench: Workbench) -> None:
+def test_a_corrected_decision_counts_once(workbench: Workbench) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="reject")
     decide(workbench, ADA, verdict="approve")
@@ -400,7 +400,7 @@ def test_who_corrects_a_decision_on_a_shared_case_still_counts_once(workbench: W
         decide(workbench, ADA, verdict="reject")
 
 
-def test_nobody_undoes_the_decision_of_another_on_a_shared_case(workbench: Workbench) -> None:
+def test_reviewers_cant_undo_others_decisions_on_a_shared_case(workbench: Workbench) -> None:
     share(workbench)
     entry = decide(workbench, ADA)
     with pytest.raises(StoreError, match="each undoes their own"):
@@ -416,7 +416,7 @@ def test_nobody_undoes_the_decision_of_another_on_a_shared_case(workbench: Workb
         workbench.reviews.undo(ADA, entry.id)
 
 
-def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(
+def test_a_disagreement_needs_an_adjudication_and_keeps_both_decisions(
     workbench: Workbench,
 ) -> None:
     share(workbench)
@@ -438,7 +438,7 @@ def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(
 
 
 @pytest.mark.parametrize(("rule", "whose"), [("agree", ("Ada", "Cleo")), ("first", ("Ada",))])
-def test_a_case_is_settled_by_all_whose_agreement_settled_it(
+def test_an_agreed_case_lists_all_its_reviewers(
     workbench: Workbench, rule: PolicyRule, whose: tuple[str, ...]
 ) -> None:
     workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=3, rule=rule, agree=2))
@@ -449,7 +449,7 @@ def test_a_case_is_settled_by_all_whose_agreement_settled_it(
     assert workbench.reviews.settled_by("case-1") == whose
 
 
-def test_the_reason_that_a_lead_types_is_recorded_with_its_code(workbench: Workbench) -> None:
+def test_an_adjudications_reason_is_recorded_with_its_code(workbench: Workbench) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="approve")
     decide(workbench, BEN, verdict="reject")
@@ -495,7 +495,7 @@ def adjudicate(
         ),
     ],
 )
-def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
+def test_an_adjudication_needs_a_reason_and_a_real_correction(
     workbench: Workbench, sides: tuple[str, ...], verdict: str, given: dict[str, str], refused: str
 ) -> None:
     share(workbench)
@@ -515,7 +515,7 @@ def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
     assert kinds.count("adjudication") == (not refused)
 
 
-def test_cases_to_adjudicate_come_in_the_order_of_the_queue(workbench: Workbench) -> None:
+def test_cases_to_adjudicate_follow_the_queue_order(workbench: Workbench) -> None:
     share(workbench)
     assert workbench.team.to_adjudicate(CLEO).order == CaseFilter().order
     workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, machine="never"))
@@ -523,7 +523,7 @@ def test_cases_to_adjudicate_come_in_the_order_of_the_queue(workbench: Workbench
     assert workbench.team.to_adjudicate(CLEO).order == "random"
 
 
-def test_a_policy_that_is_in_force_is_not_set_again_and_who_set_what_is_kept(
+def test_setting_an_unchanged_policy_does_nothing(
     workbench: Workbench,
 ) -> None:
     workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
@@ -536,7 +536,7 @@ def test_a_policy_that_is_in_force_is_not_set_again_and_who_set_what_is_kept(
     ]
 
 
-def test_a_case_of_one_reviewer_has_nothing_to_adjudicate(workbench: Workbench) -> None:
+def test_a_single_reviewer_case_needs_no_adjudication(workbench: Workbench) -> None:
     decide(workbench, ADA)
     with pytest.raises(StoreError, match="no decisions of several"):
         adjudicate(workbench)
@@ -580,14 +580,14 @@ def test_the_state_of_a_shared_case_follows_its_policy(
     assert workbench.store.check().ok
 
 
-def test_two_overrides_with_other_words_are_no_agreement(workbench: Workbench) -> None:
+def test_overrides_with_different_corrections_disagree(workbench: Workbench) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="override", corrected_answer="In 1932 [1].")
     decide(workbench, BEN, verdict="override", corrected_answer="In March 1932 [1].")
     assert state(workbench) == "needs_adjudication"
 
 
-def test_a_decision_is_upheld_by_its_verdict_and_with_its_correction(workbench: Workbench) -> None:
+def test_a_decision_is_upheld_by_verdict_and_correction(workbench: Workbench) -> None:
     share(workbench)
     for case_id in ("case-1", "case-2"):
         decide(workbench, ADA, case_id, verdict="override", corrected_answer="One.")
@@ -613,7 +613,7 @@ def test_a_decision_is_upheld_by_its_verdict_and_with_its_correction(workbench: 
     assert found == [(1.0, 3, 2, 2), (1.0, 3, 0, 2)]
 
 
-def test_a_new_policy_leaves_cases_that_were_begun_under_their_own(workbench: Workbench) -> None:
+def test_a_new_policy_doesnt_change_started_cases(workbench: Workbench) -> None:
     decide(workbench, ADA, "case-0")
     share(workbench, rule="first")
     decide(workbench, ADA, "case-1", "reject")
@@ -626,7 +626,7 @@ def test_a_new_policy_leaves_cases_that_were_begun_under_their_own(workbench: Wo
     assert workbench.store.team.in_force(QueuePolicy).version == 2
 
 
-def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workbench) -> None:
+def test_the_double_review_sample_is_the_same_for_everyone(workbench: Workbench) -> None:
     policy = QueuePolicy(reviewers=2, share=0.3)
     drawn = [case for case in range(2000) if policy.for_case(f"case-{case}")]
     assert 500 < len(drawn) < 700
@@ -637,7 +637,7 @@ def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workben
     assert workbench.team.work(ADA, "case-77").wanted == (2 if policy.for_case("case-77") else 1)
 
 
-def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(
+def test_exports_exclude_incomplete_shared_cases(
     workbench: Workbench,
 ) -> None:
     share(workbench)
@@ -652,7 +652,7 @@ def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(
 # blindness to the machine
 
 
-def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_the_view(
+def test_a_blind_decision_is_recorded_as_blind(
     workbench: Workbench,
 ) -> None:
     share(workbench, machine="after")
@@ -671,7 +671,7 @@ def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_
     assert workbench.cases.open_for(BEN, "case-1").run is None
 
 
-def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_decided(
+def test_hidden_audit_results_stay_hidden_until_the_decision(
     workbench: Workbench,
 ) -> None:
     share(workbench, machine="never")
@@ -681,7 +681,7 @@ def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_deci
     assert not workbench.cases.open_for(ADA, "case-1").machine_hidden
 
 
-def test_a_blind_reviewer_s_queue_has_the_accepted_cases_too_so_that_its_length_says_nothing(
+def test_a_blind_queue_includes_accepted_cases(
     workbench: Workbench,
 ) -> None:
     an_audited_case(workbench.store, a_case("case-99"), "run-99")
@@ -698,7 +698,7 @@ def test_a_blind_reviewer_s_queue_has_the_accepted_cases_too_so_that_its_length_
     assert workbench.team.explain_empty_queue(ADA, CaseFilter()).decided == before + 1
 
 
-def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(
+def test_overall_figures_are_hidden_only_from_blind_reviewers(
     workbench: Workbench,
 ) -> None:
     assert not workbench.cases.hides_machine_from(ADA)
@@ -717,7 +717,7 @@ def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothin
 # the rubric
 
 
-def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_under(
+def test_rubric_scores_are_validated_and_record_their_version(
     workbench: Workbench,
 ) -> None:
     tone = RubricScore(name="Tone", categories=("plain", "stilted"))
@@ -740,7 +740,7 @@ def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_u
             decide(workbench, BEN, "case-2", rubric_scores=wrong)
 
 
-def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbench) -> None:
+def test_views_can_be_saved_shared_and_removed(workbench: Workbench) -> None:
     workbench.team.save_view(ADA, "Contradicted", {"flag": "contradicted"}, shared=True)
     workbench.team.save_view(ADA, "Mine", {"assignee": "Ada"})
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["Contradicted", "Mine"]
@@ -749,7 +749,7 @@ def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbenc
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["Mine"]
 
 
-def test_redacting_a_case_removes_views_that_search_for_its_words_alone(
+def test_redaction_removes_saved_searches_for_its_words(
     workbench: Workbench,
 ) -> None:
     shared = workbench.store.cases.get("case-1")

@@ -59,7 +59,7 @@ def state(workbench: Workbench, case_id: str) -> str:
     return workbench.cases.summary(case_id).state
 
 
-def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(
+def test_pasted_text_creates_a_new_version(
     workbench: Workbench,
 ) -> None:
     before = workbench.store.cases.get("case-1")
@@ -88,7 +88,7 @@ def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(
     assert not workbench.store.decisions.check_subjects().broken
 
 
-def test_the_earlier_case_leaves_the_queue_and_the_new_one_is_found_by_its_words(
+def test_a_superseded_case_leaves_the_queue(
     workbench: Workbench,
 ) -> None:
     workbench.versions.fill_evidence(ADA, "case-1", {"1": "Quillfeather."})
@@ -102,7 +102,7 @@ def test_the_earlier_case_leaves_the_queue_and_the_new_one_is_found_by_its_words
     ]
 
 
-def test_a_wrong_text_is_replaced_by_a_further_version(workbench: Workbench) -> None:
+def test_a_wrong_text_can_be_replaced_by_another_version(workbench: Workbench) -> None:
     second = workbench.versions.fill_evidence(ADA, "case-1", {"1": "The wrong text."})
     assert fillable(second) == ("1", "3")
     third = workbench.versions.fill_evidence(ADA, second.id, {"1": "The right text."})
@@ -124,16 +124,14 @@ def test_a_wrong_text_is_replaced_by_a_further_version(workbench: Workbench) -> 
         ({"1": "x" * (LONGEST_TEXT + 1)}, "has 200,001 characters"),
     ],
 )
-def test_what_is_no_new_text_is_refused_and_changes_nothing(
-    workbench: Workbench, texts: dict[str, str], says: str
-) -> None:
+def test_unchanged_text_is_rejected(workbench: Workbench, texts: dict[str, str], says: str) -> None:
     with pytest.raises(InputError, match=says):
         workbench.versions.fill_evidence(ADA, "case-1", texts)
     assert state(workbench, "case-1") == "needs_review"
     assert workbench.store.cases.count() == 2
 
 
-def test_only_the_newest_version_is_filled_and_decided(workbench: Workbench) -> None:
+def test_only_the_newest_version_can_be_filled_and_decided(workbench: Workbench) -> None:
     workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
     with pytest.raises(StoreError, match="already has a newer version, 'case-1@2'"):
         workbench.versions.fill_evidence(ADA, "case-1", {"3": "Text."})
@@ -143,7 +141,7 @@ def test_only_the_newest_version_is_filled_and_decided(workbench: Workbench) -> 
     assert (state(workbench, "case-1"), state(workbench, "case-1@2")) == ("superseded", "approved")
 
 
-def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log(
+def test_an_escalated_case_can_get_more_evidence(
     workbench: Workbench,
 ) -> None:
     entry = decide(workbench, "escalate")
@@ -154,13 +152,13 @@ def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
-def test_a_decided_case_is_not_replaced(workbench: Workbench, verdict: str) -> None:
+def test_a_decided_case_cant_be_replaced(workbench: Workbench, verdict: str) -> None:
     decide(workbench, verdict)
     with pytest.raises(StoreError, match="already has 1 decision"):
         workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
 
 
-def test_a_case_that_is_audited_or_redacted_is_not_replaced(workbench: Workbench) -> None:
+def test_a_running_or_redacted_case_cant_be_replaced(workbench: Workbench) -> None:
     case = workbench.store.cases.get("case-1")
     run = a_run(case, "under way")
     workbench.store.runs.start(
@@ -174,7 +172,7 @@ def test_a_case_that_is_audited_or_redacted_is_not_replaced(workbench: Workbench
         workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
 
 
-def test_a_case_that_somebody_else_has_taken_is_not_replaced(workbench: Workbench) -> None:
+def test_a_case_leased_by_another_cant_be_replaced(workbench: Workbench) -> None:
     workbench.team.claim(BEN, "case-1")
     with pytest.raises(CaseHeld, match="Ben has taken"):
         workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
@@ -182,7 +180,7 @@ def test_a_case_that_somebody_else_has_taken_is_not_replaced(workbench: Workbenc
     assert workbench.store.team.leases() == ()
 
 
-def test_a_page_that_is_out_of_date_replaces_nothing(workbench: Workbench) -> None:
+def test_a_stale_page_replaces_nothing(workbench: Workbench) -> None:
     seen = workbench.cases.summary("case-1").version
     decide(workbench, "escalate")
     with pytest.raises(StaleVersion):
@@ -204,7 +202,7 @@ def test_redacting_one_version_redacts_all(workbench: Workbench) -> None:
     )
 
 
-def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: Workbench) -> None:
+def test_a_forged_version_link_is_ignored(workbench: Workbench) -> None:
     claimed = {"id": "other", "digest": "0" * 64, "number": 2}
     case = a_case("claims", supersedes=claimed)
     workbench.cases.add(ADA, [case])
@@ -212,7 +210,7 @@ def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: W
     assert state(workbench, "other") == "needs_review"
 
 
-def test_a_blind_reviewer_does_not_see_what_was_found_about_an_earlier_version(
+def test_blind_reviewers_dont_see_results_of_earlier_versions(
     workbench: Workbench,
 ) -> None:
     workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))

@@ -81,7 +81,7 @@ def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
     ("name", "trusted", "told"),
     [("localhost", True, 1), ("localhost", False, 0), ("x.org", True, 0)],
 )
-def test_over_tls_only_a_receiver_with_a_trusted_certificate_of_its_name_is_told(
+def test_tls_webhooks_need_a_trusted_certificate(
     bench: Workbench,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -100,7 +100,7 @@ def test_over_tls_only_a_receiver_with_a_trusted_certificate_of_its_name_is_told
     assert bool(bench.store.inbox.due(1)) is not bool(told), "what was not delivered is tried again"
 
 
-def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(
+def test_the_webhook_reports_needed_reviews_and_decisions(
     bench: Workbench,
 ) -> None:
     with receiver() as (address, calls):
@@ -131,7 +131,7 @@ def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(
 
 
 @pytest.mark.parametrize("verdicts", [("approve", "approve"), ("approve", "reject")])
-def test_of_a_case_of_several_reviewers_it_says_nothing_until_it_is_settled(
+def test_the_webhook_reports_shared_cases_only_when_settled(
     bench: Workbench, verdicts: tuple[str, str]
 ) -> None:
     bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
@@ -151,7 +151,7 @@ def test_of_a_case_of_several_reviewers_it_says_nothing_until_it_is_settled(
             assert events(calls)[1:] == [("decided", "a", "reject")]
 
 
-def test_of_a_shared_case_without_an_audit_nothing_is_said_of_single_decisions(
+def test_the_webhook_omits_single_decisions_on_unaudited_shared_cases(
     bench: Workbench,
 ) -> None:
     bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
@@ -164,7 +164,7 @@ def test_of_a_shared_case_without_an_audit_nothing_is_said_of_single_decisions(
         assert bench.store.inbox.due(10) == []
 
 
-def test_what_is_not_taken_is_tried_again_under_its_id_and_given_up_at_last(
+def test_failed_deliveries_are_retried_under_one_id_then_dropped(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with receiver(lambda number: 503 if number < 2 else 204) as (address, calls):
@@ -184,7 +184,7 @@ def test_what_is_not_taken_is_tried_again_under_its_id_and_given_up_at_last(
     ]
 
 
-def test_the_waits_between_calls_double_up_to_an_hour(
+def test_retry_waits_double_up_to_an_hour(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[timedelta] = []
@@ -207,7 +207,7 @@ def test_the_waits_between_calls_double_up_to_an_hour(
     assert sum(waits, timedelta()) > timedelta(hours=18)
 
 
-def test_what_happened_while_nobody_delivered_is_delivered_by_the_next_process(
+def test_undelivered_events_are_delivered_by_the_next_process(
     tmp_path: Path,
 ) -> None:
     database = tmp_path / "kept.db"
@@ -224,13 +224,13 @@ def test_what_happened_while_nobody_delivered_is_delivered_by_the_next_process(
     assert [event for event, *_ in events(calls)] == ["needs_review", "needs_review", "decided"]
 
 
-def test_without_an_address_nothing_is_kept(bench: Workbench) -> None:
+def test_without_an_address_no_events_are_stored(bench: Workbench) -> None:
     assert webhook.start(bench) is None
     arrived(bench, "a")
     assert not bench.store.inbox.due(10)
 
 
-def test_it_is_delivered_beside_the_program_and_logged_without_address_or_text(
+def test_delivery_runs_in_the_background_and_logs_no_address_or_text(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -257,7 +257,7 @@ PRIVATE = (
 )  # fmt: skip
 
 
-def test_only_addresses_of_the_internet_are_public() -> None:
+def test_only_public_addresses_are_allowed() -> None:
     assert not [address for address in PRIVATE if is_public(address)]
     assert all(
         map(
@@ -290,7 +290,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
     return reached
 
 
-def test_a_name_that_resolves_to_a_private_address_is_not_called_and_the_one_looked_at_is(
+def test_a_name_that_resolves_to_a_private_address_isnt_called(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = hook(bench, "https://hooks.example.org", private=False)
@@ -335,14 +335,14 @@ def test_redirects_arent_followed(bench: Workbench) -> None:
         *("https://a..b/x", f"https://{'x' * 64}.example.org"),
     ],
 )
-def test_an_address_that_can_not_be_called_is_refused_at_the_start(
+def test_an_invalid_webhook_address_is_rejected_at_the_start(
     bench: Workbench, address: str
 ) -> None:
     with pytest.raises(SettingsError, match="webhook_address"):
         hook(bench, address, private=False)
 
 
-def test_a_secret_is_needed_and_a_short_one_refused(
+def test_a_webhook_needs_a_long_enough_secret(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.settings = Settings(webhook_address="https://hooks.example.org")

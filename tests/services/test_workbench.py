@@ -56,12 +56,12 @@ def decision(**changes: Any) -> Decision:
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-001")
-def test_everything_lies_in_one_file_that_is_made_on_opening(tmp_path: Path) -> None:
+def test_opening_creates_one_database_file(tmp_path: Path) -> None:
     Workbench.open(tmp_path / "new" / "masis.db")
     assert (tmp_path / "new" / "masis.db").is_file()
 
 
-def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(audited: Workbench) -> None:
+def test_an_accepted_run_is_logged_as_accepted_by_policy(audited: Workbench) -> None:
     run = audited.audits.audit(ADA, CLEAN)
     view = audited.cases.open("clean")
     assert not run.needs_review
@@ -70,7 +70,7 @@ def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(audited: Workb
 
 
 @pytest.mark.parametrize(("case", "share"), [(CLEAN, 1), (FAULTY, 0)])
-def test_a_run_drawn_for_a_spot_check_and_a_faulty_answer_go_to_a_person(
+def test_spot_checks_and_faulty_answers_need_review(
     audited: Workbench, case: Case, share: int
 ) -> None:
     run = audited.audits.audit(ADA, case, settings=Settings(spot_check_share=share))
@@ -78,7 +78,7 @@ def test_a_run_drawn_for_a_spot_check_and_a_faulty_answer_go_to_a_person(
     assert audited.cases.open(case.id).state == "needs_review"
 
 
-def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench) -> None:
+def test_a_case_audited_with_the_same_settings_needs_no_audit(audited: Workbench) -> None:
     assert audited.audits.is_needed(CLEAN)
     audited.audits.audit(ADA, CLEAN)
     assert not audited.audits.is_needed(CLEAN)
@@ -92,12 +92,14 @@ def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench)
         ({"kind": "undo", "verdict": None}, "entry that it reverses"),
     ],
 )
-def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lacking: str) -> None:
+def test_an_incomplete_decision_names_the_missing_field(
+    changes: dict[str, Any], lacking: str
+) -> None:
     with pytest.raises(ValueError, match=lacking):
         decision(**changes)
 
 
-def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
+def test_the_demo_can_be_loaded_twice(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "demo.db")
     first = bench.cases.add(ADA, demo_cases())
     assert first.added == len(list(demo_cases())) >= 40
@@ -126,7 +128,7 @@ def reviews(store: Store) -> ReviewService:
     return ReviewService(store)
 
 
-def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(
+def test_a_decision_deletes_its_draft_and_a_rejection_keeps_it(
     store: Store, reviews: ReviewService
 ) -> None:
     store.drafts.save("Ada", case_subject("case-1"), {"note": "half"})
@@ -138,21 +140,19 @@ def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(
     assert store.drafts.get("Ada", case_subject("case-1")).values == {}
 
 
-def test_the_log_records_who_acts_whatever_the_decision_says_and_by_which_versions(
+def test_the_log_records_the_actor_and_versions(
     reviews: ReviewService,
 ) -> None:
     decision = reviews.submit(Actor(name="Ben"), a_submitted()).decision
     assert (decision.reviewer, set(decision.versions)) == ("Ben", {"app", "rubric"})
 
 
-def test_nobody_decides_without_a_name(reviews: ReviewService) -> None:
+def test_deciding_needs_a_name(reviews: ReviewService) -> None:
     with pytest.raises(InputError, match="name is missing"):
         reviews.submit(ANONYMOUS, a_submitted())
 
 
-def test_undo_pressed_three_times_undoes_one_decision_only(
-    store: Store, reviews: ReviewService
-) -> None:
+def test_repeated_undo_undoes_one_decision(store: Store, reviews: ReviewService) -> None:
     reviews.submit(ADA, a_submitted("first", "reject"))
     second = reviews.submit(ADA, a_submitted("second"))
     undone = [reviews.undo(ADA, second.id) for _ in range(3)]
@@ -161,7 +161,7 @@ def test_undo_pressed_three_times_undoes_one_decision_only(
     assert store.cases.summary("case-1").state == "rejected"
 
 
-def test_a_redaction_needs_a_name_a_reason_and_something_to_redact(reviews: ReviewService) -> None:
+def test_a_redaction_needs_a_name_a_reason_and_content(reviews: ReviewService) -> None:
     with pytest.raises(InputError, match="name is missing"):
         reviews.redact_case(ANONYMOUS, "case-1", "why")
     with pytest.raises(InputError, match="reason is missing"):
@@ -186,7 +186,7 @@ def rows(tmp_path: Path, count: int, *, broken: int = -1) -> Path:
     return file
 
 
-def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(
+def test_a_preview_stores_nothing_and_says_if_its_complete(
     bench: Workbench, tmp_path: Path
 ) -> None:
     look = bench.imports.preview(ADA, rows(tmp_path, 3, broken=1), name="rows.jsonl")
@@ -199,16 +199,14 @@ def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(
     assert bench.store.cases.count() == 0
 
 
-def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_an_abandoned_import_stops_and_keeps_stored_cases(bench: Workbench, tmp_path: Path) -> None:
     steps = bench.imports.add_file(ADA, rows(tmp_path, 1_700), name="rows.jsonl")
     first, second = islice(steps, 2)
     assert (first.added, second.added) == (500, 1_000)
     assert bench.store.cases.count() == 1_000
 
 
-def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:
+def test_rejected_rows_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:
     bench.cases.add(ADA, bench.imports.preview(ADA, rows(tmp_path, 1), name="a").cases)
     *_, last = steps = list(
         bench.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl")
@@ -235,7 +233,7 @@ def kept(bench: Workbench, case: Case, *answers: str) -> Run:
     return run
 
 
-def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
+def test_a_waiting_case_has_no_final_answer(bench: Workbench) -> None:
     run = kept(bench, bridge())
     assert bench.reviews.outcome(run.case_id) is None
 
@@ -250,7 +248,7 @@ def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
         ("escalate", {}, None),
     ],
 )
-def test_the_answer_that_stands_follows_the_verdict(
+def test_the_final_answer_follows_the_verdict(
     bench: Workbench, verdict: str, more: dict[str, Any], stands: str | None
 ) -> None:
     run = kept(bench, bridge(), RIGHT)
@@ -260,7 +258,7 @@ def test_the_answer_that_stands_follows_the_verdict(
     assert found.answer == stands
 
 
-def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(
+def test_an_undone_decision_no_longer_counts(
     bench: Workbench,
 ) -> None:
     run = kept(bench, bridge())
@@ -272,14 +270,14 @@ def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
 
 
-def test_the_policy_s_acceptance_is_a_decision_too(bench: Workbench) -> None:
+def test_acceptance_by_policy_counts_as_a_decision(bench: Workbench) -> None:
     run = kept(bench, bridge(RIGHT))
     assert not run.needs_review
     found = bench.reviews.outcome(run.case_id)
     assert (found.decision.kind, found.answer) == ("policy_accept", RIGHT)
 
 
-def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
+def test_a_redacted_decision_has_no_final_answer(bench: Workbench) -> None:
     run = kept(bench, bridge())
     entry = decide(bench, run.case_id, "override", corrected_answer="Secret.", reason="Secret.")
     bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
@@ -287,7 +285,7 @@ def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
         bench.reviews.outcome(run.case_id)
 
 
-def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Workbench) -> None:
+def test_a_correction_outlives_its_purged_run(bench: Workbench) -> None:
     run = kept(bench, bridge())
     decide(bench, run.case_id, "override", corrected_answer="120 metres.", reason="Shorter.")
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
@@ -295,7 +293,7 @@ def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Wo
     assert bench.store.runs.summary(run.id).removed_at is not None
 
 
-def test_other_settings_are_those_of_every_use_case_from_then_on(
+def test_changed_settings_apply_to_every_service(
     audited: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half_cited = f"{CLEAN.answer} It was opened to traffic in 1931."

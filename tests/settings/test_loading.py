@@ -31,7 +31,7 @@ def read(text: str, tmp_path: Path, **more: Any) -> LoadedSettings:
     return load(**{"environment": {}, "file": tmp_path / "masis.toml", **more})
 
 
-def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -> None:
+def test_flags_override_the_environment_and_the_file(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text(
         "max_iterations = 2\nreview_threshold = 0.5\nimprovement_threshold = 0.2\n",
@@ -126,16 +126,14 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
         ),
     ],
 )
-def test_what_is_wrong_in_the_file_is_reported_with_what_is_right(
-    line: str, told: str, tmp_path: Path
-) -> None:
+def test_file_errors_are_reported_with_a_correction(line: str, told: str, tmp_path: Path) -> None:
     lines = refused(f"# first\n\n{line}\n", tmp_path)
     assert len(lines) == 1
     assert told in lines[0]
     assert lines[0].startswith("masis.toml")
 
 
-def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     text = "max_iteration = 2\nstrictness = 'strickt'\n"
     told = refused(
         text, tmp_path, environment={"MASIS_EVALUATE": "evry"}, flags={"judge_samples": "0"}
@@ -148,7 +146,7 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_of_many_faults_the_first_are_reported_and_the_others_counted(tmp_path: Path) -> None:
+def test_only_the_first_errors_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
     told = refused("\n".join(f"zz{number} = 1" for number in range(30)), tmp_path)
     assert len(told) == MAX_SHOWN_PROBLEMS + 1
     assert told[-1] == "and 10 more."
@@ -175,11 +173,11 @@ def test_of_many_faults_the_first_are_reported_and_the_others_counted(tmp_path: 
         f"max_iterations = {KEY}",
     ],
 )
-def test_what_may_be_a_key_is_never_repeated(text: str, tmp_path: Path) -> None:
+def test_possible_keys_are_never_repeated_in_errors(text: str, tmp_path: Path) -> None:
     assert "a1b2c3" not in "".join(refused(text, tmp_path))
 
 
-def test_tables_and_their_short_names_mean_the_settings(tmp_path: Path) -> None:
+def test_tables_and_short_names_set_the_settings(tmp_path: Path) -> None:
     text = """
 max_retries = 1
 [loop]
@@ -208,7 +206,7 @@ critic = "openai"
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
-def test_the_keys_of_the_spec_are_read_under_their_own_names(tmp_path: Path) -> None:
+def test_the_specs_names_are_accepted(tmp_path: Path) -> None:
     text = """
 [retrieval.critique]
 enabled = false
@@ -240,7 +238,7 @@ minDraftLength = 80
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
-def test_the_options_of_the_spec_are_read_above_all_tables_and_as_flags(tmp_path: Path) -> None:
+def test_the_specs_options_are_read_at_top_level_and_as_flags(tmp_path: Path) -> None:
     found = read("autoRevise = true\nmaxRevisions = 3\n", tmp_path, flags={"checkFactual": "false"})
     assert (found.settings.draft_auto_revise, found.settings.draft_max_revisions) == (True, 3)
     assert found.settings.check_factual is False
@@ -251,7 +249,7 @@ def test_the_options_of_the_spec_are_read_above_all_tables_and_as_flags(tmp_path
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
-def test_two_names_for_one_setting_must_say_the_same(tmp_path: Path) -> None:
+def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
     text = "strictness = 'strict'\n[retrieval.critique]\ndefaultStrictness = '{}'\n"
     assert read(text.format("strict"), tmp_path).settings.strictness == "strict"
     [told] = refused(text.format("lenient"), tmp_path)
@@ -275,7 +273,7 @@ def test_two_names_for_one_setting_must_say_the_same(tmp_path: Path) -> None:
     assert told.startswith("--model and --set critic both set 'critic'")
 
 
-def test_a_stronger_source_may_differ_under_another_name(tmp_path: Path) -> None:
+def test_a_stronger_source_may_override_another_name(tmp_path: Path) -> None:
     found = read(
         "strictness = 'strict'\n",
         tmp_path,
@@ -285,7 +283,7 @@ def test_a_stronger_source_may_differ_under_another_name(tmp_path: Path) -> None
     assert found.origins["strictness"].place == "MASIS_RETRIEVAL__CRITIQUE__DEFAULT_STRICTNESS"
 
 
-def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(
+def test_values_of_a_table_may_come_from_different_sources(
     tmp_path: Path,
 ) -> None:
     text = "[providers.My-Server]\naddress = 'http://127.0.0.1:1/v1'\nconcurrency = 4\n"
@@ -341,16 +339,14 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(
         ("MASIS_CHECK_FACTUAL", "perhaps", "'perhaps' is not true or false."),
     ],
 )
-def test_the_error_for_a_wrong_variable_names_the_nearest_right_one(
-    variable: str, value: str, told: str
-) -> None:
+def test_an_unknown_variable_suggests_the_nearest_one(variable: str, value: str, told: str) -> None:
     [line] = refused(environment={variable: value})
     assert line.startswith(f"{variable}: ")
     assert told in line
     assert "a1b2c3" not in line
 
 
-def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
+def test_an_unknown_variable_only_warns() -> None:
     found = load(
         environment={
             "MASIS_HOME_PLANET": "Earth",
@@ -365,7 +361,7 @@ def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
     assert KEY not in second
 
 
-def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> None:
+def test_weights_must_sum_to_one(tmp_path: Path) -> None:
     [told] = refused("faithfulness_weight = 0.7\n", tmp_path)
     assert told.startswith(
         "masis.toml, faithfulness_weight: the weights of the overall score add up to 1.35,"
@@ -384,7 +380,7 @@ def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> Non
     )
 
 
-def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     found = read(
         "critic = 'openai'\n",
         tmp_path,
@@ -420,7 +416,7 @@ def test_every_setting_has_a_variable_and_a_flag() -> None:
         (b"a = " + b"9" * 5_000, "isn't valid TOML"),
     ],
 )
-def test_a_file_that_is_no_toml_is_named_with_what_is_wrong(
+def test_an_invalid_toml_file_is_named_with_its_error(
     content: bytes, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "masis.toml").write_bytes(content)
@@ -428,7 +424,7 @@ def test_a_file_that_is_no_toml_is_named_with_what_is_wrong(
         load(file=tmp_path / "masis.toml", environment={})
 
 
-def test_the_error_for_a_yaml_file_says_that_settings_are_toml(tmp_path: Path) -> None:
+def test_a_yaml_file_is_rejected_with_a_hint(tmp_path: Path) -> None:
     file = tmp_path / "ctx-sys.yaml"
     file.write_text("retrieval:\n  critique:\n    enabled: true\n", encoding="utf-8")
     with pytest.raises(
@@ -438,7 +434,7 @@ def test_the_error_for_a_yaml_file_says_that_settings_are_toml(tmp_path: Path) -
         load(file=file, environment={})
 
 
-def test_a_file_that_windows_wrote_is_read(tmp_path: Path) -> None:
+def test_a_file_with_bom_and_crlf_is_read(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_bytes(b"\xef\xbb\xbfmax_iterations = 2\r\nstrictness = 'strict'\r\n")
     found = load(file=file, environment={})
@@ -446,12 +442,12 @@ def test_a_file_that_windows_wrote_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["/nowhere/masis.toml", "/"])
-def test_a_file_that_can_not_be_read_is_named(file: str) -> None:
+def test_an_unreadable_file_is_named(file: str) -> None:
     with pytest.raises(SettingsError, match=f"{file}: can't be read .*MASIS_CONFIG"):
         load(environment={"MASIS_CONFIG": file})
 
 
-def test_the_file_is_the_one_named_else_in_the_working_folder_else_in_the_users(
+def test_the_file_is_searched_in_the_documented_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, own = tmp_path / "here", tmp_path / "configuration" / "masis" / "masis.toml"
@@ -472,7 +468,7 @@ def test_the_file_is_the_one_named_else_in_the_working_folder_else_in_the_users(
     assert found.file == Path("masis.toml")
 
 
-def test_the_database_is_the_one_named_first_by_the_flag_then_by_the_environment() -> None:
+def test_the_database_is_chosen_by_flag_then_environment() -> None:
     environment = {"MASIS_DB": "/data/cases.db"}
     assert database_path("/other.db", environment) == Path("/other.db")
     assert database_path(None, environment) == Path("/data/cases.db")
@@ -480,7 +476,7 @@ def test_the_database_is_the_one_named_first_by_the_flag_then_by_the_environment
 
 
 @pytest.mark.spec("CRITIC-LOOP-INPUT")
-def test_the_defaults_are_the_constants_of_the_specs() -> None:
+def test_the_defaults_match_the_specs() -> None:
     found = Settings()
     assert (found.invalid_citation_penalty, found.uncited_claim_penalty) == (0.5, 0.9)
     assert (found.max_iterations, found.improvement_threshold, found.loop_deadline_s) == (

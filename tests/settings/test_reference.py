@@ -25,7 +25,7 @@ RULES = Path(__file__).resolve().parents[2] / "docs" / "rules.toml"
 DEFAULTS = all_rows(load(environment={}))
 
 
-def test_every_setting_is_in_one_group_and_explains_itself() -> None:
+def test_every_setting_has_a_group_and_an_explanation() -> None:
     assert sorted(name for group in GROUPS for name in group.settings) == sorted(
         Settings.model_fields
     )
@@ -37,7 +37,7 @@ def test_every_setting_is_in_one_group_and_explains_itself() -> None:
         ] == []
 
 
-def test_every_setting_names_the_rules_it_follows_or_gives_a_reason() -> None:
+def test_every_setting_names_its_rules_or_a_reason() -> None:
     rules = {rule["id"] for rule in tomllib.loads(RULES.read_text(encoding="utf-8"))["rule"]}
     for row in DEFAULTS:
         if re.match(r"[A-Z]+-[A-Z0-9-]+(,|$)", row.rule):
@@ -46,13 +46,13 @@ def test_every_setting_names_the_rules_it_follows_or_gives_a_reason() -> None:
             assert len(row.rule.split()) > 3, row.name
 
 
-def test_no_table_of_the_file_has_the_name_of_a_setting() -> None:
+def test_no_table_is_named_like_a_setting() -> None:
     tables = [group.table for group in GROUPS]
     assert len(set(tables)) == len(tables)
     assert not set(tables) & set(Settings.model_fields)
 
 
-def test_what_a_setting_may_be_is_written_in_words() -> None:
+def test_allowed_values_are_described() -> None:
     allowed = {row.name: row.allowed for row in DEFAULTS}
     assert allowed["max_iterations"] == "a whole number from 1 to 5"
     assert allowed["improvement_threshold"] == "a number from 0 to 1"
@@ -65,7 +65,7 @@ def test_what_a_setting_may_be_is_written_in_words() -> None:
     assert describe_range(schema_of(("prices", "NAME", "input"))) == "a number of at least 0"
 
 
-def test_values_are_written_as_people_read_them() -> None:
+def test_values_are_shown_readably() -> None:
     values: tuple[object, ...] = (True, 0.5, 90.0, 3, "offline", "", {}, {"a": 1, "b": 2})
     assert [value_text(value) for value in values] == [
         "true",
@@ -79,7 +79,7 @@ def test_values_are_written_as_people_read_them() -> None:
     ]
 
 
-def test_rows_hold_every_setting_once_and_what_lies_in_tables(tmp_path: Path) -> None:
+def test_rows_have_every_setting_once(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text(
         "[providers.vllm]\naddress = 'http://me:pass@host/v1?key=1'\n", encoding="utf-8"
@@ -108,7 +108,7 @@ def _given(text: str, tmp_path: Path) -> set[str]:
     return {name for name, origin in found.origins.items() if origin.kind != "default"}
 
 
-def test_the_file_to_begin_with_changes_nothing_and_says_what_the_defaults_say(
+def test_the_starter_file_has_the_defaults(
     tmp_path: Path,
 ) -> None:
     assert _given(template(), tmp_path) == set()
@@ -121,7 +121,7 @@ def test_the_file_to_begin_with_changes_nothing_and_says_what_the_defaults_say(
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_its_examples_are_read(name: str, tmp_path: Path) -> None:
+def test_the_starter_files_examples_are_valid(name: str, tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text(EXAMPLES[name], encoding="utf-8")
     [table] = getattr(load(file=file, environment={}).settings, name).values()
@@ -147,7 +147,7 @@ def test_its_examples_are_read(name: str, tmp_path: Path) -> None:
         '{"key": "sk-abcdefghijklmnop"}',
     ],
 )
-def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
+def test_possible_keys_are_hidden(text: str) -> None:
     assert may_be_a_key(text)
     assert safe_value(text) == HIDDEN
     assert without_secrets(text) == HIDDEN
@@ -168,12 +168,12 @@ def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
         "nine",
     ],
 )
-def test_what_looks_like_none_is_shown(text: str) -> None:
+def test_ordinary_values_are_shown(text: str) -> None:
     assert without_secrets(text) == text
     assert safe_value(text) == repr(text)
 
 
-def test_an_address_is_shown_without_what_only_its_server_should_read() -> None:
+def test_urls_are_shown_without_credentials() -> None:
     assert (
         without_secrets("http://me:hidden@host:8000/v1?api_key=hidden#hidden")
         == "http://host:8000/v1"
@@ -181,7 +181,7 @@ def test_an_address_is_shown_without_what_only_its_server_should_read() -> None:
     assert "hidden" not in safe_value("http://[hidden")
 
 
-def test_values_are_shown_short_and_on_one_line() -> None:
+def test_values_are_shown_on_one_short_line() -> None:
     assert [safe_value(value) for value in (True, 3, 0.5, {"a": 1}, [1])] == [
         "true",
         "3",
@@ -253,7 +253,7 @@ def _tried(**given: Any) -> None:
 
 @pytest.mark.slow
 @given(files, tables, tables)
-def test_any_file_is_read_or_refused(
+def test_any_file_is_read_or_rejected(
     pairs: dict[str, Any], providers: dict[str, Any], prices: dict[str, Any]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -268,7 +268,7 @@ def test_any_file_is_read_or_refused(
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "masis.toml"
         file.write_bytes(content)
@@ -284,7 +284,7 @@ texts = st.text(max_size=8) | st.sampled_from(
 
 
 @given(st.dictionaries(variables, texts, max_size=5))
-def test_any_environment_is_read_or_refused(environment: dict[str, str]) -> None:
+def test_any_environment_is_read_or_rejected(environment: dict[str, str]) -> None:
     _tried(environment=environment)
 
 
@@ -297,5 +297,5 @@ def test_any_environment_is_read_or_refused(environment: dict[str, str]) -> None
         max_size=4,
     )
 )
-def test_any_flags_are_read_or_refused(flags: dict[str, str]) -> None:
+def test_any_flags_are_read_or_rejected(flags: dict[str, str]) -> None:
     _tried(flags=flags, environment={})

@@ -50,7 +50,7 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignIn:
     return SignIn(file)
 
 
-def test_each_person_has_a_secret_of_their_own(team: SignIn) -> None:
+def test_each_person_has_their_own_secret(team: SignIn) -> None:
     assert team.is_secret_of("Ada Lovelace", ADA.text)
     assert team.is_secret_of("Bo", BO.text)
     for name, typed in (
@@ -66,7 +66,7 @@ def test_each_person_has_a_secret_of_their_own(team: SignIn) -> None:
     assert not team.is_secret_of("Cy", team.cookie_secret)
 
 
-def test_a_session_has_the_role_of_the_file_and_ends(team: SignIn) -> None:
+def test_a_session_has_the_files_role_and_expires(team: SignIn) -> None:
     claims = team.claims_of("Ada Lovelace")
     actor = team.actor(claims)
     assert (actor.name, actor.roles, actor.authenticated) == ("Ada Lovelace", ("lead",), True)
@@ -76,7 +76,7 @@ def test_a_session_has_the_role_of_the_file_and_ends(team: SignIn) -> None:
     assert team.actor({}) is None
 
 
-def test_who_is_removed_from_the_file_is_out_at_once_and_a_broken_file_lets_nobody_in(
+def test_removed_people_lose_access_at_once_and_a_broken_file_denies_all(
     team: SignIn, tmp_path: Path
 ) -> None:
     file, claims = tmp_path / "people.toml", team.claims_of("Bo")
@@ -105,7 +105,7 @@ def claims(**more: Any) -> dict[str, Any]:
     return {**given, "preferred_username": "bo@example.org", **more}
 
 
-def test_a_provider_s_claims_give_the_role(provider: SignIn) -> None:
+def test_a_providers_claims_set_the_role(provider: SignIn) -> None:
     actor = provider.actor(claims(realm_access={"roles": ["masis-reviewer", "other"]}), NOW)
     assert (actor.name, actor.roles) == ("bo@example.org", ("reviewer",))
     assert actor.signed_in_by == "https://id.example.org#7"
@@ -135,7 +135,7 @@ def test_a_provider_s_claims_give_the_role(provider: SignIn) -> None:
         {"provider": "team"},
     ],
 )
-def test_claims_that_name_nobody_sign_nobody_in(wrong: dict[str, Any], provider: SignIn) -> None:
+def test_claims_without_a_name_are_rejected(wrong: dict[str, Any], provider: SignIn) -> None:
     assert provider.actor(claims(**wrong), NOW) is None
 
 
@@ -158,7 +158,7 @@ def test_claims_that_name_nobody_sign_nobody_in(wrong: dict[str, Any], provider:
         ),
     ],
 )
-def test_a_file_that_can_t_be_used_is_refused_with_the_place(
+def test_an_invalid_sign_in_file_is_rejected_with_its_line(
     content: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(OIDC_SECRET, "the client's")
@@ -169,7 +169,9 @@ def test_a_file_that_can_t_be_used_is_refused_with_the_place(
     assert "swordfish" not in str(caught.value)
 
 
-def test_secrets_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_read_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "oidc.toml"
     file.write_text(OIDC, encoding="utf-8")
     with pytest.raises(SettingsError, match=OIDC_SECRET):
@@ -183,9 +185,7 @@ def test_secrets_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.M
     assert (section["cookie_secret"], section["client_secret"]) == ("x" * 40, "the client's")
 
 
-def test_a_session_that_was_ended_is_nobody_s_also_after_a_restart_and_others_go_on(
-    team: SignIn, tmp_path: Path
-) -> None:
+def test_an_ended_session_stays_ended_after_a_restart(team: SignIn, tmp_path: Path) -> None:
     kept: dict[str, float] = {}
     team.load_ended_sessions({}, kept.__setitem__)
     ended, other = team.claims_of("Bo"), team.claims_of("Bo")
@@ -199,14 +199,14 @@ def test_a_session_that_was_ended_is_nobody_s_also_after_a_restart_and_others_go
     assert again.actor(other) is not None
 
 
-def test_a_session_of_a_provider_can_be_ended_too(provider: SignIn) -> None:
+def test_a_providers_session_can_be_ended(provider: SignIn) -> None:
     now = {"iat": int(time.time())}
     provider.end(claims(**now, realm_access={"roles": ["masis-reviewer"]}))
     assert provider.actor(claims(**now)) is None
     assert provider.actor(claims(**now, sub="8")) is not None
 
 
-def test_a_new_secret_ends_the_sessions_of_the_old_one(team: SignIn, tmp_path: Path) -> None:
+def test_a_new_secret_ends_old_sessions(team: SignIn, tmp_path: Path) -> None:
     file, before = tmp_path / "people.toml", team.claims_of("Bo")
     file.write_text(TEAM.replace(BO.digest, new_secret().digest), encoding="utf-8")
     changed(file, 1)

@@ -41,7 +41,7 @@ JSON = st.recursive(
 )
 
 
-def test_a_case_comes_out_as_it_went_in_with_keys_it_does_not_know(store: Store) -> None:
+def test_a_case_round_trips_with_unknown_keys(store: Store) -> None:
     content = {
         "id": "straße-1",
         "query": "Qué?",
@@ -83,13 +83,13 @@ def test_any_text_survives_the_store(
     assert store.cases.get(case_id).digest() == case.digest()
 
 
-def test_the_same_case_again_changes_nothing_whatever_the_order_of_its_keys(store: Store) -> None:
+def test_adding_an_equal_case_again_changes_nothing(store: Store) -> None:
     store.cases.add(a_case(metadata={"a": 1, "b": 2}))
     assert store.cases.add(a_case(metadata={"b": 2, "a": 1})) == "unchanged"
     assert store.cases.count() == 1
 
 
-def test_another_case_under_a_taken_id_is_refused_and_the_first_one_stays(store: Store) -> None:
+def test_a_different_case_with_a_used_id_is_rejected(store: Store) -> None:
     store.cases.add(a_case())
     with pytest.raises(
         CaseConflict, match=r"'case-1' is already here with other content.*another id"
@@ -98,7 +98,7 @@ def test_another_case_under_a_taken_id_is_refused_and_the_first_one_stays(store:
     assert store.cases.get("case-1") == a_case()
 
 
-def test_many_cases_go_in_past_a_conflict_which_is_named(store: Store) -> None:
+def test_a_conflict_is_named_and_other_cases_are_added(store: Store) -> None:
     store.cases.add(a_case("c-3"))
     store.cases.add(a_case("c-4"))
     arriving = [a_case(f"c-{n}") for n in range(10)]
@@ -110,7 +110,7 @@ def test_many_cases_go_in_past_a_conflict_which_is_named(store: Store) -> None:
     assert heard == [4, 4, 2]
 
 
-def test_what_was_read_before_an_interruption_is_kept(store: Store) -> None:
+def test_cases_read_before_an_interruption_are_kept(store: Store) -> None:
     def interrupted() -> Iterator[Case]:
         yield from (a_case(f"c-{n}") for n in range(7))
         raise KeyboardInterrupt
@@ -120,17 +120,17 @@ def test_what_was_read_before_an_interruption_is_kept(store: Store) -> None:
     assert store.cases.count() == 7
 
 
-def test_a_case_that_is_not_there_is_an_error_that_says_what_to_do(store: Store) -> None:
+def test_a_missing_case_is_an_error_with_a_hint(store: Store) -> None:
     with pytest.raises(UnknownRecord, match=r"no case 'nowhere'.*masis import"):
         store.cases.get("nowhere")
 
 
-def test_values_that_json_does_not_know_are_refused_with_the_case_named(store: Store) -> None:
+def test_non_json_values_are_rejected_with_the_case_id(store: Store) -> None:
     with pytest.raises(InputError, match="case 'case-1' holds what JSON can't"):
         store.cases.add(a_case(metadata={"score": object()}))
 
 
-def test_cases_come_in_the_order_they_went_in(store: Store) -> None:
+def test_cases_keep_their_insertion_order(store: Store) -> None:
     ids = [f"c-{n}" for n in (5, 3, 9, 1)]
     store.cases.add_many(a_case(case_id) for case_id in ids)
     assert [case.id for case in store.cases.iterate()] == ids
@@ -168,17 +168,17 @@ def shared(tmp_path: Path) -> Store:
         ("", ()),
     ],
 )
-def test_an_id_finds_the_cases_with_exactly_such_a_chunk(
+def test_cases_are_found_by_exact_chunk_id(
     shared: Store, evidence_id: str, cases: tuple[str, ...]
 ) -> None:
     assert shared.evidence.cases_with([evidence_id]) == {evidence_id: (cases, len(cases))}
 
 
-def test_of_many_cases_the_first_are_named_and_all_counted(shared: Store) -> None:
+def test_long_results_are_truncated_and_counted(shared: Store) -> None:
     assert shared.evidence.cases_with(["a"], limit=1) == {"a": (("one",), 2)}
 
 
-def test_many_ids_are_looked_for_at_once(shared: Store) -> None:
+def test_many_chunk_ids_are_searched_at_once(shared: Store) -> None:
     wanted = ["c", "nothing", "é", "a", 'q"uo\\te', "a"]
     found = shared.evidence.cases_with(wanted)
     assert found == {
@@ -191,7 +191,7 @@ def test_many_ids_are_looked_for_at_once(shared: Store) -> None:
     assert found == {each: shared.evidence.cases_with([each])[each] for each in wanted}
 
 
-def test_words_are_looked_for_in_evidence_only_and_the_best_case_comes_first(shared: Store) -> None:
+def test_text_search_covers_evidence_and_ranks_cases(shared: Store) -> None:
     assert shared.evidence.with_words("otters", limit=5) == (("two", "one"), 2)
     assert shared.evidence.with_words("otters", limit=1, offset=1) == (("one",), 2)
     assert shared.evidence.with_words("OTTERS eat", limit=5) == (("two",), 1)
@@ -208,11 +208,11 @@ def test_words_are_looked_for_in_evidence_only_and_the_best_case_comes_first(sha
     "text",
     ['"', "otters)", "NOT otters*", "evidence : x", "^", "a OR b", "é" * 50, "-", "query : otters"],
 )
-def test_nothing_that_is_typed_is_read_as_syntax(shared: Store, text: str) -> None:
+def test_typed_text_isnt_search_syntax(shared: Store, text: str) -> None:
     assert shared.evidence.with_words(text, limit=5).total == 0 or "otters" in text
 
 
-def test_a_field_is_there_after_the_store_is_opened_again(path: Path) -> None:
+def test_a_draft_survives_reopening_the_store(path: Path) -> None:
     with Store.open(path) as store:
         store.drafts.save("Ada", "case:1", {"note": "half a sen"})
         store.drafts.save("Ada", "case:1", {"note": "half a sentence"})
@@ -222,7 +222,7 @@ def test_a_field_is_there_after_the_store_is_opened_again(path: Path) -> None:
     assert kept == {"note": "half a sentence", "labels": {"0-5": ["supported", None]}}
 
 
-def test_people_and_subjects_do_not_mix(store: Store) -> None:
+def test_drafts_are_separate_per_person_and_subject(store: Store) -> None:
     store.drafts.save("Ada", "case:1", {"note": "hers"})
     store.drafts.save("Bo", "case:1", {"note": "his"})
     store.drafts.save("Ada", "case:2", {"note": "another"})
@@ -233,7 +233,7 @@ def test_people_and_subjects_do_not_mix(store: Store) -> None:
     assert store.drafts.get("Ada", "case:2").values == {"note": "another"}
 
 
-def test_a_draft_tells_when_it_was_saved_and_the_same_text_again_is_no_new_draft(
+def test_an_unchanged_draft_keeps_its_time(
     store: Store,
 ) -> None:
     assert store.drafts.get("Ada", "case:1").saved_at is None
@@ -245,13 +245,13 @@ def test_a_draft_tells_when_it_was_saved_and_the_same_text_again_is_no_new_draft
     assert str(store.drafts.get("Ada", "case:1").saved_at) > str(first)
 
 
-def test_single_fields_can_go(store: Store) -> None:
+def test_single_draft_fields_can_be_deleted(store: Store) -> None:
     store.drafts.save("Ada", "case:1", {"note": "a", "reason": "other", "verdict": "reject"})
     store.drafts.clear("Ada", "case:1", "note", "reason")
     assert store.drafts.get("Ada", "case:1").values == {"verdict": "reject"}
 
 
-def test_what_was_typed_before_a_name_was_given_goes_to_that_name(store: Store) -> None:
+def test_anonymous_drafts_are_adopted_by_a_name(store: Store) -> None:
     store.drafts.save(NOBODY_YET, "case:1", {"note": "typed first"})
     store.drafts.save(NOBODY_YET, "case:2", {"note": "must not replace"})
     store.drafts.save("Ada", "case:2", {"note": "hers"})
@@ -261,7 +261,7 @@ def test_what_was_typed_before_a_name_was_given_goes_to_that_name(store: Store) 
     assert store.drafts.get(NOBODY_YET, "case:1").values == {}
 
 
-def test_what_was_typed_after_an_older_draft_of_that_name_is_not_taken_away(store: Store) -> None:
+def test_adopting_keeps_newer_text(store: Store) -> None:
     store.drafts.save("Ada", "case:1", {"note": "last week's", "other": "older", "reason": "other"})
     store.drafts.save(NOBODY_YET, "case:1", {"note": "typed just now", "other": ""})
     store.drafts.hand_over(NOBODY_YET, "Ada")
@@ -272,7 +272,7 @@ def test_what_was_typed_after_an_older_draft_of_that_name_is_not_taken_away(stor
     }
 
 
-def test_any_text_can_be_kept(store: Store) -> None:
+def test_any_text_can_be_drafted(store: Store) -> None:
     nasty = "'; DROP TABLE drafts; -- \x00 \ud800 \u202e <script> 🜁" + "x" * 100_000
     store.drafts.save("Ada'; --", "case:\x01", {"note": nasty})
     assert store.drafts.get("Ada'; --", "case:\x01").values == {"note": nasty}
@@ -295,7 +295,7 @@ def started(store: Store, case: Case, run_id: str = "run-1", owner: Owner | None
     )
 
 
-def test_a_finished_run_comes_back_whole(store: Store) -> None:
+def test_a_finished_run_round_trips(store: Store) -> None:
     case = a_case()
     store.cases.add(case)
     run = a_run(
@@ -307,7 +307,7 @@ def test_a_finished_run_comes_back_whole(store: Store) -> None:
     assert store.runs.get("run-1").model_dump_json() == run.model_dump_json()
 
 
-def test_progress_shows_draft_events_and_each_iteration_as_it_is_finished(store: Store) -> None:
+def test_progress_shows_events_and_finished_iterations(store: Store) -> None:
     case = a_case()
     started(store, case)
     store.runs.save_draft("run-1", Draft(answer="A draft [1].", judged_by=JUDGE))
@@ -323,7 +323,7 @@ def test_progress_shows_draft_events_and_each_iteration_as_it_is_finished(store:
     assert store.cases.summary("case-1").state == "running"
 
 
-def test_an_event_whose_number_is_taken_gets_the_next_one(store: Store) -> None:
+def test_a_duplicate_event_number_is_replaced(store: Store) -> None:
     case = a_case()
     started(store, case)
     kept = [store.runs.append_event(an_event(case, seq=seq)).seq for seq in (1, 2, 1, 7, 7)]
@@ -331,7 +331,7 @@ def test_an_event_whose_number_is_taken_gets_the_next_one(store: Store) -> None:
     assert [event.seq for event in store.runs.events("run-1")] == kept
 
 
-def test_an_interrupted_run_is_listed_and_resumes_after_its_last_iteration(store: Store) -> None:
+def test_an_interrupted_run_can_be_resumed(store: Store) -> None:
     case = a_case()
     started(store, case)
     store.runs.save_iteration("run-1", an_iteration(1))
@@ -350,7 +350,7 @@ def test_an_interrupted_run_is_listed_and_resumes_after_its_last_iteration(store
     assert store.runs.in_state("interrupted") == ()
 
 
-def test_a_run_under_way_in_a_living_process_can_neither_be_resumed_nor_is_it_marked_lost(
+def test_a_run_of_a_live_process_isnt_interrupted(
     store: Store,
 ) -> None:
     started(store, a_case())
@@ -370,7 +370,7 @@ def test_opening_marks_runs_of_dead_processes_as_interrupted(store: Store, path:
         assert again.cases.summary("dead").state == "interrupted"
 
 
-def test_runs_under_way_and_interrupted_are_found_without_reading_all_runs(store: Store) -> None:
+def test_unfinished_runs_are_found_through_an_index(store: Store) -> None:
     started(store, a_case())
     asked = list[str]()
     with store.database.reading() as connection:  # given back, it is the one lent next
@@ -392,7 +392,7 @@ def test_runs_under_way_and_interrupted_are_found_without_reading_all_runs(store
     assert not [plan for plan in plans if plan.startswith("SCAN")]
 
 
-def test_a_run_on_another_machine_is_lost_only_after_a_long_silence(path: Path) -> None:
+def test_a_run_on_another_machine_is_interrupted_after_a_timeout(path: Path) -> None:
     now = ["2026-01-01T12:00:00.000Z"]
     with Store.open(path, now=lambda: now[0]) as store:
         started(store, a_case(), owner=Owner("elsewhere", 1, "then"))
@@ -406,7 +406,7 @@ def test_a_run_on_another_machine_is_lost_only_after_a_long_silence(path: Path) 
         assert store.runs.mark_lost() == ("run-1",)
 
 
-def test_what_a_finished_run_said_is_never_overwritten(store: Store) -> None:
+def test_a_finished_run_is_never_overwritten(store: Store) -> None:
     case = a_case()
     store.cases.add(case)
     run = a_run(case)
@@ -422,7 +422,7 @@ def test_what_a_finished_run_said_is_never_overwritten(store: Store) -> None:
     assert store.runs.get("run-1") == run
 
 
-def test_a_run_of_other_content_or_of_no_case_is_refused(store: Store) -> None:
+def test_a_run_of_another_or_missing_case_is_rejected(store: Store) -> None:
     store.cases.add(a_case())
     with pytest.raises(StoreError, match="audits other content"):
         store.runs.finish(a_run(a_case(answer="Another.")))
@@ -431,7 +431,7 @@ def test_a_run_of_other_content_or_of_no_case_is_refused(store: Store) -> None:
     assert store.runs.for_case("case-1") == ()
 
 
-def test_an_iteration_saved_before_but_not_in_the_result_is_gone(store: Store) -> None:
+def test_iterations_not_in_the_result_are_deleted(store: Store) -> None:
     case = a_case()
     started(store, case)
     store.runs.save_iteration("run-1", an_iteration(1))
@@ -440,7 +440,7 @@ def test_an_iteration_saved_before_but_not_in_the_result_is_gone(store: Store) -
     assert len(store.runs.get("run-1").iterations) == 1
 
 
-def test_cancelling_is_seen_by_whoever_runs_it_and_forgotten_on_resuming(
+def test_a_cancel_request_reaches_the_runner_and_is_cleared_on_resume(
     store: Store, path: Path
 ) -> None:
     started(store, a_case())
@@ -452,7 +452,7 @@ def test_cancelling_is_seen_by_whoever_runs_it_and_forgotten_on_resuming(
     assert not store.runs.cancel_requested("run-1")
 
 
-def test_a_finished_run_with_the_same_settings_is_found_so_that_it_need_not_be_done_again(
+def test_a_finished_run_with_the_same_settings_is_found(
     store: Store,
 ) -> None:
     case = a_case()
@@ -468,7 +468,7 @@ def test_a_finished_run_with_the_same_settings_is_found_so_that_it_need_not_be_d
     assert store.runs.find("case-1", "finished", "other content", SETTINGS) is None
 
 
-def test_runs_of_a_case_are_listed_newest_first_with_their_figures(store: Store) -> None:
+def test_runs_are_listed_newest_first_with_figures(store: Store) -> None:
     case = an_audited_case(store, a_case(), "first")
     store.runs.finish(
         a_run(case, "second", iterations=(an_iteration(invalid=(), quality=0.8, confidence=0.9),))
@@ -483,7 +483,7 @@ def test_runs_of_a_case_are_listed_newest_first_with_their_figures(store: Store)
     assert first.reasons == ("invalid_reference",)
 
 
-def test_a_run_without_a_single_iteration_is_kept_as_unscored(store: Store) -> None:
+def test_a_run_without_iterations_is_stored_unscored(store: Store) -> None:
     case = a_case(answer=None)
     store.cases.add(case)
     run = a_run(case, iterations=(), termination_reason="error", converged=False)

@@ -30,7 +30,7 @@ from tests.store.factories import a_case, a_decision, a_run, accepted
 from tests.waiting import run_at_once
 
 
-def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> None:
+def test_many_threads_share_few_connections(store: Store) -> None:
     store.cases.add(a_case())
     seen: list[int] = []
 
@@ -51,7 +51,7 @@ def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> 
     assert max(seen) <= POOL_SIZE
 
 
-def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> None:
+def test_readers_never_wait(store: Store) -> None:
     store.cases.add(a_case())
     inside, counted = threading.Barrier(4, timeout=60), list[int]()
 
@@ -74,7 +74,7 @@ def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> Non
     assert store.cases.count() == 2
 
 
-def test_waiting_for_a_connection_in_vain_is_an_error(
+def test_waiting_too_long_for_a_connection_is_an_error(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
@@ -99,7 +99,7 @@ def test_waiting_for_a_connection_in_vain_is_an_error(
     assert store.cases.count() == 0
 
 
-def test_closing_closes_what_is_idle_now_and_what_is_lent_on_its_return(store: Store) -> None:
+def test_closing_closes_idle_connections_now_and_used_ones_later(store: Store) -> None:
     with store.database.reading():
         store.close()
         assert store.database.connections == 1
@@ -128,7 +128,7 @@ def _child(store: Store, finished: object) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_opens_connections_of_its_own(store: Store) -> None:
+def test_a_forked_child_opens_its_own_connections(store: Store) -> None:
     store.cases.add(a_case())
     context = multiprocessing.get_context("fork")
     finished = context.Queue()
@@ -145,7 +145,7 @@ def test_a_forked_child_opens_connections_of_its_own(store: Store) -> None:
 # Transactions
 
 
-def test_a_part_that_fails_is_undone_alone_where_the_caller_goes_on(store: Store) -> None:
+def test_a_failed_nested_transaction_is_rolled_back_alone(store: Store) -> None:
     with store.transaction():
         store.cases.add(a_case("before"))
         with (  # noqa: PT012 (that the first write is undone)
@@ -158,7 +158,7 @@ def test_a_part_that_fails_is_undone_alone_where_the_caller_goes_on(store: Store
     assert [case.id for case in store.cases.iterate()] == ["before", "after"]
 
 
-def test_a_whole_that_fails_takes_its_finished_parts_with_it(store: Store) -> None:
+def test_a_failed_transaction_rolls_back_nested_ones(store: Store) -> None:
     def fails() -> None:
         with store.transaction():
             with store.transaction():
@@ -170,7 +170,7 @@ def test_a_whole_that_fails_takes_its_finished_parts_with_it(store: Store) -> No
     assert store.cases.count() == 0
 
 
-def test_what_a_full_disk_undid_is_not_half_stored_by_a_caller_that_goes_on(store: Store) -> None:
+def test_a_full_disk_never_leaves_half_a_transaction(store: Store) -> None:
     with (  # noqa: PT012
         pytest.raises(StoreError, match="nothing of it is stored"),
         store.transaction(),
@@ -187,7 +187,7 @@ def test_what_a_full_disk_undid_is_not_half_stored_by_a_caller_that_goes_on(stor
     assert store.cases.count() == 0
 
 
-def test_a_transaction_that_writes_can_not_begin_on_what_was_read_before_the_lock(
+def test_a_write_transaction_starts_with_fresh_data(
     store: Store,
 ) -> None:
     with (
@@ -215,7 +215,7 @@ def synchronous(store: Store) -> list[int]:
     return found
 
 
-def test_every_writer_of_a_log_waits_for_the_disk_and_imports_do_not(store: Store) -> None:
+def test_log_writes_are_synced_and_imports_arent(store: Store) -> None:
     commits = synchronous(store)
     case = a_case()
     store.cases.add(case)
@@ -238,7 +238,7 @@ def test_every_writer_of_a_log_waits_for_the_disk_and_imports_do_not(store: Stor
     assert commits == [2]
 
 
-def test_what_must_be_durable_is_not_written_where_it_would_not_be(store: Store) -> None:
+def test_durable_writes_need_a_synced_transaction(store: Store) -> None:
     store.cases.add(a_case())
     with store.database.transaction(durable=False), pytest.raises(RuntimeError, match="durable"):
         store.decisions.append(a_decision(a_case(), None))
@@ -260,7 +260,7 @@ def test_what_must_be_durable_is_not_written_where_it_would_not_be(store: Store)
         ("SQLITE_IOERR_FSYNC", DiskFailed, "disk fails"),
     ],
 )
-def test_each_error_of_the_file_says_what_to_do(
+def test_each_file_error_has_a_hint(
     path: Path, name: str, raised: type[StoreError], words: str
 ) -> None:
     error = sqlite3.OperationalError("what SQLite says")
@@ -269,12 +269,12 @@ def test_each_error_of_the_file_says_what_to_do(
         raise error
 
 
-def test_an_error_of_a_statement_is_not_reported_as_a_damaged_file(store: Store) -> None:
+def test_a_statement_error_isnt_reported_as_file_damage(store: Store) -> None:
     with pytest.raises(sqlite3.OperationalError, match="malformed JSON"):
         store.database.execute("SELECT json('{')")
 
 
-def test_a_damaged_file_is_reported_as_one(store: Store, path: Path) -> None:
+def test_a_damaged_file_is_reported(store: Store, path: Path) -> None:
     for number in range(200):
         store.cases.add(a_case(f"case-{number}"))
     store.settle()
@@ -286,7 +286,7 @@ def test_a_damaged_file_is_reported_as_one(store: Store, path: Path) -> None:
         list(store.cases.iterate())
 
 
-def test_a_file_that_can_not_be_written_is_reported_as_one(store: Store, path: Path) -> None:
+def test_an_unwritable_file_is_reported(store: Store, path: Path) -> None:
     store.database.execute("PRAGMA query_only = ON")  # whoever runs as root may write any file
     with pytest.raises(DatabaseReadOnly, match="Make file and folder writable"):
         store.cases.add(a_case())
@@ -319,7 +319,7 @@ def test_opening_a_database_twice_keeps_its_locks_against_other_processes(path: 
 
 
 @pytest.mark.slow
-def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> None:
+def test_concurrent_submits_of_one_form_make_one_decision(store: Store) -> None:
     store.cases.add(a_case())
     barrier, ids = threading.Barrier(6), set[str]()
 
@@ -332,7 +332,7 @@ def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> Non
     assert (len(ids), store.decisions.head().length) == (1, 1)
 
 
-def test_a_limit_on_the_size_of_files_is_named_and_no_failing_disk(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported_as_such(tmp_path: Path) -> None:
     program = """
 import resource, signal, sys
 from masis.errors import DatabaseFull

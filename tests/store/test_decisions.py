@@ -35,7 +35,7 @@ def state(store: Store, case: Case) -> str:
     return store.cases.summary(case.id).state
 
 
-def test_a_decision_comes_back_as_it_was_given_and_moves_the_case(store: Store, case: Case) -> None:
+def test_a_decision_round_trips_and_changes_the_state(store: Store, case: Case) -> None:
     decision = a_decision(
         case,
         verdict="override",
@@ -57,7 +57,7 @@ def test_a_decision_comes_back_as_it_was_given_and_moves_the_case(store: Store, 
     assert (summary.state, summary.reviewer, summary.updated_at) == ("overridden", "Ada", entry.at)
 
 
-def test_the_digests_can_be_recomputed_from_what_is_documented(store: Store, case: Case) -> None:
+def test_the_documented_digests_can_be_recomputed(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     second = store.decisions.append(a_decision(case, verdict="reject", reason="r"))
     payload = json.dumps(
@@ -73,7 +73,7 @@ def test_the_digests_can_be_recomputed_from_what_is_documented(store: Store, cas
     assert store.decisions.head() == (2, second.digest)
 
 
-def test_three_clicks_with_one_token_make_one_decision(store: Store, case: Case) -> None:
+def test_one_token_makes_one_decision(store: Store, case: Case) -> None:
     entries = {store.decisions.append(a_decision(case, token="t-1")).id for _ in range(3)}
     assert len(entries) == 1
     assert store.decisions.entries().total == 1
@@ -81,9 +81,7 @@ def test_three_clicks_with_one_token_make_one_decision(store: Store, case: Case)
         store.decisions.append(an_undo(case, entries.pop(), token="t-1"))
 
 
-def test_undo_returns_to_what_was_before_and_can_go_on_to_the_machine(
-    store: Store, case: Case
-) -> None:
+def test_undo_restores_the_previous_decision_or_the_audit(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     second = store.decisions.append(a_decision(case, verdict="escalate"))
     assert state(store, case) == "escalated"
@@ -95,7 +93,7 @@ def test_undo_returns_to_what_was_before_and_can_go_on_to_the_machine(
     assert store.decisions.entries().total == 4
 
 
-def test_only_the_entry_that_stands_can_be_undone(store: Store, case: Case) -> None:
+def test_only_the_current_entry_can_be_undone(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     store.decisions.append(a_decision(case, verdict="escalate"))
     with pytest.raises(StoreError, match="does not decide case 'case-1' now"):
@@ -107,7 +105,7 @@ def test_only_the_entry_that_stands_can_be_undone(store: Store, case: Case) -> N
         store.decisions.append(an_undo(a_case("other"), first.id))
 
 
-def test_a_decision_about_nothing_is_refused(store: Store, case: Case) -> None:
+def test_a_decision_without_a_case_is_rejected(store: Store, case: Case) -> None:
     store.cases.add(a_case("other"))
     with pytest.raises(UnknownRecord, match="no case"):
         store.decisions.append(a_decision(a_case("nowhere")))
@@ -120,18 +118,14 @@ def test_a_decision_about_nothing_is_refused(store: Store, case: Case) -> None:
     assert store.decisions.entries().total == 0
 
 
-def test_a_decision_on_a_case_that_has_changed_since_it_was_opened_is_refused(
-    store: Store, case: Case
-) -> None:
+def test_a_stale_decision_is_rejected(store: Store, case: Case) -> None:
     seen = store.cases.summary("case-1").version
     store.decisions.append(a_decision(case, reviewer="Grace"), seen_version=seen)
     with pytest.raises(StaleVersion, match="has changed since you opened it"):
         store.decisions.append(a_decision(case), seen_version=seen)
 
 
-def test_text_that_cannot_be_kept_is_refused_before_anything_is_written(
-    store: Store, case: Case
-) -> None:
+def test_unstorable_text_is_rejected_before_writing(store: Store, case: Case) -> None:
     with pytest.raises(InputError):
         store.decisions.append(a_decision(case, extra={"note": "\ud800"}))
     with pytest.raises(InputError, match="null byte"):
@@ -139,7 +133,7 @@ def test_text_that_cannot_be_kept_is_refused_before_anything_is_written(
     assert store.decisions.entries().total == 0
 
 
-def test_the_log_is_filtered_and_paged(store: Store, case: Case) -> None:
+def test_the_log_can_be_filtered_and_paged(store: Store, case: Case) -> None:
     other = a_case("other")
     store.cases.add(other)
     for index in range(7):
@@ -161,7 +155,7 @@ def test_the_log_is_filtered_and_paged(store: Store, case: Case) -> None:
     assert [entry.seq for entry in store.decisions.iterate()] == list(range(1, 9))
 
 
-def test_a_redacted_decision_still_decides_and_is_redacted_once(store: Store, case: Case) -> None:
+def test_a_redacted_decision_still_counts(store: Store, case: Case) -> None:
     entry = store.decisions.append(a_decision(case))
     redaction = store.decisions.redact(entry.id, by="Grace", reason="name")
     assert (state(store, case), store.cases.summary("case-1").reviewer) == ("approved", None)
@@ -195,7 +189,7 @@ SAME_ID = "SELECT 2, " + ", ".join(
 @pytest.mark.parametrize(
     "guard", [guard for guards in GUARDS.values() for guard in guards if "_no_update" in guard]
 )
-def test_each_log_refuses_to_be_altered_from_any_connection(
+def test_triggers_protect_each_log_on_every_connection(
     every_log: Store, path: Path, guard: str
 ) -> None:
     table = guard.removesuffix("_no_update")
@@ -277,7 +271,7 @@ PAYLOAD = "(SELECT replace(payload, 'Ada', 'Eve') FROM decision_payloads WHERE e
         ("UPDATE decision_log SET run_seq = NULL WHERE seq = 2", 2, "run_id None where 'run-1'"),
     ],
 )
-def test_a_tampered_entry_is_named_with_what_is_wrong_with_it(
+def test_a_tampered_entry_is_named_with_its_problem(
     store: Store, case: Case, path: Path, statement: str, named: int, said: str
 ) -> None:
     entries: list[LogEntry] = []
@@ -296,7 +290,7 @@ def test_a_tampered_entry_is_named_with_what_is_wrong_with_it(
     assert not store.check().ok
 
 
-def test_altering_what_a_redaction_kept_is_seen(store: Store, case: Case, path: Path) -> None:
+def test_tampering_with_a_redacted_entry_is_detected(store: Store, case: Case, path: Path) -> None:
     entry = store.decisions.append(a_decision(case))
     store.decisions.redact(entry.id, by="Grace", reason="name")
     store.close()
@@ -306,7 +300,7 @@ def test_altering_what_a_redaction_kept_is_seen(store: Store, case: Case, path: 
     )
 
 
-def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(
+def test_a_database_without_its_triggers_is_rejected_until_repaired(
     store: Store, case: Case, path: Path
 ) -> None:
     store.close()
@@ -334,7 +328,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = tamper.KEY
 
 
-def test_nothing_is_detected_where_nothing_was_altered(original: Path, tmp_path: Path) -> None:
+def test_an_unaltered_log_is_intact(original: Path, tmp_path: Path) -> None:
     with Store.open(original) as store:
         assert (
             tamper.detect(
@@ -347,7 +341,7 @@ def test_nothing_is_detected_where_nothing_was_altered(original: Path, tmp_path:
         assert store.check_signatures(KEY).signed == 6
 
 
-def test_an_entry_that_is_dated_before_the_one_before_it_is_named(store: Store) -> None:
+def test_an_entry_older_than_its_predecessor_is_named(store: Store) -> None:
     store.cases.add(a_case())
     for at in ("2026-01-02T10:00:00.000Z", "2026-01-02T09:00:00.000Z", "2026-01-02T11:00:00.000Z"):
         store.decisions.append(a_decision(a_case(), None), at=at)
@@ -357,7 +351,7 @@ def test_an_entry_that_is_dated_before_the_one_before_it_is_named(store: Store) 
 
 
 @pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])
-def test_an_attack_is_detected_by_what_the_page_on_security_says(
+def test_attacks_are_detected_as_documented(
     original: Path, tmp_path: Path, each: tamper.Attack
 ) -> None:
     with Store.open(original) as store:
@@ -376,7 +370,7 @@ def test_an_attack_is_detected_by_what_the_page_on_security_says(
     assert line in (ROOT / "docs/security.md").read_text(encoding="utf-8")
 
 
-def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Store) -> None:
+def test_redacted_and_purged_content_doesnt_break_the_log(store: Store) -> None:
     entries = []
     for name in ("removed", "redacted", "entry", "stays"):
         case = an_audited_case(store, a_case(name), f"run-{name}")
@@ -405,7 +399,7 @@ def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Sto
     assert policy.decision is not None
 
 
-def test_a_run_that_was_altered_before_it_was_removed_shows_in_the_record_of_its_removal(
+def test_tampering_before_a_purge_shows_in_the_purge_record(
     store: Store,
 ) -> None:
     case = an_audited_case(store, a_case())

@@ -51,7 +51,7 @@ def spread(store: Store, measure: Measure) -> Distribution:
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-001", "DRAFT-CRITIQUE-METRICS")
-def test_a_finished_run_leaves_its_figures(store: Store) -> None:
+def test_a_finished_run_stores_its_figures(store: Store) -> None:
     kept(
         store,
         1,
@@ -91,7 +91,7 @@ def a_failed(**keys: Any) -> Iteration:
     return sound.model_copy(update={"critique": failed, **keys})
 
 
-def test_a_rate_counts_only_what_is_known(store: Store) -> None:
+def test_a_rate_counts_only_known_values(store: Store) -> None:
     kept(store, 1, iterations=(a_failed(),), termination_reason="error", converged=False)
     kept(store, 2, iterations=(an_iteration(1, invalid=()),))
     found = store.measures.added_up(MeasureFilter(), "month").total
@@ -105,7 +105,7 @@ def test_a_rate_counts_only_what_is_known(store: Store) -> None:
     )
 
 
-def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
+def test_figures_are_summed_by_day_week_and_month(store: Store) -> None:
     for number, day in enumerate(("2026-01-04", "2026-01-05", "2026-01-11", "2026-02-01"), 1):
         kept(store, number, at=f"{day}T23:59:59.000Z")
 
@@ -121,7 +121,7 @@ def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
     assert by("month") == [("2026-01-01", 3), ("2026-02-01", 1)]
 
 
-def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
+def test_rates_are_grouped_by_model_period_and_data_set(store: Store) -> None:
     kept(store, 1)
     kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
     measures = store.measures
@@ -142,7 +142,7 @@ def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
     ] == [None]
 
 
-def test_percentiles_are_values_that_occurred(store: Store) -> None:
+def test_percentiles_are_observed_values(store: Store) -> None:
     for number in range(1, 101):
         kept(store, number, iterations=(an_audited(1, critic_ms=float(number)),))
     found = spread(store, "critic_ms")
@@ -169,14 +169,14 @@ def test_percentiles_are_values_that_occurred(store: Store) -> None:
         ([*range(300), 1_000_000], [49, 99, 149, 199, 249, 299]),
     ],
 )
-def test_bins_are_equally_wide_and_a_long_tail_shares_the_last(
+def test_bins_have_equal_width_and_the_last_has_the_tail(
     values: Iterable[float], bounds: list[float]
 ) -> None:
     assert equal_bounds(np.array(list(values), dtype=float)) == bounds
 
 
 @pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [5.0, 1.0, 3.0]])
-def test_percentiles_of_few_values(store: Store, values: list[float]) -> None:
+def test_percentiles_of_few_values_are_defined(store: Store, values: list[float]) -> None:
     for number, value in enumerate(values):
         kept(store, number, iterations=(an_audited(1, critic_ms=value),))
     found = spread(store, "critic_ms")
@@ -185,7 +185,7 @@ def test_percentiles_of_few_values(store: Store, values: list[float]) -> None:
     assert sum(each.count for each in found.bins) == len(values)
 
 
-def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
+def test_all_normal_endings_count_as_converged(store: Store) -> None:
     for number, ending in enumerate(("no_issues", "no_issues", "convergence", "max_iterations")):
         kept(store, number, termination_reason=ending, converged=ending == "convergence")
     found = store.measures.added_up(MeasureFilter(), "month").total
@@ -194,7 +194,7 @@ def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
     assert store.measures.find_runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
 
 
-def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
+def test_the_runs_behind_a_figure_can_be_listed(store: Store) -> None:
     kept(store, 1, iterations=(an_audited(1, critic_ms=20.0), an_audited(2, critic_ms=900.0)))
     kept(store, 2, iterations=(an_iteration(1, invalid=()),), at="2026-01-06T00:00:00.000Z")
     measures = store.measures
@@ -215,7 +215,7 @@ def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
     assert measures.find_runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"
 
 
-def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
+def test_an_unfinished_run_stores_no_figures(store: Store) -> None:
     case = a_case()
     store.cases.add(case)
     store.runs.start("run-1", case_id=case.id, case_digest=case.digest(), models={}, settings={})
@@ -223,7 +223,7 @@ def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
     assert store.measures.added_up(MeasureFilter(), "month").total.runs == 0
 
 
-def test_figures_follow_whatever_is_written_to_the_runs(store: Store) -> None:
+def test_figures_follow_changes_of_runs(store: Store) -> None:
     for number in range(1, 6):
         kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
     assert (

@@ -75,7 +75,7 @@ def filled(path: Path) -> None:
             )
 
 
-def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
+def test_a_new_database_creates_its_folders(path: Path) -> None:
     with Store.open(path) as store:
         store.cases.add(a_case())
     with Store.open(path) as store:
@@ -84,9 +84,7 @@ def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
         assert store.check().ok
 
 
-def test_the_schema_is_made_whole_or_not_at_all(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_creating_the_schema_is_atomic(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.parent.mkdir(parents=True)
     connection = connect(path)
     monkeypatch.setattr(guards, "arm", lambda connection: 1 / 0)
@@ -100,7 +98,7 @@ def test_the_schema_is_made_whole_or_not_at_all(
         assert store.cases.add(a_case()) == "added"
 
 
-def test_a_later_step_keeps_what_the_database_holds_and_its_guards_are_armed_again(
+def test_a_migration_keeps_data_and_triggers(
     path: Path,
 ) -> None:
     filled(path)
@@ -114,7 +112,7 @@ def test_a_later_step_keeps_what_the_database_holds_and_its_guards_are_armed_aga
     connection.close()
 
 
-def test_a_later_step_that_fails_halfway_leaves_no_trace_and_is_completed_later(path: Path) -> None:
+def test_a_failed_migration_is_rolled_back_and_can_be_repeated(path: Path) -> None:
     filled(path)
 
     def fails(db: object) -> None:
@@ -144,7 +142,7 @@ def _migrate_until_killed(path: Path, under_way: Any) -> None:
     open_database(path, known=(*MIGRATIONS, stops))
 
 
-def test_a_later_step_that_is_killed_loses_no_row_and_is_completed_later(path: Path) -> None:
+def test_a_killed_migration_loses_no_row(path: Path) -> None:
     filled(path)
     context = multiprocessing.get_context("fork")
     under_way = context.Event()
@@ -162,7 +160,7 @@ def test_a_later_step_that_is_killed_loses_no_row_and_is_completed_later(path: P
     assert applied_migrations(connect(path)) == migrations.migration_names(LATER)
 
 
-def test_the_error_for_a_busy_database_says_that_another_program_may_be_migrating_it(
+def test_a_busy_database_error_mentions_migrations(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(path)
@@ -187,9 +185,7 @@ def test_the_error_for_a_busy_database_says_that_another_program_may_be_migratin
         "DROP TABLE _sqlite_migrations",
     ],
 )
-def test_a_database_of_a_development_version_is_refused_with_what_to_do_and_left_as_it_is(
-    path: Path, change: str
-) -> None:
+def test_a_development_database_is_rejected_unchanged_with_a_hint(path: Path, change: str) -> None:
     filled(path)
     with connect(path) as connection:
         connection.execute(change)
@@ -223,7 +219,7 @@ def test_a_headline_that_was_stored_as_text_stays_readable(path: Path) -> None:
         assert store.check().ok
 
 
-def test_a_newer_database_is_refused_with_both_versions_named_and_left_as_it_is(path: Path) -> None:
+def test_a_newer_database_is_rejected_unchanged_with_both_versions(path: Path) -> None:
     open_database(path, known=LATER).close()
     before = path.read_bytes()
     with pytest.raises(
@@ -244,9 +240,7 @@ def test_a_newer_database_is_refused_with_both_versions_named_and_left_as_it_is(
         b'{"id": 1}\n' * 5000,
     ],
 )
-def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_foreign_file_is_rejected_unchanged(tmp_path: Path, content: bytes) -> None:
     other = tmp_path / "notes.txt"
     other.write_bytes(content)
     with pytest.raises(NotADatabase, match=r"notes\.txt: .*--db"):
@@ -254,7 +248,7 @@ def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(
     assert other.read_bytes() == content
 
 
-def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_another_programs_database_is_rejected_unchanged(tmp_path: Path) -> None:
     other = tmp_path / "photos.db"
     connection = sqlite3.connect(other)
     connection.execute("CREATE TABLE photos (id)")
@@ -266,7 +260,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Pa
     assert other.read_bytes() == before
 
 
-def test_a_folder_and_a_place_below_a_file_are_refused_with_the_hint(tmp_path: Path) -> None:
+def test_invalid_database_paths_are_rejected_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(NotADatabase, match="is a folder"):
         Store.open(tmp_path)
     (tmp_path / "file").write_text("x")
@@ -281,7 +275,7 @@ def _open(path: Path, barrier: object) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None:
+def test_concurrent_processes_create_one_database(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
     processes = [context.Process(target=_open, args=(path, barrier)) for _ in range(3)]
@@ -307,9 +301,7 @@ def content(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-def test_the_drill_a_lost_database_comes_back_as_it_was_at_the_backup(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_lost_database_is_restored_from_its_backup(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(5))
     made = backup.back_up(store.database, tmp_path / "backup.db")
     before, head = content(store.path), store.decisions.head()
@@ -326,7 +318,7 @@ def test_the_drill_a_lost_database_comes_back_as_it_was_at_the_backup(
         assert restored.decisions.verify().length == 7
 
 
-def test_a_backup_is_of_one_moment_while_others_write(store: Store, tmp_path: Path) -> None:
+def test_a_backup_is_consistent_during_writes(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(3))
     over = threading.Event()
     written = threading.Event()
@@ -358,7 +350,7 @@ def test_a_backup_is_of_one_moment_while_others_write(store: Store, tmp_path: Pa
 @pytest.mark.parametrize(
     "change", [tamper.edit_question, tamper.edit_reason, tamper.set_state, tamper.remove_entry]
 )
-def test_a_database_that_is_not_in_order_is_not_backed_up(
+def test_a_damaged_database_isnt_backed_up(
     original: Path, tmp_path: Path, change: tamper.Change
 ) -> None:
     altered = tamper.attack(original, tmp_path, change)
@@ -367,7 +359,7 @@ def test_a_database_that_is_not_in_order_is_not_backed_up(
     assert not list(tmp_path.glob("backup.db*"))
 
 
-def test_a_damaged_backup_is_not_restored_and_changes_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_backup_isnt_restored(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(30))
     backup.back_up(store.database, tmp_path / "backup.db")
     before = content(store.path)
@@ -385,7 +377,9 @@ def test_a_damaged_backup_is_not_restored_and_changes_nothing(store: Store, tmp_
         backup.restore(tmp_path / "none.db", store.path, replace=True)
 
 
-def test_a_database_is_replaced_only_on_request_and_kept(store: Store, tmp_path: Path) -> None:
+def test_restoring_over_a_database_needs_a_flag_and_keeps_the_old_one(
+    store: Store, tmp_path: Path
+) -> None:
     fill_with(store, range(2))
     backup.back_up(store.database, tmp_path / "backup.db")
     fill_with(store, range(2, 4))
@@ -398,7 +392,7 @@ def test_a_database_is_replaced_only_on_request_and_kept(store: Store, tmp_path:
         assert (kept.cases.count(), restored.cases.count()) == (4, 2)
 
 
-def test_a_database_in_use_is_not_replaced(store: Store, tmp_path: Path) -> None:
+def test_a_database_in_use_isnt_replaced(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(2))
     backup.back_up(store.database, tmp_path / "backup.db")
     with sqlite3.connect(store.path) as other:
@@ -409,7 +403,7 @@ def test_a_database_in_use_is_not_replaced(store: Store, tmp_path: Path) -> None
     assert store.cases.count() == 2
 
 
-def test_the_write_ahead_log_of_a_lost_database_is_not_mistaken_for_the_restored_one(
+def test_a_leftover_wal_file_isnt_applied_to_the_restored_database(
     store: Store, tmp_path: Path
 ) -> None:
     fill_with(store, range(2))
@@ -426,9 +420,7 @@ def test_the_write_ahead_log_of_a_lost_database_is_not_mistaken_for_the_restored
         assert restored.check().ok
 
 
-def test_a_backup_of_an_earlier_version_is_verified_as_it_will_be_when_it_was_migrated(
-    store: Store, tmp_path: Path
-) -> None:
+def test_an_older_backup_is_verified_after_migration(store: Store, tmp_path: Path) -> None:
     def m002_made_up(db: Any) -> None:
         db.execute("ALTER TABLE drafts ADD COLUMN length INTEGER")
 
@@ -446,7 +438,7 @@ def test_a_backup_of_an_earlier_version_is_verified_as_it_will_be_when_it_was_mi
     assert not (tmp_path / "new.db").exists()
 
 
-def test_only_the_newest_are_kept_and_other_files_are_left(store: Store, tmp_path: Path) -> None:
+def test_only_the_newest_backups_are_kept(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(1))
     folder = tmp_path / "backups"
     folder.mkdir()
@@ -463,9 +455,7 @@ def test_only_the_newest_are_kept_and_other_files_are_left(store: Store, tmp_pat
     assert all(other.exists() for other in others)
 
 
-def test_a_backup_is_made_when_it_is_due_and_health_says_where_none_was(
-    store: Store, tmp_path: Path
-) -> None:
+def test_due_backups_are_made_and_missing_ones_reported(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(1))
     service, at = BackupService(store), datetime(2026, 1, 1, tzinfo=UTC)
     settings = Settings(backup_folder=str(tmp_path / "made" / "here"), backup_hours=24)
@@ -484,7 +474,7 @@ def test_a_backup_is_made_when_it_is_due_and_health_says_where_none_was(
     assert list(check_backups(service, Settings())) == []
 
 
-def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(
+def test_a_backup_without_space_leaves_nothing_behind(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_with(store, range(3))
@@ -505,7 +495,7 @@ def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(
 
 @pytest.mark.slow
 @pytest.mark.soak(smoke=4, full=200)
-def test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one(
+def test_a_killed_restore_leaves_the_old_or_the_new_database(
     store: Store, tmp_path: Path, rounds: int
 ) -> None:
     fill_with(store, range(3))
@@ -534,7 +524,7 @@ def test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one(
 
 
 @pytest.mark.slow
-def test_the_commands_back_up_check_and_restore(store: Store, tmp_path: Path) -> None:
+def test_the_commands_back_up_verify_and_restore(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(3))
     store.close()
     folder = tmp_path / "backups"

@@ -130,7 +130,7 @@ def mixed(store: Store) -> Store:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002", "REQ-CRITIC-SEC-004")
-def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_that_is_kept(
+def test_old_runs_are_purged_except_decided_and_waiting_ones(
     mixed: Store,
 ) -> None:
     plan = mixed.retention.plan(RULE)
@@ -156,7 +156,9 @@ def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_
         (ALL, {"run-waits", "run-decided", "run-undone", "run-unnamed"}),
     ],
 )
-def test_more_is_removed_only_on_request(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
+def test_decided_runs_are_purged_only_on_request(
+    mixed: Store, rule: RetentionRule, more: set[str]
+) -> None:
     # an undone decision leaves its case waiting: its run is kept as the decision's, which it rested
     # on
     assert purge(mixed, rule) == {"run-accepted", "superseded", "cut"} | more
@@ -166,7 +168,7 @@ def test_more_is_removed_only_on_request(mixed: Store, rule: RetentionRule, more
     assert mixed.decisions.entries(DecisionFilter(case_id="decided")).total == 1
 
 
-def test_a_run_under_way_stays_however_old_it_is(store: Store) -> None:
+def test_a_running_audit_is_never_purged(store: Store) -> None:
     case = a_case()
     store.cases.add(case)
     nobody_knows = Owner("elsewhere", 1, "x")
@@ -182,19 +184,19 @@ def test_a_run_under_way_stays_however_old_it_is(store: Store) -> None:
     assert purge(store, ALL) == set()
 
 
-def test_a_time_that_nobody_can_read_is_no_age(store: Store) -> None:
+def test_an_unreadable_time_prevents_purging(store: Store) -> None:
     run_of(store, "odd")
     store.database.execute("UPDATE jobs SET ended_at = 'the other day'")
     assert purge(store, ALL) == set()
 
 
-def test_a_time_with_another_offset_is_the_time_it_says(store: Store) -> None:
+def test_times_with_utc_offsets_are_compared_correctly(store: Store) -> None:
     run_of(store, "before", at="2026-02-01T00:30:00+01:00")
     run_of(store, "after", at="2026-01-31T23:30:00-01:00")
     assert purge(store, ALL) == {"run-before"}
 
 
-def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(
+def test_a_purged_run_keeps_only_its_metrics(
     mixed: Store,
 ) -> None:
     before = mixed.runs.summary("run-accepted")
@@ -216,7 +218,7 @@ def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(
     assert mixed.runs.find(case.id, "finished", case.digest(), SETTINGS) is None
 
 
-def test_a_case_whose_runs_are_all_gone_is_to_be_audited_again_and_keeps_its_version_rising(
+def test_a_case_without_runs_can_be_audited_again(
     mixed: Store,
 ) -> None:
     before = mixed.cases.summary("waits")
@@ -229,7 +231,7 @@ def test_a_case_whose_runs_are_all_gone_is_to_be_audited_again_and_keeps_its_ver
     assert mixed.cases.summary("decided").state == "approved"
 
 
-def test_nobody_decides_on_a_run_that_is_gone_but_an_entry_about_it_can_be_undone(
+def test_a_purged_run_cant_be_decided_but_its_entry_can_be_undone(
     mixed: Store,
 ) -> None:
     purge(mixed)
@@ -243,14 +245,14 @@ def test_nobody_decides_on_a_run_that_is_gone_but_an_entry_about_it_can_be_undon
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
-def test_the_log_of_executions_and_the_figures_outlast_what_is_removed(mixed: Store) -> None:
+def test_execution_log_and_figures_outlive_purged_runs(mixed: Store) -> None:
     before = list(mixed.executions.iterate())
     purge(mixed, ALL)
     assert list(mixed.executions.iterate()) == before
     assert {each.run_id for each in before} >= {"run-accepted", "superseded", "cut"}
 
 
-def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_word(
+def test_a_purge_is_logged_without_content(
     mixed: Store,
 ) -> None:
     plan = mixed.retention.plan(RULE)
@@ -269,7 +271,7 @@ def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_
     assert len(mixed.purges.history()) == 1
 
 
-def test_the_digest_of_a_run_is_that_of_its_line_in_an_export_of_runs(mixed: Store) -> None:
+def test_a_runs_digest_matches_its_exported_line(mixed: Store) -> None:
     line = io.BytesIO()
     write_line(mixed.runs.get("run-accepted").model_dump_json(), line)
     purge(mixed)
@@ -285,7 +287,7 @@ def bytes_of(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in files if file.exists())
 
 
-def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) -> None:
+def test_purged_content_leaves_no_bytes_in_the_file(path: Path) -> None:
     with Store.open(path) as store:
         for number in range(30):
             run_of(store, f"case-{number}", text=f"{SECRET} {number}")
@@ -305,7 +307,7 @@ def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) 
     assert not [each for each in held if each in left or each[20:60] in left]
 
 
-def test_the_file_shrinks_and_says_why_it_does_not(
+def test_a_purge_shrinks_the_file_or_says_why_not(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open(path) as store:
@@ -328,9 +330,7 @@ def test_the_file_shrinks_and_says_why_it_does_not(
         assert store.check().ok
 
 
-def test_a_purge_that_is_stopped_has_recorded_what_it_removed(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_purge_is_logged(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 5)
     with Store.open(path) as store:
         for number in range(20):
@@ -344,7 +344,7 @@ def test_a_purge_that_is_stopped_has_recorded_what_it_removed(
         assert [each.runs for each in store.purges.history()] == [10, 10]
 
 
-def test_a_disk_without_room_is_reported_in_words_and_what_is_recorded_went(
+def test_a_full_disk_during_a_purge_is_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 5)
@@ -402,7 +402,7 @@ def screenings(store: Store) -> Store:
     return store
 
 
-def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings: Store) -> None:
+def test_screenings_without_human_entries_are_purged(screenings: Store) -> None:
     screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
     plan = screenings.retention.plan(RULE)
     assert [(each.kind, each.id) for each in plan.goes] == [
@@ -433,7 +433,7 @@ def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings
     assert check.ok, check.problems
 
 
-def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings: Store) -> None:
+def test_human_entries_and_memory_outlive_a_screening(screenings: Store) -> None:
     before = screenings.acceptances.history()
     assert screenings.retention.remove(ALL, by="Ada", how="command").screenings == 2
     assert screenings.acceptances.history() == before
@@ -443,7 +443,7 @@ def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings
     assert len(screenings.screening_log.overrides("with a word")) == 1
 
 
-def test_a_search_finds_the_same_after_the_file_was_rewritten(mixed: Store) -> None:
+def test_search_results_are_unchanged_after_vacuum(mixed: Store) -> None:
     before = mixed.cases.search(CaseFilter(text="bridge"))
     assert before.total
     purge(mixed, ALL)
@@ -452,7 +452,7 @@ def test_a_search_finds_the_same_after_the_file_was_rewritten(mixed: Store) -> N
     assert {row.id for row in after.rows} == {row.id for row in before.rows}
 
 
-def test_what_is_removed_while_another_reads_lingers_and_that_is_said(
+def test_a_concurrent_reader_delays_erasure_and_is_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.store.retention.shrinking.SETTLED_WITHIN_MS", 50)
@@ -519,9 +519,7 @@ def files(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 
-def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(
-    with_secret: Store, path: Path
-) -> None:
+def test_redacted_text_leaves_no_bytes_in_the_store(with_secret: Store, path: Path) -> None:
     with_secret.settle()
     assert PATIENT.encode() in files(path)
     done = with_secret.redactions.redact_case("case-1", by="Data protection", reason="request 17")
@@ -547,7 +545,7 @@ def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(
     assert PATIENT.lower().encode() not in files(path)
 
 
-def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(
+def test_a_redaction_is_logged_and_the_log_stays_intact(
     with_secret: Store,
 ) -> None:
     digest = a_secret_case().digest()
@@ -574,7 +572,7 @@ def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(
     ]
 
 
-def test_a_redacted_case_waits_for_nobody_and_is_not_brought_back(with_secret: Store) -> None:
+def test_a_redacted_case_leaves_the_queue_for_good(with_secret: Store) -> None:
     other = a_case("waits")
     with_secret.cases.add(other)
     with_secret.runs.finish(a_run(other, "run-of-another"))
@@ -591,7 +589,7 @@ def test_a_redacted_case_waits_for_nobody_and_is_not_brought_back(with_secret: S
     assert with_secret.check().ok
 
 
-def test_what_can_not_be_redacted_says_why_and_nothing_is_removed(with_secret: Store) -> None:
+def test_an_impossible_redaction_is_explained(with_secret: Store) -> None:
     case = a_case("audited")
     with_secret.cases.add(case)
     with_secret.runs.start(
@@ -609,7 +607,7 @@ def test_what_can_not_be_redacted_says_why_and_nothing_is_removed(with_secret: S
         with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
 
 
-def test_a_redaction_that_is_broken_off_leaves_everything(with_secret: Store) -> None:
+def test_an_interrupted_redaction_changes_nothing(with_secret: Store) -> None:
     def fails() -> None:
         with with_secret.transaction():
             with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
@@ -622,7 +620,7 @@ def test_a_redaction_that_is_broken_off_leaves_everything(with_secret: Store) ->
     assert with_secret.check().ok
 
 
-def test_an_acceptance_by_policy_stays_in_the_log_of_a_redacted_case(store: Store) -> None:
+def test_redaction_keeps_the_logged_acceptance(store: Store) -> None:
     case = a_secret_case()
     store.cases.add(case)
     run = a_run(case, needs_review=False)
@@ -635,7 +633,7 @@ def test_an_acceptance_by_policy_stays_in_the_log_of_a_redacted_case(store: Stor
     assert store.check().ok
 
 
-def test_an_entry_of_either_log_is_redacted_by_its_id(with_secret: Store) -> None:
+def test_entries_of_both_logs_are_redacted_by_id(with_secret: Store) -> None:
     entry = with_secret.decisions.entries().rows[0]
     assert (
         with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
@@ -686,9 +684,7 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_decided_between_the_look_and_the_removal_stays(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_decided_during_a_purge_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "BATCH", 1)
     with Store.open(path) as store:
         fill(store, 6)
@@ -705,9 +701,7 @@ def test_what_is_decided_between_the_look_and_the_removal_stays(
 
 
 @pytest.mark.slow
-def test_between_two_batches_the_lock_is_left_alone_for_half_as_long_as_it_was_held(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_purge_pauses_between_batches(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "BATCH", 10)
     breaths: list[float] = []
     with Store.open(path) as store:
@@ -721,7 +715,7 @@ def test_between_two_batches_the_lock_is_left_alone_for_half_as_long_as_it_was_h
 
 
 @pytest.mark.slow
-def test_a_purge_waits_for_its_turn_and_others_get_theirs_between_two_batches(
+def test_writers_can_proceed_between_purge_batches(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "BATCH", 10)

@@ -116,7 +116,7 @@ def says(
     )
 
 
-def test_a_screening_comes_back_as_it_was_with_its_abstracts_and_events(store: Store) -> None:
+def test_a_screening_round_trips(store: Store) -> None:
     found = abstracts(1, 3)
     result = screened(store, found)
     assert store.screenings.get("s1") == result
@@ -134,7 +134,7 @@ def test_a_screening_comes_back_as_it_was_with_its_abstracts_and_events(store: S
     assert store.check().ok
 
 
-def test_progress_shows_while_it_runs(store: Store) -> None:
+def test_progress_is_visible_while_running(store: Store) -> None:
     store.screenings.start("s1", question="Q", sources=["given"], settings={})
     assert store.screenings.progress("s1").progress.finished == ()
     with pytest.raises(StoreError, match="only its progress"):
@@ -156,7 +156,7 @@ def test_opening_marks_screenings_of_dead_processes_as_interrupted(path: Path) -
         assert store.screenings.in_state("running") == ("here",)
 
 
-def test_what_the_machine_said_is_never_overwritten(store: Store) -> None:
+def test_machine_grades_are_never_overwritten(store: Store) -> None:
     result = screened(store, abstracts(1, 1))
     store.screenings.finish(result)
     with pytest.raises(StoreError, match="another result"):
@@ -167,7 +167,7 @@ def test_what_the_machine_said_is_never_overwritten(store: Store) -> None:
     assert store.screenings.get("s1") == result
 
 
-def test_a_screening_computed_elsewhere_is_kept_with_its_abstracts(store: Store) -> None:
+def test_an_external_screening_can_be_stored(store: Store) -> None:
     other = Store.open(store.path.parent / "other.db", now=ticking())
     result = screened(other, abstracts(2, 0))
     other.close()
@@ -180,7 +180,7 @@ def test_a_screening_computed_elsewhere_is_kept_with_its_abstracts(store: Store)
     assert store.screenings.progress("s1").progress.finished[0].grades == result.grades
 
 
-def test_an_entry_carries_digests_of_screening_abstract_and_grade(store: Store) -> None:
+def test_an_entry_has_digests_of_screening_abstract_and_grade(store: Store) -> None:
     screened(store, abstracts(2, 1))
     about = store.screening_log.append(says("discard")).decision
     assert all(
@@ -194,7 +194,7 @@ def test_an_entry_carries_digests_of_screening_abstract_and_grade(store: Store) 
     assert (found.checked, found.broken) == (2, ())
 
 
-def test_an_override_of_nothing_that_was_graded_is_refused(store: Store) -> None:
+def test_an_override_needs_a_graded_abstract(store: Store) -> None:
     store.screenings.start("s1", question="Q", sources=[], settings={})
     with pytest.raises(StoreError, match="is running: decide about it when it is finished"):
         store.screening_log.append(says("keep"))
@@ -206,7 +206,7 @@ def test_an_override_of_nothing_that_was_graded_is_refused(store: Store) -> None
     assert store.screening_log.head().length == 0
 
 
-def test_a_repeated_submit_is_one_entry_and_a_stale_view_is_reported(store: Store) -> None:
+def test_a_repeated_override_is_one_entry_and_a_stale_one_is_rejected(store: Store) -> None:
     screened(store, abstracts(0, 2))
     version = store.screenings.summary("s1").version
     first = store.screening_log.append(says("keep", token="t1"), seen_version=version)
@@ -218,7 +218,7 @@ def test_a_repeated_submit_is_one_entry_and_a_stale_view_is_reported(store: Stor
     assert store.screening_log.head().length == 1
 
 
-def test_whoever_alters_an_entry_is_found(path: Path) -> None:
+def test_altered_entries_are_detected(path: Path) -> None:
     with Store.open(path, now=ticking()) as store:
         screened(store, abstracts(0, 2))
         store.screening_log.append(says("keep"))
@@ -244,7 +244,7 @@ def test_whoever_alters_an_entry_is_found(path: Path) -> None:
         assert not any("lost its guards" in fault for fault in store.screening_log.verify().broken)
 
 
-def test_the_log_is_read_by_page_and_filter(store: Store) -> None:
+def test_the_screening_log_can_be_filtered_and_paged(store: Store) -> None:
     screened(store, abstracts(0, 2))
     for number, value in enumerate(("keep", "discard", "needs_more")):
         store.screening_log.append(
@@ -259,7 +259,7 @@ def test_the_log_is_read_by_page_and_filter(store: Store) -> None:
     assert store.screening_log.entries().total == 4
 
 
-def test_entries_that_say_nothing_sensible_can_not_be_made() -> None:
+def test_invalid_entries_are_rejected() -> None:
     with pytest.raises(ValidationError, match="only an entry of the kind override"):
         ScreeningDecision(reviewer="Ada", screening_id="s1")
     with pytest.raises(ValidationError, match="names its screening"):
@@ -281,7 +281,7 @@ def accepted(screening_id: str, quality: float = 0.8) -> AcceptedStudy:
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path: Path) -> None:
+def test_memory_survives_a_restart_and_a_reset_keeps_the_log(path: Path) -> None:
     with Store.open(path) as store:
         screened(store, abstracts(2, 0))
         screened(store, abstracts(2, 0), "s2")
@@ -301,7 +301,7 @@ def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path
         assert store.screening_log.verify().intact
 
 
-def test_grades_are_remembered_across_restarts(path: Path) -> None:
+def test_cached_grades_survive_restarts(path: Path) -> None:
     found = abstracts(1, 1)
     grader = grader_of(found)
     for _ in range(2):
@@ -326,7 +326,7 @@ def ids(found: tuple[Abstract, ...]) -> list[str]:
     return [abstract.id for abstract in found]
 
 
-def test_a_corpus_keeps_what_a_record_holds_and_finds_it_again(store: Store) -> None:
+def test_a_corpus_stores_and_finds_records(store: Store) -> None:
     given = an_abstract(title="Aspirin in stroke", year=2019, authors=("A. One",), registry="NCT01")
     done = store.corpora.add_many("stroke", [given], source="stroke.jsonl")
     assert (done.identified, done.added, done.duplicates, done.faulty) == (1, 1, 0, 0)
@@ -349,9 +349,7 @@ def test_a_corpus_keeps_what_a_record_holds_and_finds_it_again(store: Store) -> 
         },
     ],
 )
-def test_the_same_study_is_kept_once_and_counted_as_a_duplicate(
-    store: Store, again: dict[str, object]
-) -> None:
+def test_duplicate_studies_are_stored_once(store: Store, again: dict[str, object]) -> None:
     first = an_abstract(
         1,
         doi="10.1000/abc.1",
@@ -376,14 +374,14 @@ def test_the_same_study_is_kept_once_and_counted_as_a_duplicate(
         ),
     ],
 )
-def test_alike_is_not_the_same(
+def test_similar_studies_arent_duplicates(
     store: Store, one: dict[str, object], other: dict[str, object]
 ) -> None:
     both = [an_abstract(1, **one), an_abstract(2, **(one | other))]
     assert store.corpora.add_many("c", both, source="x").added == 2
 
 
-def test_an_id_taken_by_another_study_is_an_error_with_its_hint_and_the_rest_is_kept(
+def test_a_reused_id_is_reported_and_other_records_are_kept(
     store: Store,
 ) -> None:
     told: list[InputError] = []
@@ -400,7 +398,7 @@ def test_an_id_taken_by_another_study_is_an_error_with_its_hint_and_the_rest_is_
     assert str(told[1]).startswith("broken")
 
 
-def test_importing_a_file_twice_adds_nothing_and_both_imports_are_counted(store: Store) -> None:
+def test_importing_a_file_twice_adds_nothing(store: Store) -> None:
     for _ in range(2):
         store.corpora.add_many("c", [an_abstract(1), an_abstract(2)], source="one.ris")
     summary = store.corpora.summary("c")
@@ -408,7 +406,7 @@ def test_importing_a_file_twice_adds_nothing_and_both_imports_are_counted(store:
     assert [each.added for each in store.corpora.imports("c")] == [2, 0]
 
 
-def test_an_import_that_is_cut_short_keeps_and_counts_what_it_read(store: Store) -> None:
+def test_an_interrupted_import_keeps_and_counts_its_records(store: Store) -> None:
     def interrupted() -> Iterator[Abstract]:
         yield from (an_abstract(number) for number in range(5))
         raise KeyboardInterrupt
@@ -419,7 +417,7 @@ def test_an_import_that_is_cut_short_keeps_and_counts_what_it_read(store: Store)
     assert store.corpora.summary("c").identified == 5
 
 
-def test_corpora_know_nothing_of_each_other(store: Store) -> None:
+def test_corpora_are_isolated(store: Store) -> None:
     store.corpora.add_many("one", [an_abstract(1, text="Asthma in children.")], source="x")
     store.corpora.add_many("two", [an_abstract(1, text="Asthma in adults.")], source="x")
     assert store.corpora.search("one", "adults", 5) == ()
@@ -433,7 +431,7 @@ def test_corpora_know_nothing_of_each_other(store: Store) -> None:
     assert ids(store.corpora.search("one", "study", 5)) == ["a-7"]
 
 
-def test_a_corpus_that_is_not_there_and_a_name_that_can_not_be_are_refused(store: Store) -> None:
+def test_missing_corpora_and_invalid_names_are_rejected(store: Store) -> None:
     with pytest.raises(UnknownRecord, match="no corpus 'x'"):
         store.corpora.search("x", "asthma", 5)
     with pytest.raises(UnknownRecord, match="no corpus 'x'"):
@@ -443,7 +441,7 @@ def test_a_corpus_that_is_not_there_and_a_name_that_can_not_be_are_refused(store
             store.corpora.add_many(name, [], source="x")
 
 
-def test_a_word_in_the_title_weighs_more_than_one_in_the_text(store: Store) -> None:
+def test_title_words_weigh_more_than_text(store: Store) -> None:
     filler = [
         an_abstract(number, text="Nothing of the kind is told here.") for number in range(10, 30)
     ]
@@ -453,7 +451,7 @@ def test_a_word_in_the_title_weighs_more_than_one_in_the_text(store: Store) -> N
     assert ids(store.corpora.search("c", "migraine", 5)) == ["a-2", "a-1"]
 
 
-def test_words_are_found_in_other_forms_and_with_other_accents(store: Store) -> None:
+def test_search_ignores_inflection_and_accents(store: Store) -> None:
     store.corpora.add_many(
         "c", [an_abstract(1, text="Randomised trials in Sjögren's syndrome, IL-6.")], source="x"
     )
@@ -474,7 +472,7 @@ def test_words_are_found_in_other_forms_and_with_other_accents(store: Store) -> 
         "asthma \x00 \ud83d",
     ],
 )
-def test_a_query_is_words_whatever_it_looks_like(store: Store, query: str) -> None:
+def test_query_syntax_is_treated_as_words(store: Store, query: str) -> None:
     store.corpora.add_many(
         "c", [an_abstract(1, text="Asthma."), an_abstract(2, text="Gout.")], source="x"
     )
@@ -484,14 +482,12 @@ def test_a_query_is_words_whatever_it_looks_like(store: Store, query: str) -> No
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!", "___", "the", '"" OR ""'])
-def test_a_query_without_telling_words_finds_nothing_and_breaks_nothing(
-    store: Store, query: str
-) -> None:
+def test_a_query_of_stop_words_finds_nothing(store: Store, query: str) -> None:
     store.corpora.add_many("c", [an_abstract(1, text="Asthma.")], source="x")
     assert store.corpora.search("c", query, 5) == ()
 
 
-def test_pages_of_a_search_follow_each_other_without_gap_or_repeat(store: Store) -> None:
+def test_search_pages_have_no_gaps_or_repeats(store: Store) -> None:
     draw = random.Random(3)
     words = ["asthma", "child", "trial", "steroid", "placebo", "lung"]
     many = [an_abstract(number, text=" ".join(draw.choices(words, k=12))) for number in range(60)]
@@ -504,7 +500,7 @@ def test_pages_of_a_search_follow_each_other_without_gap_or_repeat(store: Store)
     assert store.corpora.search("c", "asthma", 0) == ()
 
 
-def test_terms_leave_out_grammar_keep_hyphens_and_end_somewhere() -> None:
+def test_search_terms_are_normalized_and_limited() -> None:
     assert search_terms("What is the effect of low-dose aspirin on children's asthma?") == (
         "effect",
         "low-dose",
@@ -526,9 +522,7 @@ def test_terms_leave_out_grammar_keep_hyphens_and_end_somewhere() -> None:
         ("DROP TABLE corpus_words_1", "are gone"),
     ],
 )
-def test_the_health_check_names_a_corpus_that_does_not_fit_itself(
-    store: Store, statement: str, told: str
-) -> None:
+def test_health_reports_an_inconsistent_corpus(store: Store, statement: str, told: str) -> None:
     store.corpora.add_many("c", [an_abstract(1), an_abstract(2)], source="x")
     assert store.check().ok
     store.database.execute(statement)
@@ -551,7 +545,7 @@ SYNTAX = st.sampled_from(
 
 
 @given(st.lists(SYNTAX | st.text(max_size=3), max_size=15))
-def test_no_text_steers_the_search_or_breaks_it(searchable: Store, pieces: list[str]) -> None:
+def test_hostile_text_cant_steer_or_break_search(searchable: Store, pieces: list[str]) -> None:
     query = "".join(pieces)
     found = {abstract.id for abstract in searchable.corpora.search("c", query, 10)}
     terms = set(search_terms(query))
@@ -575,7 +569,7 @@ def _import_same(path: Path, barrier: object) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Path) -> None:
+def test_concurrent_imports_store_each_record_once(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
     processes = [context.Process(target=_import_same, args=(path, barrier)) for _ in range(2)]
@@ -588,9 +582,7 @@ def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Pat
         assert store.check().ok
 
 
-def test_a_question_finds_the_abstract_that_answers_it_among_thousands(
-    store: Store, public_data: Path
-) -> None:
+def test_search_finds_the_right_abstract_among_thousands(store: Store, public_data: Path) -> None:
     given = list(read_abstracts(public_data / "study_types_train.jsonl"))
     asked: dict[str, str] = {}
     for line in (public_data / "pubmedqa_cases.jsonl").read_bytes().splitlines():

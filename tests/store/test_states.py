@@ -62,7 +62,7 @@ VERDICTS = {
         ([], [("decision", "escalate", None, None), ("redaction", None, None, None)], "escalated"),
     ],
 )
-def test_the_table_of_states(runs: list[str], entries: list[tuple], state: str) -> None:
+def test_states_follow_the_table(runs: list[str], entries: list[tuple], state: str) -> None:
     facts = [RunFact(seq, each) for seq, each in enumerate(runs, 1)]
     assert (
         derive_state(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state
@@ -196,7 +196,7 @@ TestOneCase.settings = settings(
 )
 
 
-def test_a_state_that_was_set_by_hand_is_found(store: Store) -> None:
+def test_a_manually_changed_state_is_detected(store: Store) -> None:
     store.cases.add(a_case())
     store.database.execute("UPDATE cases SET state = 'approved'")
     check = store.check()

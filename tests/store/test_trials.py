@@ -272,9 +272,7 @@ def _received(report: Connection) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.soak(smoke=3, full=500)
 @pytest.mark.timeout(3600)
-def test_processes_killed_at_any_moment_lose_nothing_that_was_acknowledged(
-    tmp_path: Path, models: Settings, rounds: int
-) -> None:
+def test_kills_lose_no_acknowledged_write(tmp_path: Path, models: Settings, rounds: int) -> None:
     path, draw = tmp_path / "trial.db", random.Random(17)
     acknowledged: list[tuple[str, str]] = []
     Workbench.open(path).close()
@@ -308,7 +306,7 @@ def test_processes_killed_at_any_moment_lose_nothing_that_was_acknowledged(
 
 @pytest.mark.soak(smoke=1, full=120)
 @pytest.mark.timeout(3600)
-def test_eight_processes_at_once_lose_nothing_and_meet_no_error(
+def test_eight_concurrent_processes_lose_nothing(
     tmp_path: Path, models: Settings, rounds: int
 ) -> None:
     path = tmp_path / "trial.db"

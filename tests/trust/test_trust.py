@@ -96,7 +96,7 @@ def reviewed(bench: Workbench, audited: Audited) -> Workbench:
     return bench
 
 
-def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(
+def test_the_confusion_matrix_uses_blind_decisions(
     reviewed: Workbench,
 ) -> None:
     found = reviewed.trust.compare(ADA, TrustFilter())
@@ -115,7 +115,7 @@ def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(
     assert reviewed.trust.compare(ADA, TrustFilter(since="2999-01-01")).answers.n == 0
 
 
-def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_misses(
+def test_without_checks_of_passed_answers_the_miss_rate_is_unknown(
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 3, run={"review_reasons": (SERIOUS,)})
@@ -130,7 +130,7 @@ def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_mis
     assert report.seen.n == 0
 
 
-def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Audited) -> None:
+def test_gold_and_imported_labels_are_compared(bench: Workbench, audited: Audited) -> None:
     statement = "It was opened in 1932 [1]."
     gold = {"clean": False, "claims": [{"text": statement, "verdict": "contradicted"}]}
     audited(0, 1, case={"labels": gold})
@@ -142,7 +142,7 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
     assert bench.trust.compare_parts(ADA, "claim", "gold").comparison.n == 0
 
 
-def test_claims_and_references_are_matched_by_their_place() -> None:
+def test_claims_and_references_are_matched_by_position() -> None:
     from types import SimpleNamespace
 
     from masis.trust.machine import compare_parts, part_rows
@@ -178,9 +178,7 @@ def test_claims_and_references_are_matched_by_their_place() -> None:
     }
 
 
-def test_reviewers_are_compared_and_only_a_lead_sees_their_names(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_only_a_lead_sees_reviewer_names(bench: Workbench, audited: Audited) -> None:
     audited(0, 3)
     bench.store.team.put_in_force(
         "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
@@ -209,9 +207,7 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(
             forbidden(reviewer, names=True)
 
 
-def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_constant_reviewers_are_named(bench: Workbench, audited: Audited) -> None:
     audited(0, 6)
     bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     for number in range(6):
@@ -226,7 +222,7 @@ def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(
     )
 
 
-def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_agreement(
+def test_equal_verdicts_with_different_corrections_arent_full_agreement(
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 4)
@@ -251,9 +247,7 @@ def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_ag
     )
 
 
-def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_instant_decisions_and_escalations_are_excluded(bench: Workbench, audited: Audited) -> None:
     audited(0, 3)
     bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     for number, (mine, seconds) in enumerate(
@@ -272,7 +266,7 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
     assert bench.trust.decisions_by(ADA, "adjudication") == {"Cy": 3}
 
 
-def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Audited) -> None:
+def test_blind_reviewers_see_only_settled_cases(bench: Workbench, audited: Audited) -> None:
     audited(0, 2)
     bench.store.team.put_in_force(
         "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
@@ -286,9 +280,7 @@ def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Aud
     assert bench.trust.counts_in_words(ADA) == "Settled cases and all of your own decisions."
 
 
-def test_every_decision_that_counts_is_counted_and_ones_own_always(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_current_and_own_decisions_are_counted(bench: Workbench, audited: Audited) -> None:
     audited(0, 3)
     policy = QueuePolicy(reviewers=2, rule="adjudicated")
     bench.store.team.put_in_force("Ada", policy)
@@ -313,9 +305,7 @@ def test_every_decision_that_counts_is_counted_and_ones_own_always(
     assert bench.trust.counts_in_words(ADA) == ""
 
 
-def test_reviewers_are_named_where_no_policy_blinds_them(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_reviewers_are_named_without_a_blind_policy(bench: Workbench, audited: Audited) -> None:
     audited(0, 1)
     bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
     for reviewer in ("Bo", "Cy"):
@@ -324,7 +314,7 @@ def test_reviewers_are_named_where_no_policy_blinds_them(
     assert (pair.first, pair.second) == ("Bo", "Cy")
 
 
-def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(
+def test_the_miss_rate_is_stratified_and_reports_missing_draws(
     bench: Workbench, audited: Audited
 ) -> None:
     both = miss_rate([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
@@ -357,7 +347,7 @@ def columns(n: int, seed: int = 0) -> tuple[dict[str, Any], np.ndarray]:
     return {**same, **rest, "confidence": confidence}, faulty
 
 
-def test_a_score_beats_order_and_constant_on_questions_it_has_not_seen() -> None:
+def test_a_fitted_score_beats_baselines_on_held_out_questions() -> None:
     found, faulty = columns(400)
     score, held_out = fit(found, faulty, list(range(400)))
     assert score.log_loss < score.baseline
@@ -371,7 +361,7 @@ def test_a_score_beats_order_and_constant_on_questions_it_has_not_seen() -> None
     assert probabilities(FaultScore(), found).tolist() == [0.5] * 400
 
 
-def test_a_question_is_never_on_both_sides_of_a_split() -> None:
+def test_a_question_is_never_in_both_splits() -> None:
     found, _ = columns(200)
     questions = np.repeat(np.arange(20), 10)
     faulty = questions % 2 == 0
@@ -382,22 +372,20 @@ def test_a_question_is_never_on_both_sides_of_a_split() -> None:
 
 
 @pytest.mark.parametrize(("n", "faulty"), [(59, 20), (200, 14), (200, 186)])
-def test_too_few_decisions_give_no_score(n: int, faulty: int) -> None:
+def test_too_few_decisions_yield_no_score(n: int, faulty: int) -> None:
     found, _ = columns(n)
     with pytest.raises(InputError, match="too few for a score"):
         fit(found, np.arange(n) < faulty, list(range(n)))
 
 
-def test_figures_of_a_score() -> None:
+def test_a_score_has_its_figures() -> None:
     truth, same = np.array([True, False] * 50), np.full(100, 0.5)
     assert [each.n for each in reliability(truth, same)] == [100]
     assert calibration_error(truth, same) == 0.0
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
 
 
-def test_fitting_orders_the_queue_and_runs_record_the_score(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_a_fitted_score_orders_the_queue(bench: Workbench, audited: Audited) -> None:
     with pytest.raises(InputError, match="0 settled decisions"):
         bench.trust.fit(ADA)
     for number in range(80):
@@ -459,13 +447,11 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(
         ),
     ],
 )
-def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(
-    found: AgreementEstimate, says: str
-) -> None:
+def test_agreement_is_described_with_its_uncertainty(found: AgreementEstimate, says: str) -> None:
     assert agreement_text(found) == says
 
 
-def test_a_share_says_when_it_rests_on_too_few() -> None:
+def test_a_share_over_too_few_cases_says_so() -> None:
     assert (
         interval_text(AgreementEstimate(0.5, 0.4, 0.6, 90))
         == interval_text(AgreementEstimate(None))
@@ -477,7 +463,7 @@ def test_a_share_says_when_it_rests_on_too_few() -> None:
     )
 
 
-def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:
+def test_the_summary_says_what_is_unknown(bench: Workbench, reviewed: Workbench) -> None:
     trust = reviewed.trust
     may, far, since, following = short_answers(
         trust.compare(ADA, TrustFilter()), trust.miss_report(ADA), trust.watch()
@@ -509,7 +495,7 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     )
 
 
-def test_figures_are_read_for_100_decisions_as_the_log_has_them(reviewed: Workbench) -> None:
+def test_figures_match_a_log_of_100_decisions(reviewed: Workbench) -> None:
     found = reviewed.store.trust.decision_columns()
     assert {len(column) for column in found.values()} == {14}
     assert found["blind"].count(0) == 1
@@ -543,7 +529,7 @@ def counted(ratings: np.ndarray, categories: int) -> tuple[Patterns, np.ndarray]
     return patterns, np.bincount(patterns.member, minlength=len(patterns.counts)).astype(float)
 
 
-def test_published_examples_of_several_raters() -> None:
+def test_several_raters_match_published_examples() -> None:
     patterns, weights = counted(FOUR_RATERS - 1, 5)
     assert krippendorff_alpha(patterns, weights) == pytest.approx(0.743, abs=5e-4)
     assert krippendorff_alpha(patterns, weights, ordered=True) == pytest.approx(0.815, abs=5e-4)
@@ -563,19 +549,19 @@ def test_published_examples_of_several_raters() -> None:
         ([[25, 35], [5, 35]], "", 0.2593),  # Cicchetti's first paradox)
     ],
 )
-def test_published_examples_of_two_raters(
+def test_two_raters_match_published_examples(
     table: list[list[int]], weights: str, kappa: float
 ) -> None:
     assert cohen_kappa(np.array(table, dtype=float), weights) == pytest.approx(kappa, abs=5e-5)
 
 
-def test_gwets_example_of_a_rare_trait() -> None:
+def test_ac1_matches_gwets_example() -> None:
     ratings = np.array([[0, 0]] * 118 + [[0, 1]] * 5 + [[1, 0]] * 2)
     assert gwet_ac1(*counted(ratings, 2)) == pytest.approx(0.9408, abs=5e-5)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_any_ratings_give_what_the_libraries_give(seed: int) -> None:
+def test_coefficients_match_reference_libraries(seed: int) -> None:
     draws = np.random.default_rng(seed)
     ratings = draws.integers(0, 4, (60, 3))
     ratings[:, 1] = np.where(draws.random(60) < 0.7, ratings[:, 0], ratings[:, 1])
@@ -593,7 +579,7 @@ def test_any_ratings_give_what_the_libraries_give(seed: int) -> None:
         assert krippendorff_alpha(patterns, weighted, ordered) == pytest.approx(expected)
 
 
-def test_what_is_undefined_says_so_and_what_is_certain_is_one() -> None:
+def test_undefined_and_perfect_agreement_are_distinct() -> None:
     same = measure_agreement(np.zeros((80, 2), dtype=int), np.arange(80), ("approve", "reject"))
     assert same.raw.value == 1.0
     assert same.alpha.value is None
@@ -608,7 +594,7 @@ def test_what_is_undefined_says_so_and_what_is_certain_is_one() -> None:
     ).alpha.value == pytest.approx(-0.5)
 
 
-def test_an_interval_is_left_out_where_it_would_mislead() -> None:
+def test_misleading_intervals_are_omitted() -> None:
     ratings = np.array([[0, 0], [1, 1], [0, 1]] * 10)
     few = measure_agreement(ratings, np.arange(30), ("approve", "reject"))
     assert few.alpha.value is not None
@@ -623,7 +609,7 @@ def test_an_interval_is_left_out_where_it_would_mislead() -> None:
     )
 
 
-def test_units_of_one_question_count_for_less() -> None:
+def test_intervals_are_clustered_by_question() -> None:
     hit = np.repeat([True, False, True, True, False, True] * 10, 5)
     alone, together = share(hit), share(hit, np.repeat(np.arange(60), 5))
     assert alone.value == together.value
@@ -637,13 +623,13 @@ def test_units_of_one_question_count_for_less() -> None:
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 
-def test_the_exact_interval_is_clopper_and_pearsons() -> None:
+def test_exact_intervals_are_clopper_pearson() -> None:
     assert exact_bounds(0, 149, 0.1) == pytest.approx((0.0, 0.0199), abs=1e-4)
     # Clopper & Pearson (1934), 10% of 50
     assert exact_bounds(5, 50) == pytest.approx((0.0333, 0.2181), abs=1e-4)
 
 
-def test_pairs_lead_to_what_they_differ_on() -> None:
+def test_pairs_list_their_disagreements() -> None:
     ratings = np.array([[0, 0, -1], [0, 1, 1], [1, 1, -1], [0, -1, 0], [3, 0, -1]])
     first, *others = reviewer_pairs(ratings, ("ann", "bo", "cy"), np.arange(5), 3)
     assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1, 4), 4)
@@ -652,7 +638,7 @@ def test_pairs_lead_to_what_they_differ_on() -> None:
     assert {(each.first, each.second) for each in others} == {("ann", "cy"), ("bo", "cy")}
 
 
-def test_spans_are_compared_by_their_characters() -> None:
+def test_spans_are_compared_by_character() -> None:
     assert span_f1({"a": [[(0, 10)], [(5, 15)]]}).value == pytest.approx(0.5)
     assert span_f1({"a": [[(0, 10)], [(0, 10)]], "b": [[(0, 5)], []]}).value == pytest.approx(
         20 / 25
@@ -664,7 +650,7 @@ def test_spans_are_compared_by_their_characters() -> None:
 # lapses
 
 
-def test_two_percent_at_95_takes_149_draws_without_a_fault() -> None:
+def test_2_percent_at_95_needs_149_faultless_draws() -> None:
     assert [draws_needed(0.02, 0.05, faulty) for faulty in (0, 1, 2)] == [149, 236, 313]
     assert upper_bound(0, 149, 0.05) <= 0.02 < upper_bound(0, 148, 0.05)
     assert (least_tolerance(18, 0.05), least_tolerance(0, 0.05)) == (0.16, 1.0)
@@ -685,7 +671,7 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
     assert loosest_valid(found).threshold == 0.1
 
 
-def test_thresholds_follow_from_the_pool_alone_and_leave_the_strictest_enough_draws() -> None:
+def test_thresholds_depend_only_on_the_pool() -> None:
     pool = np.linspace(0, 0.5, 1000)
     cuts = thresholds_for(pool, 400, 0.02, 0.05)
     assert list(cuts) == sorted(cuts)
@@ -695,7 +681,7 @@ def test_thresholds_follow_from_the_pool_alone_and_leave_the_strictest_enough_dr
 
 @pytest.mark.timeout(3600)
 @pytest.mark.soak(smoke=60, full=2000)
-def test_guarantees_are_wrong_no_more_often_than_they_state(rounds: int) -> None:
+def test_guarantees_fail_no_more_often_than_stated(rounds: int) -> None:
     bound = simulation.monte_carlo_bound(0.05, rounds)
     kinds = simulation.KINDS if rounds > 100 else simulation.KINDS[::4]
     for kind in kinds:
@@ -710,14 +696,14 @@ def test_guarantees_are_wrong_no_more_often_than_they_state(rounds: int) -> None
 
 @pytest.mark.timeout(3600)
 @pytest.mark.soak(full=2000)
-def test_intervals_cover_what_they_say_where_they_are_shown(rounds: int) -> None:
+def test_shown_intervals_have_their_coverage(rounds: int) -> None:
     for units in (50, 100, 400):
         for prevalence in (0.05, 0.3, 0.5):
             for found in simulation.coverage(units, prevalence, rounds):
                 assert found.shown < rounds / 4 or found.covered > 0.92, found
 
 
-def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> None:
+def test_monitoring_detects_a_bad_guarantee_with_few_false_alarms() -> None:
     draws = np.random.default_rng(1)
 
     def alarms(rate: float) -> float:
@@ -734,7 +720,7 @@ def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> N
     assert alarms(0.15) > 0.9
 
 
-def test_a_guarantee_waives_how_sure_an_audit_is_and_nothing_else() -> None:
+def test_a_guarantee_waives_only_uncertainty_reasons() -> None:
     assessed = Acceptability(AcceptanceRecord(rule=RULE_VERSION, checks=()), (DOUBT,))
     assert waive(assessed, guarantee=3).acceptance.waived == ("low_confidence",)
     incomplete = (
@@ -757,7 +743,7 @@ def drawn(bench: Workbench, draws: int = 22, **keys: object) -> tuple[int, ...]:
     return tuple(int(case.removeprefix("case-")) for case in plan.case_ids)
 
 
-def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> None:
+def test_a_drawn_and_decided_sample_makes_answers_pass(bench: Workbench, audited: Audited) -> None:
     audited(0, 40)
     numbers = drawn(bench)
     state = bench.trust.plan()
@@ -797,9 +783,7 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     assert bench.cases.summary("case-41").state == "needs_review"
 
 
-def test_what_a_guarantee_accepts_is_drawn_for_spot_checks_like_what_passes_by_itself(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_answers_accepted_by_guarantee_are_spot_checked(bench: Workbench, audited: Audited) -> None:
     audited(0, 22)
     for number in drawn(bench):
         decided(bench, number)
@@ -819,7 +803,7 @@ def test_what_a_guarantee_accepts_is_drawn_for_spot_checks_like_what_passes_by_i
     assert "no longer holds" in watched.lapsed
 
 
-def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
+def test_some_reasons_are_never_covered_by_a_guarantee(bench: Workbench, audited: Audited) -> None:
     audited(0, 24)
     for number in drawn(bench):
         decided(bench, number)
@@ -862,7 +846,7 @@ def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
         ("approve", {"extra": {"simulated": True}}, "not_blind"),
     ],
 )
-def test_what_counts_as_a_fault(
+def test_rejections_and_overrides_count_as_faults(
     bench: Workbench, audited: Audited, verdict: str, keys: dict[str, object], counted: str
 ) -> None:
     audited(0, 22)
@@ -878,7 +862,9 @@ def test_what_counts_as_a_fault(
             bench.trust.propose_guarantee()
 
 
-def test_too_few_answers_and_a_second_try_are_refused(bench: Workbench, audited: Audited) -> None:
+def test_a_guarantee_needs_enough_answers_and_cant_be_retried(
+    bench: Workbench, audited: Audited
+) -> None:
     audited(0, 50)
     with pytest.raises(InputError, match="21 draws"):
         drawn(bench, 21)
@@ -891,7 +877,7 @@ def test_too_few_answers_and_a_second_try_are_refused(bench: Workbench, audited:
     assert (second.pool, second.spent) == (28, pytest.approx(0.1))
 
 
-def test_a_guarantee_lapses_with_rule_settings_and_score_and_when_spot_checks_speak_against_it(
+def test_a_guarantee_lapses_on_changes_and_contrary_evidence(
     bench: Workbench, audited: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited(0, 22)
@@ -915,9 +901,7 @@ def test_a_guarantee_lapses_with_rule_settings_and_score_and_when_spot_checks_sp
     assert bench.cases.summary("case-32").state == "needs_review"
 
 
-def test_drawn_answers_are_decided_blind_and_only_a_lead_draws_and_applies(
-    bench: Workbench, audited: Audited
-) -> None:
+def test_samples_are_decided_blind_and_only_leads_draw(bench: Workbench, audited: Audited) -> None:
     audited(0, 23)
     numbers = drawn(bench)
     view = bench.cases.open_for(ADA, f"case-{numbers[0]}")
@@ -945,7 +929,7 @@ def test_drawn_answers_are_decided_blind_and_only_a_lead_draws_and_applies(
         ({"max_judge_spread": 0.1}, {"max_judge_spread": 0.1}, "accepted"),
     ],
 )
-def test_a_guarantee_is_held_against_the_settings_of_the_run_also_in_a_process_with_others(
+def test_a_guarantee_uses_the_runs_settings_in_any_process(
     tmp_path: Path, tested_with: dict[str, object], audited_with: dict[str, object], state: str
 ) -> None:
     def settings(changed: dict[str, object]) -> Settings:
@@ -966,5 +950,5 @@ def test_a_guarantee_is_held_against_the_settings_of_the_run_also_in_a_process_w
         worker.close()
 
 
-def test_a_run_keeps_every_setting_that_a_guarantee_is_bound_to() -> None:
+def test_a_run_records_every_setting_a_guarantee_depends_on() -> None:
     assert set(REVIEW_SETTINGS) <= set(Settings().of_audit())
