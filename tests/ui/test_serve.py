@@ -218,7 +218,7 @@ def test_any_other_origin_is_forbidden(origin: str) -> None:
     "name", ["", "https://a.example", "a.example:80", "a b", "*", "a.example/x", "::zz"]
 )
 def test_a_name_that_is_none_is_refused_at_the_start(name: str) -> None:
-    with pytest.raises(SettingsError, match="name or address alone"):
+    with pytest.raises(SettingsError, match="only a host name or address"):
         AllowedHosts([name])
 
 
