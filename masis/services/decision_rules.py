@@ -199,6 +199,20 @@ class DecidedAnswer:
     final_needs_reason: str = ""
 
 
+def why_final_needs_reason(
+    verdict: Verdict | None, of_reviewers: Collection[Verdict | None], *, reviewers_differ: bool
+) -> str:
+    """Return why a final verdict needs a reason, or "" if it doesn't.
+
+    It doesn't if reviewers differ and the verdict approves the answer as one of them did.
+    """
+    if verdict not in (None, "approve"):
+        return "every verdict except an approval needs one"
+    if not reviewers_differ:
+        return "it replaces a verdict in force"
+    return "" if verdict in (None, *of_reviewers) else "no reviewer approved the answer"
+
+
 def is_unchanged(corrected: str, answer: str) -> bool:
     """Return whether a corrected answer equals the answer, apart from whitespace."""
     return corrected.split() == answer.split()

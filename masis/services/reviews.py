@@ -24,7 +24,12 @@ from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
 from masis.services.access import OPEN, Access, Service, may_require, requires
 from masis.services.cases import machine_hidden, versions_of
-from masis.services.decision_rules import DecidedAnswer, problems, with_reason_code
+from masis.services.decision_rules import (
+    DecidedAnswer,
+    problems,
+    why_final_needs_reason,
+    with_reason_code,
+)
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
 from masis.store import Store
@@ -330,16 +335,10 @@ class ReviewService(Service):
             UnknownRecord: There is no such case.
 
         """
-        if verdict is not None and verdict != "approve":
-            return "every verdict except an approval needs one"
-        if self._store.cases.summary(case_id).state != "needs_adjudication":
-            return "it replaces a verdict in force"
-        sides = [
-            entry.decision.verdict
-            for entry in self._store.decisions.individual(case_id)
-            if entry.decision is not None
-        ]
-        return "" if verdict in (*sides, None) else "no reviewer approved the answer"
+        differ = self._store.cases.summary(case_id).state == "needs_adjudication"
+        individual = self._store.decisions.individual(case_id) if differ else ()
+        verdicts = [entry.decision.verdict for entry in individual if entry.decision is not None]
+        return why_final_needs_reason(verdict, verdicts, reviewers_differ=differ)
 
     @requires("decide", "undo own decisions or auto-acceptances")
     @may_require("oversee", "undo decisions of others")

@@ -218,7 +218,7 @@ def test_other_origins_get_403(origin: str) -> None:
     "name", ["", "https://a.example", "a.example:80", "a b", "*", "a.example/x", "::zz"]
 )
 def test_an_invalid_host_name_is_rejected_at_the_start(name: str) -> None:
-    with pytest.raises(SettingsError, match="name or address alone"):
+    with pytest.raises(SettingsError, match="only a host name or address"):
         AllowedHosts([name])
 
 
