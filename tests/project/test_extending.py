@@ -57,7 +57,7 @@ def test_the_package_of_the_tutorial_works(tmp_path: Path) -> None:
     files = dict(FILE.findall(TUTORIAL)) | dict.fromkeys(EMPTY_FILE.findall(TUTORIAL), "")
     assert len(files) == 9
     write_package(tmp_path, entry_points(files["pyproject.toml"]), files)
-    (commands,) = re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
+    (commands,) = re.findall(r"^```text\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
     suggested, _, shown, _, _ = (run(command, tmp_path) for command in commands.splitlines())
 
     assert "has the format house-logs" in suggested
