@@ -214,11 +214,11 @@ class _BlockReader:
             *([lines[-1]] if lines else []),
         ]
         joined: list[Range] = []
-        for each in shown:
-            if joined and joined[-1].end == each.start:
-                joined[-1] = Range(joined[-1].start, each.end)
+        for line in shown:
+            if joined and joined[-1].end == line.start:
+                joined[-1] = Range(joined[-1].start, line.end)
             else:
-                joined.append(each)
+                joined.append(line)
         self.leaves += [(stretch, place) for stretch in joined if stretch.start < stretch.end]
         if inline:
             hidden, styles = _find_inline_markup(self.text, shown)
