@@ -50,7 +50,8 @@ _BEFORE_A_BLOCK = re.compile(r"(?:\A|\n|[.!?:>\]])[ \t]*\Z")
 In "the <think> tag", the tag is part of the sentence and opens no block.
 """
 _CHANNEL = re.compile(
-    r"(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w{1,20})[^<]{0,100}(?:<\|constrain\|>\w{1,20})?<\|message\|>"
+    r"(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w{1,20})[^<]{0,100}"
+    r"(?:<\|constrain\|>\w{1,20})?<\|message\|>"
 )
 """The head of a message in the harmony format of gpt-oss."""
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>")

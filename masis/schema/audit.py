@@ -473,7 +473,7 @@ class Revision(Record):
 class Evaluation(Record):
     """Four scores and their weighted mean (MASIS-EVAL-FIELDS, MASIS-EVAL-P5).
 
-    Rules in code clamp them by what the citations prove.
+    Rules in code limit them by the results of the citation audit.
     """
 
     faithfulness: Share | None

@@ -323,7 +323,7 @@ def likely_columns(
 ) -> dict[str, SourceColumn]:
     """Return the column that probably holds each of ``fields``, judged by name and then by content.
 
-    No column is used for two fields.
+    Each column is used for at most one field.
     """
     asked = list(fields)
     unused = sorted(columns, key=lambda column: len(column.names))
@@ -410,7 +410,7 @@ def likely_map(
     names = {field: column.shown for field, column in chosen.items()}
     if (evidence := chosen.get("evidence")) is not None:
         names["evidence"] = COLUMN_JOINER.join(
-            each.shown for each in evidence_columns(chosen, columns)
+            column.shown for column in evidence_columns(chosen, columns)
         )
         names |= {"evidence.text": text_key(evidence), "evidence.id": evidence.item_id}
     return {field: key for field, key in names.items() if key and key != field.rpartition(".")[2]}

@@ -51,16 +51,18 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
     for field, key in check_field_map(names or {}).items():
         for part in () if key is None or "." in field else columns_in(columns, key):
             if part not in columns and part.partition(".")[0] not in columns:
-                raise _missing_column(field, part, columns)
+                near = difflib.get_close_matches(part, columns, n=1)
+                hint = (
+                    f"Did you mean {near[0]!r}?"
+                    if near
+                    else f"There are: {', '.join(columns[:20])}."
+                )
+                raise InputError(
+                    f"names the column {part!r} for {field}, which doesn't exist",
+                    hint=hint,
+                    field="map",
+                )
     return _frame_rows(source)
-
-
-def _missing_column(field: str, key: str, columns: list[str]) -> InputError:
-    near = difflib.get_close_matches(key, columns, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
-    return InputError(
-        f"names the column {key!r} for {field}, which doesn't exist", hint=hint, field="map"
-    )
 
 
 def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:

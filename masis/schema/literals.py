@@ -386,7 +386,9 @@ class _LiteralReader:
 
 
 _ESCAPE = re.compile(
-    r"""\\(?:([\\'"abfnrtv\n])|([0-7]{1,3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4}))"""
+    r"""\\(?:([\\'"abfnrtv\n])|([0-7]{1,3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})"""
+    # Python accepts code points up to U+10FFFF.
+    r"""|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4}))"""
 )
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
 

@@ -326,12 +326,12 @@ def _part_text(part: Any) -> str:
 def content_id(data: Mapping[str, Any]) -> str:
     """Return an id for a case without one: a digest of its question, answer and evidence."""
     parts = [data.get("query"), data.get("answer"), data.get("evidence")]
-    content = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=_dump_or_str)
+
+    def dump(value: Any) -> Any:
+        return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
+
+    content = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=dump)
     return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
-
-
-def _dump_or_str(value: Any) -> Any:
-    return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
 
 
 # Detecting loss: a part of the case is missing, and an unread key may hold it.
@@ -423,10 +423,10 @@ def _propose_map(missing: list[str], unread: Mapping[str, Any], *, id_too: bool)
 def _is_inside(path: str, taken: Iterable[str]) -> bool:
     ends = (".", "[")
     return any(
-        path == other
-        or path.startswith(tuple(other + end for end in ends))
-        or other.startswith(f"{path}.")
-        for other in taken
+        path == known
+        or path.startswith(tuple(known + end for end in ends))
+        or known.startswith(f"{path}.")
+        for known in taken
     )
 
 

@@ -58,7 +58,7 @@ CaseState = Literal[
 ``needs_adjudication`` means that its reviewers differ. ``accepted`` is by policy; ``approved`` to
 ``escalated`` are by a person. ``superseded`` means that a new version replaced the case before a
 person approved, corrected or rejected its answer. ``redacted`` means that its content was removed
-and no person's decision stands. ``planted`` is a copy with a planted fault for which all wanted
+and no person's decision is valid. ``planted`` is a copy with a planted fault for which all wanted
 decisions are made, or which was withdrawn.
 """
 Standing = Literal[
@@ -302,7 +302,7 @@ class SignatureCheck(Record):
     broken: tuple[str, ...]
 
 
-# The answer that a decision is about, and the one that stands after it.
+# The answer that a decision is about, and the one that is valid after it.
 
 
 def answer_digest(answer: str) -> str:
@@ -331,7 +331,7 @@ def decided_about(decision: Decision) -> str:
 
 
 def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
-    """Return the answer that a decision lets stand: the corrected one, else the one decided about.
+    """Return the answer that is valid after a decision: the corrected one, else the reviewed one.
 
     A decision without an iteration is about the original answer. Returns None if there is no
     decision, if it rejects or escalates, or if it undoes or redacts another.

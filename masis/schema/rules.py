@@ -7,8 +7,8 @@ Words, filters, the acceptance rule, headlines and docs/audits.md are made from 
 
 Four vocabularies are separate concepts and are declared elsewhere, each as one table: the statuses
 and states of a case (``STANDING`` and ``STATE`` in ``masis/views/words.py``), the reasons that a
-reviewer gives (``REASONS`` in ``masis/services/decision_rules.py``), the labels that a reviewer sets
-(``masis/schema/review.py``) and the severities (``SEVERITY`` in ``masis/views/words.py``).
+reviewer gives (``REASONS`` in ``masis/services/decision_rules.py``), the labels that a reviewer
+sets (``masis/schema/review.py``) and the severities (``SEVERITY`` in ``masis/views/words.py``).
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from masis.schema.base import Record, Share
 
 PolicyRule = Literal["first", "agree", "adjudicated"]
-"""Which decision stands once all wanted ones are in.
+"""The decision that is valid once all wanted ones are made.
 
 ``first`` is the first one; ``agree`` the one that ``agree`` reviewers share; ``adjudicated`` the
-one that all share. If none stands by the last two rules, the case needs an adjudication.
+one that all share. If the last two rules find none, the case needs an adjudication.
 """
 
 MachineShown = Literal["first", "after", "never"]

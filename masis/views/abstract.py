@@ -74,7 +74,7 @@ def facts(abstract: Abstract) -> list[str]:
     if len(abstract.authors) > MOST_AUTHORS:
         authors += " et al."
     parts = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
-    return [each for each in parts if each]
+    return [part for part in parts if part]
 
 
 def identifiers(abstract: Abstract) -> list[str]:

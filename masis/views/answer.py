@@ -623,12 +623,12 @@ def _legend(
     Kinds that don't occur are left out.
     """
     references = list(marks.values())
-    verdicts = [check.verdict for check in iteration.claims]
-    statuses = [sentence.status for sentence in iteration.citation_audit.sentences]
+    verdicts: list[str] = [check.verdict for check in iteration.claims]
+    statuses: list[str] = [sentence.status for sentence in iteration.citation_audit.sentences]
     entries = [
         *((f"ref-{kind}", word, references.count(kind)) for kind, word in REFERENCE.items()),
-        *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),  # type: ignore[arg-type]
-        *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),  # type: ignore[arg-type]
+        *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),
+        *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),
         ("fact-figure", MISSING_FIGURE, count_facts(pieces, "figure")),
         ("fact-marked", MARKED_WORDS, count_facts(pieces, "marked")),
     ]

@@ -141,7 +141,7 @@ class BatchSummary:
             )
 
     def _verification_lines(self) -> Iterator[str]:
-        """Yield who decided the claims, and what the offline checks left open."""
+        """Yield lines about the verifiers of the claims and the claims left undecided offline."""
         if self.escalation is not None:
             yield escalation_text(self.escalation)
         if self.unconfirmed:

@@ -136,7 +136,12 @@ def _merge_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
     for block in chain(blocks, [_Block(same="end")]):
         if not block.same:
             out, new, island = out + island + block.out, new + island + block.new, ""
-        elif (out or new) and not island and _is_small_island(block.same):
+        elif (
+            (out or new)
+            and not island
+            and len(block.same) <= _SMALLEST_ISLAND
+            and not any(map(str.isalnum, block.same))
+        ):
             island = block.same
         else:
             if out or new:
@@ -145,10 +150,6 @@ def _merge_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
                 yield _Block(same=island)
             out, new, island = "", "", ""
             yield block
-
-
-def _is_small_island(text: str) -> bool:
-    return len(text) <= _SMALLEST_ISLAND and not any(char.isalnum() for char in text)
 
 
 def _join_blocks(blocks: Iterator[_Block]) -> Iterator[DiffChange]:

@@ -820,6 +820,12 @@ def _comparable_word(word: str) -> str:
     return (key.lower() if key.istitle() else key).strip("().!")
 
 
+# Words that can reverse a claim: a digit, "not", "without", or "n't" as in "doesn't".
+_DECIDING = re.compile(
+    r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
+)
+
+
 def _differing_words(claim: str, mine: str, evidence: str) -> str:
     """Return the words of the evidence that replace the claim's own, or "" if the two don't differ.
 
@@ -835,7 +841,7 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
     changes = [
         (
             any(is_own[first:last]),
-            _has_deciding_word(theirs[start:end]),
+            any(_DECIDING.search(word.group()) for word in theirs[start:end]),
             kind == "replace",
             -start,
             end,
@@ -848,13 +854,3 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
         return ""
     *_, start, end = max(changes)
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
-
-
-# Words that can reverse a claim: a digit, "not", "without", or "n't" as in "doesn't".
-_DECIDING = re.compile(
-    r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
-)
-
-
-def _has_deciding_word(words: Sequence[re.Match[str]]) -> bool:
-    return any(_DECIDING.search(word.group()) for word in words)

@@ -94,7 +94,7 @@ def _continue_chains(
         for before in [_issue_words(latest[number])]
         for place, issue in enumerate(left)
         if issue.rule == latest[number].rule
-        and (alike := _word_overlap(before, words[place])) >= SAME_WORDS
+        and (alike := len(before & words[place]) / (len(before | words[place]) or 1)) >= SAME_WORDS
     ]
     used: set[int] = set()
     for _, number, place in sorted(likeness):
@@ -102,10 +102,6 @@ def _continue_chains(
             continued[number] = left[place]
             used.add(place)
     return continued
-
-
-def _word_overlap(words: set[str], others: set[str]) -> float:
-    return len(words & others) / len(words | others) if words and others else 0.0
 
 
 def _issue_words(issue: Issue) -> set[str]:

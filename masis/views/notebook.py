@@ -30,7 +30,7 @@ MOST_BYTES = 200_000
 _ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 40, 300
 """Characters, rows and marks; escaped, a character takes up to six bytes."""
 _OF_REVISION = 5
-"""A revision shows a fifth of what is shown of the original answer."""
+"""A revision shows a fifth of the characters, rows and marks of the original answer."""
 
 _BACKGROUND: dict[Tone, str] = {
     "bad": "#cf222e55",

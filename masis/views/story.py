@@ -211,7 +211,7 @@ def end_text(run: Run) -> str:
 
 
 def may_revise_anyway(run: Run) -> bool:
-    """Whether no revision was requested, so that a person can still ask for one."""
+    """Return whether a person can still request a revision, because the audit made none."""
     return len(run.iterations) == 1 and run.termination_reason in ("no_issues", "max_iterations")
 
 

@@ -31,8 +31,8 @@ def runs_to_pandas(
         runs: One run or several.
         of: The kind of row: ``runs`` (figures of the original answer; ``revised_quality`` and
             ``final_answer`` concern the revision, as their names say), or ``iterations``,
-            ``claims``, ``citations`` and ``issues`` (of every iteration; ``best`` marks those of the chosen
-            answer).
+            ``claims``, ``citations`` and ``issues`` (of every iteration; ``best`` marks those of
+            the chosen answer).
         index: A label for each run, such as the ``index`` of the audited data frame. It becomes the
             table's index, so that ``frame.join(table)`` combines both.
 
@@ -101,7 +101,13 @@ _RUN = {
     **_table_columns_by_path(
         "quality", "revised_quality", confidence="original.critique.confidence"
     ),
-    **_table_columns_by_path(worst_severity=lambda run: _worst_severity(run.original)),
+    **_table_columns_by_path(
+        worst_severity=lambda run: min(
+            (issue.severity for issue in run.original.issues) if run.original else (),
+            key=get_args(Severity).index,
+            default=None,
+        )
+    ),
     **_table_columns_by_path(
         overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"
     ),
@@ -160,11 +166,6 @@ _FIGURES = {
     *("improvement_percentage", "improvement_delta", "seconds", "cost_usd"),
 }
 _PLACE = ("case_id", "run_id", "iteration", "best")
-
-
-def _worst_severity(original: Iteration | None) -> Severity | None:
-    severities = [issue.severity for issue in original.issues] if original else []
-    return min(severities, key=get_args(Severity).index, default=None)
 
 
 class _RunTable(NamedTuple):
