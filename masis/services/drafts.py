@@ -108,7 +108,9 @@ class DraftService(Service):
         ``subject``.
         """
         subjects = {subject(case_id): case_id for case_id in case_ids}
-        return frozenset(subjects[name] for name in self._store.drafts.among(actor.name, subjects))
+        return frozenset(
+            subjects[name] for name in self._store.drafts.subjects_with_drafts(actor.name, subjects)
+        )
 
     @requires("decide", "keep drafts of decisions")
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:

@@ -29,7 +29,7 @@ from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, open_database
-from masis.store.core.health import WriteTrial, check, try_writing
+from masis.store.core.health import check, try_writing
 from masis.store.core.signatures import SigningResult
 from masis.store.records import StoreCheck
 from masis.store.retention import shrinking
@@ -151,7 +151,7 @@ class Store:
         """
         return shrinking.settle(self.database)
 
-    def try_writing(self) -> WriteTrial:
+    def try_writing(self) -> tuple[bool, str]:
         """Check with a test write whether the database is writable. The written time stays."""
         return try_writing(self.database)
 

@@ -276,8 +276,8 @@ _COUNTED = {
 
 def check_writing(store: Store) -> HealthItem:
     """Check that the database can be written, with a write that stays."""
-    tried = store.try_writing()
-    return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
+    ok, message = store.try_writing()
+    return HealthItem("writing", ok, message, "" if ok else _MAKE_WRITABLE)
 
 
 def check_auditor(settings: Settings) -> HealthItem:
@@ -359,7 +359,10 @@ def probe_models(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
     """Send a short request to each model of these roles; offline roles audit a small case."""
     items: list[HealthItem] = []
     failed: dict[str, str] = {}
-    for string, filled in _by_model(settings, roles).items():
+    by_model: dict[str, list[str]] = {}
+    for role in roles:
+        by_model.setdefault(settings.models()[role], []).append(role)
+    for string, filled in by_model.items():
         if string == OFFLINE:
             offline = check_auditor(settings)
             message = f"{OFFLINE}: {offline.message} ({', '.join(filled)})"
@@ -380,13 +383,6 @@ def _resolve_or_same(string: str, role: str, settings: Settings) -> str:
         return resolve_model(string, role, settings)
     except MasisError:
         return string  # Calling it reports the error.
-
-
-def _by_model(settings: Settings, roles: Sequence[str]) -> dict[str, list[str]]:
-    by_model: dict[str, list[str]] = {}
-    for role in roles:
-        by_model.setdefault(settings.models()[role], []).append(role)
-    return by_model
 
 
 _SAMPLE = Case.model_validate(

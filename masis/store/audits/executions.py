@@ -1,8 +1,7 @@
-"""The log of executions: what each execution of the loop came to, in figures only
-(REQ-CRITIC-COMP-001).
+"""Logs the figures of each execution of the loop (REQ-CRITIC-COMP-001).
 
-A row is written in the transaction that ends the run, whether it was finished or cut short. The
-table only grows and is not touched by retention.
+A row is written in the transaction that ends the run, whether it finished or was cut short. The
+table is append-only, and retention doesn't touch it.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ class Executions(StorePart):
     """The log of executions of a store."""
 
     def page(self, number: int = 1, size: int = 50) -> Page[Execution]:
-        """One page of the log, newest first."""
+        """Return one page of the log, newest first."""
         sql = "SELECT * FROM executions ORDER BY seq DESC LIMIT ? OFFSET ?"
         with self._database.reading():
-            # the log only grows, entry by entry: the last number is how many there are
+            # the rows are numbered without gaps, so the last number is their count
             total = self._database.value("SELECT coalesce(max(seq), 0) FROM executions")
             rows = self._database.execute(sql, [size, (number - 1) * size])
         return Page[Execution](rows=tuple(map(_execution_of, rows)), total=total)
 
     def iterate(self) -> Iterator[Execution]:
-        """The whole log from its beginning, 100 rows in memory at a time."""
+        """Yield the whole log from its beginning, loading 100 rows at a time."""
         return map(
             _execution_of,
             self._database.walk("SELECT * FROM executions WHERE seq > ? ORDER BY seq"),
@@ -41,7 +40,7 @@ class Executions(StorePart):
 
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
-    """Log that a run was finished, by whatever reason its loop ended."""
+    """Log a finished run."""
     _write_execution(
         connection,
         Execution(
@@ -68,7 +67,7 @@ def log_cut_short(
     iterations: Sequence[Iteration],
     at: str,
 ) -> None:
-    """Log that a run was cut short, with what it had come to until then."""
+    """Log a run that was cut short, with the figures of its last state."""
     best = routing.best_index(iterations)
     final = None if best is None else iterations[best].quality_score
     _write_execution(

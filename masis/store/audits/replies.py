@@ -1,6 +1,4 @@
-"""The cache of models' replies: kept with the case that they are about, so that they go when its
-texts go.
-"""
+"""Caches the replies of models with the case they are about, so that both are removed together."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from masis.store.jobs import pack, unpack
 
 
 class CachedReplies:
-    """The replies kept for one case: fills the protocol ``llm.recordings.Replies``."""
+    """The cached replies for one case. Implements ``llm.recordings.Replies``."""
 
     source: ReplySource = "cache"
 
@@ -22,7 +20,7 @@ class CachedReplies:
         self._database, self._case_id = database, case_id
 
     def find(self, asked: RequestKey) -> RecordedReply | None:
-        """Return the reply to exactly this; None where none is kept."""
+        """Return the cached reply to exactly this request, or None."""
         sql = (
             "SELECT payload FROM replies JOIN cases ON cases.seq = case_seq WHERE cases.id = ? AND"
             " key = ?"
@@ -31,9 +29,7 @@ class CachedReplies:
         return RecordedReply.model_validate_json(unpack(row[0])) if row else None
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
-        """Store replies in place of those that were there; none of a case that was redacted
-        meanwhile.
-        """
+        """Store replies, replacing earlier ones, unless the case was redacted meanwhile."""
         with self._database.transaction(durable=False) as connection:
             connection.executemany(
                 """INSERT OR REPLACE INTO replies (case_seq, key, payload)
@@ -42,7 +38,7 @@ class CachedReplies:
             )
 
     def forget(self) -> int:
-        """Remove them all, so that the models are asked anew; returns how many there were."""
+        """Remove all replies, so that the models are called again, and return their number."""
         with self._database.transaction(durable=False) as connection:
             row = connection.execute(
                 "SELECT seq FROM cases WHERE id = ?", [self._case_id]
@@ -51,5 +47,5 @@ class CachedReplies:
 
 
 def remove_replies(connection: sqlite3.Connection, case_seq: int) -> int:
-    """Remove the replies kept for a case; returns how many there were."""
+    """Remove the cached replies for a case, and return their number."""
     return connection.execute("DELETE FROM replies WHERE case_seq = ?", [case_seq]).rowcount

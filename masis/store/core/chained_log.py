@@ -1,9 +1,9 @@
 """An append-only log with a hash chain, used for the decision log and the screening log.
 
-``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry
-before, a line each; the first entry follows 64 zeros. An entry's id is the beginning of its digest.
-What an entry says is its payload, kept in a table of its own, so that one can be redacted, which is
-an entry itself, and the chain stays intact.
+An entry's digest is the SHA-256 of its sequence number, time, payload digest and the digest of the
+previous entry, one per line. The first entry follows 64 zeros. An entry's id is the beginning of
+its digest. Payloads are stored in a separate table, so one can be redacted while the chain stays
+intact. The redaction is an entry too.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
 class ChainedLog(Generic[D, E]):
     """One log: its tables, its record types, and the operations that both logs share.
 
-    Everything but ``verify`` runs inside a transaction of the caller, which must be durable where
-    it appends.
+    All methods except ``verify`` run inside the caller's transaction. It must be durable to append.
     """
 
     table: str
@@ -146,8 +145,8 @@ class ChainedLog(Generic[D, E]):
                 f"entry {row['seq']} ({row['id']}) of the {self.name} can't be read: it was"
                 " altered. `masis verify-log` names what else was."
             ) from error
-        # the decision is checked, and the columns have their types from the table: checking all
-        # again takes as long
+        # The decision is already validated and the table fixes the types of its columns. Another
+        # validation would double the time.
         fields: dict[str, Any] = {
             "decision": decision,
             **{name: row[name] for name in ChainedEntry.model_fields},
@@ -162,10 +161,10 @@ class ChainedLog(Generic[D, E]):
         log_filter: LogFilter,
         upto: int | None = None,
     ) -> Page[E]:
-        """Return one page of the entries that match, counted up to ``upto`` unless the log's end
-        says how many.
+        """Return one page of the matching entries.
 
-        ``joins`` are those that the conditions need.
+        The matches are counted up to ``upto``. Without conditions the last number is the count.
+        ``joins`` are the joins that the conditions need.
         """
         values: list[Any]
         where, values = join_conditions(conditions)
@@ -189,9 +188,9 @@ class ChainedLog(Generic[D, E]):
     def with_token(
         self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]
     ) -> E | None:
-        """Return the entry that a submit with this token made before; None where there is none.
+        """Return the entry of an earlier submit with this token, or None.
 
-        Raises StoreError where that entry differs in one of the facts ``same``.
+        Raises StoreError if that entry differs in one of the facts ``same``.
         """
         if decision.token is None:
             return None
@@ -206,9 +205,7 @@ class ChainedLog(Generic[D, E]):
         return None
 
     def payload_of(self, decision: D) -> str:
-        """Return the text that is stored and digested. Raises InputError where the decision can't
-        be stored as text.
-        """
+        """Return the text to store and digest. Raises InputError if it can't be encoded."""
         try:
             payload = canonical_json(decision.model_dump(mode="json"))
             payload.encode()
@@ -228,7 +225,7 @@ class ChainedLog(Generic[D, E]):
     def append(
         self, connection: sqlite3.Connection, decision: D, at: str, links: Mapping[str, int | None]
     ) -> E:
-        """Write an entry at the end of the chain, signed where the database was opened with a key.
+        """Append an entry to the chain, and sign it if the database was opened with a key.
 
         ``links`` are the numbers of the rows it refers to.
         """
@@ -248,11 +245,10 @@ class ChainedLog(Generic[D, E]):
     def redact(
         self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str
     ) -> E:
-        """Append the redaction of an entry, and remove what was written in it.
+        """Append the redaction of an entry, and remove the entry's payload.
 
-        The redaction keeps what the log's own columns say of the entry, so that these can't be
-        changed unseen either. Raises StoreError where the entry is redacted already or is a
-        redaction itself.
+        The redaction repeats the columns of the entry, so that a change of these is still detected.
+        Raises StoreError if the entry is already redacted or is a redaction itself.
         """
         if row["payload"] is None or row["kind"] == "redaction":
             raise StoreError(
@@ -276,9 +272,7 @@ class ChainedLog(Generic[D, E]):
         return entry
 
     def verify(self, connection: sqlite3.Connection) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log
-        that is gone.
-        """
+        """Check the whole chain, and report every inconsistent entry and missing trigger."""
         broken, set_back = list[str](), list[str]()
         length, redacted, previous, expected, latest = 0, 0, NOTHING_BEFORE, 1, ""
         if gone := guards.missing(connection, self.table):
@@ -363,17 +357,20 @@ class ChainedLog(Generic[D, E]):
 
 
 class StoredLog(StorePart, Generic[D, E]):
-    """One log of a store: what both logs give to read, and how an entry is redacted."""
+    """Reads a log of a store and redacts its entries."""
 
     log: ChainedLog[D, E]
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> E:
-        """Remove what was written in an entry: its place in the chain stays. This is an entry too;
-        returns it.
+        """Remove the payload of an entry, and return the entry that records the redaction.
 
-        While another program reads an old state, the write-ahead log holds the text
-        (``Store.settle`` says so). Raises UnknownRecord, and StoreError where it is redacted
-        already or is a redaction itself.
+        While another program reads an old state, the write-ahead log still holds the text
+        (see ``Store.settle``).
+
+        Raises:
+            UnknownRecord: There is no such entry.
+            StoreError: The entry is already redacted or is a redaction itself.
+
         """
         with self._database.transaction() as connection:
             row = self.log.row(connection, entry_id)
@@ -381,30 +378,28 @@ class StoredLog(StorePart, Generic[D, E]):
                 connection, row, by=by, reason=reason, at=at or self._database.now()
             )
             self.on_redacted(connection, row)
-        # until then the write-ahead log still holds pages with the old text
+        # the write-ahead log holds pages with the old text until it is truncated
         self._database.on_commit(lambda: settle(self._database))
         return entry
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
-        """Bring up to date what follows from the entry that was redacted."""
+        """Update the records that depend on the redacted entry."""
         raise NotImplementedError
 
     def iterate(self) -> Iterator[E]:
-        """Yield the whole log from its beginning, a hundred entries in memory at a time."""
+        """Yield the whole log from its beginning, loading 100 entries at a time."""
         return map(
             self.log.entry_of,
             self._database.walk(f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq"),
         )
 
     def head(self) -> LogHead:
-        """Return length and last digest."""
+        """Return the length and the last digest."""
         with self._database.reading() as connection:
             return self.log.head(connection)
 
     def verify(self) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log
-        that is gone.
-        """
+        """Check the whole chain, and report every inconsistent entry and missing trigger."""
         with self._database.reading() as connection:
             return self.log.verify(connection)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import Database
@@ -21,16 +20,10 @@ writable.
 """
 
 
-class WriteTrial(NamedTuple):
-    """The result of a test write."""
+def try_writing(database: Database) -> tuple[bool, str]:
+    """Write the time into the database, and return whether that worked and a message.
 
-    ok: bool
-    message: str
-
-
-def try_writing(database: Database) -> WriteTrial:
-    """Write the time into the database and commit it, because a full disk reports an error only at
-    that point.
+    The write is committed, because a full disk reports an error only then.
     """
     connection = connections.connect(database.path)
     try:
@@ -40,11 +33,11 @@ def try_writing(database: Database) -> WriteTrial:
         )
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return WriteTrial(True, "another program writes to it just now")
-        return WriteTrial(False, f"can't be written ({error})")
+            return True, "another program writes to it just now"
+        return False, f"can't be written ({error})"
     finally:
         connection.close()
-    return WriteTrial(True, "a write was made")
+    return True, "a write was made"
 
 
 _COUNTED = {

@@ -1,12 +1,11 @@
-"""Redaction: removing what a case or an entry of a log says, on demand, with a record of who did
-it, when and why.
+"""Removes the texts of a case or a log entry on request, and records who did it, when and why.
 
-Of a case goes every text: question, answer, evidence and labels, the words to search it by, the
-results, drafts and events of its runs, the cached replies of models, what reviewers have typed
-about it, and what they wrote in its entries of the decision log. What stays: its id, the digest of
-what it was (a copy kept elsewhere can be recognised by it), its field and data set, verdicts,
-figures, and both chains. Backups and copies made before, and abstracts of a screening it came from,
-are left alone: redact entries of the screening log by their own ids.
+Redacting a case removes its question, answer, evidence, labels and search words, the results,
+drafts and events of its runs, the cached replies of models, the drafts of reviewers, and the texts
+of its entries in the decision log. Its id, field, data set, verdicts, figures and both chains stay,
+and so does the digest of its content, by which a copy kept elsewhere can be recognized. Earlier
+backups and copies, and the abstracts of the screening it came from, aren't changed. Redact entries
+of the screening log by their own ids.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from masis.store.reviews.states import refresh
 from masis.store.screening.log import ScreeningLog
 
 REDACTED = "[redacted]"
-"""What stands for the question of a redacted case."""
+"""The text shown as the question of a redacted case."""
 
 _MERGED_PAGES = 500
-"""Pages of the index merged in one transaction: some 20 ms, between which others write."""
+"""Pages of the index merged per transaction, which takes about 20 ms of other writers' time."""
 
 
 class CaseRedaction(Record):
-    """What redacting a case removed; ``entry`` records it in the decision log."""
+    """The amounts that redacting a case removed, and the entry of the decision log about it."""
 
     entry: LogEntry
     entries: int
@@ -47,15 +46,18 @@ class CaseRedaction(Record):
 
 
 class Redactions(StorePart):
-    """Redaction in a store."""
+    """Redacts cases and log entries."""
 
     def redact_case(self, case_id: str, *, by: str, reason: str) -> CaseRedaction:
-        """Remove every text of a case, for good; its id, verdicts and figures stay, and the log
-        records it.
+        """Remove every text of a case permanently, and record it in the decision log.
 
-        ``by`` and ``reason`` stay in the log, so the reason must not repeat what is to go. Raises
-        InputError where one of them is empty, UnknownRecord, and StoreError where the case is
-        redacted already or being audited just now.
+        ``by`` and ``reason`` stay in the log, so the reason must not repeat the removed text.
+
+        Raises:
+            InputError: ``by`` or ``reason`` is empty.
+            UnknownRecord: There is no such case.
+            StoreError: The case is already redacted or is being audited.
+
         """
         _check_request(by, reason)
         with self._database.transaction() as connection:
@@ -69,7 +71,7 @@ class Redactions(StorePart):
                 rule = RetentionRule(cutoff=at, days=0, decided=True)
                 purge = begin_purge(connection, rule, by, "redaction", at)
                 empty_runs(connection, purge, runs)
-            # also those of runs that retention had removed before
+            # replies of runs that retention removed earlier may remain
             remove_replies(connection, row["seq"])
             subjects = [
                 f"{what}:{case_id}" for what in ("case", "evidence", "adjudication", "comment")
@@ -102,12 +104,16 @@ class Redactions(StorePart):
         return CaseRedaction(entry=entry, entries=redacted, runs=len(runs), drafts=drafts)
 
     def redact_entry(self, entry_id: str, *, by: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Remove what was written in an entry of either log; its verdict and its place in the chain
-        stay.
+        """Remove the text of an entry of either log, but keep its verdict and place in the chain.
 
-        Returns the entry (kind ``redaction``) that records it. Raises InputError where ``by`` or
-        ``reason`` is empty, UnknownRecord, and StoreError where the entry is redacted already or is
-        a redaction itself.
+        Returns:
+            The entry of kind ``redaction`` that records it.
+
+        Raises:
+            InputError: ``by`` or ``reason`` is empty.
+            UnknownRecord: There is no such entry.
+            StoreError: The entry is already redacted or is a redaction itself.
+
         """
         _check_request(by, reason)
         for log in (Decisions(self._database), ScreeningLog(self._database)):
@@ -118,10 +124,12 @@ class Redactions(StorePart):
         )
 
     def _overwrite(self) -> None:
-        """Have the words gone from the files too: FTS5 only marks them as deleted until it merges
-        its segments.
+        """Erase the words from the search index on the disk.
+
+        FTS5 only marks words as deleted until it merges its segments.
         """
-        # negative: begin to merge everything; then go on with what was begun
+        # A negative number starts a merge of all segments, a positive one continues it. If fewer
+        # than two rows changed, nothing was left to merge (sqlite.org/fts5.html#the_merge_command).
         pages = -_MERGED_PAGES
         while True:
             with self._database.transaction(durable=False) as connection:
@@ -129,7 +137,6 @@ class Redactions(StorePart):
                 connection.execute(
                     "INSERT INTO case_words (case_words, rank) VALUES ('merge', ?)", [pages]
                 )
-                # as FTS5 documents: nothing was left to merge
                 if connection.total_changes - before < 2:
                     break
             pages = _MERGED_PAGES
@@ -168,8 +175,9 @@ def _unredacted_case(connection: sqlite3.Connection, case_id: str) -> sqlite3.Ro
 def _redact_entries(
     connection: sqlite3.Connection, case_seq: int, *, by: str, reason: str, at: str
 ) -> int:
-    """Redact what people wrote about the case; the policy's acceptances and redactions say nothing
-    of its content.
+    """Redact the entries about a case that people wrote, and return their number.
+
+    The policy's acceptances and redactions don't contain any of its text.
     """
     rows = LOG.rows(
         connection,
@@ -185,9 +193,7 @@ def _redact_entries(
 def _replace_content(
     connection: sqlite3.Connection, case_seq: int, case: Case, redaction: int
 ) -> None:
-    """Leave of a case what is a case, so that whatever shows cases can show it; entry ``redaction``
-    records why.
-    """
+    """Replace a case with a valid case without texts, which pages can still show."""
     remainder = Case.from_stored(
         {
             "id": case.id,

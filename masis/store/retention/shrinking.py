@@ -1,9 +1,9 @@
-"""Giving free space back to the disk: SQLite keeps the room of what was deleted, in whole pages and
-in parts of pages.
+"""Returns free space of the database file to the disk.
 
-The file is rewritten without them (VACUUM). That needs as much room as what is left, twice: for the
-copy, and for the log it comes in through; it needs the write lock while it lasts, so that others
-wait; and the file itself gets shorter once nobody reads its old state any more.
+SQLite keeps the space of deleted rows as free pages and as gaps within pages. VACUUM rewrites the
+file without them. It needs twice the remaining size, for the copy and for the write-ahead log, and
+holds the write lock meanwhile. The file gets shorter only after the last reader of its old state
+has finished.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ WORTHWHILE = 0.02
 """The share of the file that must have become free before it is rewritten."""
 
 SETTLED_WITHIN_MS = 2_000
-"""How long to wait for readers of an old state to end: pages read for some milliseconds, an archive
-for minutes.
+"""How many milliseconds to wait for readers of an old state. Pages read for a few milliseconds, an
+archive for minutes.
 """
 
 _ROOM = 1.1
 _ASKED_EVERY = 1_000
-"""Steps of SQLite's machine between two looks whether to stop: far less than a millisecond's."""
+"""SQLite calls ``stopped`` after this many virtual machine instructions, far less than 1 ms."""
 
 
 def shrink(
     database: Database, stopped: Callable[[], bool] | None = None, *, freed: int | None = None
 ) -> Shrunk:
-    """Give free space back to the disk; where that can't be, say why, and leave everything as it
-    was.
+    """Return free space to the disk, or say why that isn't possible and change nothing.
 
-    ``freed`` is how many bytes have just been removed, which free pages don't show: None where
-    nobody knows. ``stopped`` is asked again and again: when it says so, the file is left as it was.
+    Args:
+        database: The database to shrink.
+        stopped: Called repeatedly. If it returns True, the file is left unchanged.
+        freed: How many bytes were just removed. Free pages don't show gaps within pages. None
+            shrinks the file even if little is free.
+
     """
     path = database.path
     before = path.stat().st_size
@@ -64,9 +67,11 @@ def shrink(
 
 
 def settle(database: Database) -> bool:
-    """Carry the write-ahead log into the file and empty it: until then it holds pages as they were.
+    """Write the write-ahead log into the file and truncate it, since it still holds old pages.
 
-    False where another program still reads an old state, which then lingers until that ends.
+    Returns:
+        False if another program still reads an old state. The old pages remain until it finishes.
+
     """
     with explained_errors(database.path), contextlib.closing(connect(database.path)) as connection:
         connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
@@ -75,7 +80,7 @@ def settle(database: Database) -> bool:
 
 
 def _lacking_room(path: Path, needed: int) -> str:
-    """Why there is no room; empty where there is."""
+    """Return why there isn't enough space, or "" if there is."""
     for folder in {path.resolve().parent, Path(tempfile.gettempdir())}:
         if (free := shutil.disk_usage(folder).free) < needed * _ROOM:
             return (

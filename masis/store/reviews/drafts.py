@@ -1,9 +1,8 @@
-"""What a person has typed and not yet submitted, field by field, so that nothing typed is ever
-lost.
+"""Stores text that a person has typed but not submitted, field by field.
 
-A draft belongs to a person and to a subject (``case:<id>``, ``new-audit``); its values are JSON. It
-is no record: it is overwritten as the person types, goes when what it led to is kept, and no export
-holds it. Who has not given a name yet drafts under the empty name.
+A draft belongs to a person and a subject (``case:<id>``, ``new-audit``), and its values are JSON.
+It is overwritten while the person types, removed when the result is stored, and not exported. A
+person who hasn't entered a name drafts under the empty name.
 """
 
 from __future__ import annotations
@@ -17,13 +16,11 @@ from masis.schema.base import Record
 from masis.store.core.connections import StorePart
 
 NOBODY_YET = ""
-"""The name under which a person drafts who has not said who they are."""
+"""The name of the drafts of a person who hasn't entered a name."""
 
 
 class ReviewDraft(Record):
-    """The fields of one draft; ``saved_at`` is when the last of them was saved, None where there is
-    none.
-    """
+    """The fields of one draft, and the time when the last of them was saved, if any was."""
 
     values: dict[str, JsonValue]
     saved_at: str | None
@@ -33,12 +30,12 @@ class Drafts(StorePart):
     """The drafts of a store."""
 
     def save(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store fields in place of what they held; one not named keeps what it held. What is the
-        same is not rewritten.
+        """Store the given fields and keep the others. An unchanged field isn't rewritten.
 
-        Raises StoreError where the database can't be written.
+        Raises StoreError if the database can't be written.
         """
-        # ASCII escapes carry what UTF-8 can't: half a surrogate pair, pasted from a broken page
+        # JSON with ASCII escapes can hold half a surrogate pair, pasted from a broken page, which
+        # UTF-8 can't encode
         dumped = {field: json.dumps(value) for field, value in values.items()}
         with self._database.transaction(durable=False) as connection:
             at = self._database.now()
@@ -54,7 +51,7 @@ class Drafts(StorePart):
             )
 
     def get(self, reviewer: str, subject: str) -> ReviewDraft:
-        """One draft with the time it was last saved."""
+        """Return a draft with the time it was last saved."""
         rows = self._database.execute(
             "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY"
             " field",
@@ -65,8 +62,8 @@ class Drafts(StorePart):
             saved_at=max((row["saved_at"] for row in rows), default=None),
         )
 
-    def among(self, reviewer: str, subjects: Iterable[str]) -> list[str]:
-        """Which of these subjects a reviewer has drafts of."""
+    def subjects_with_drafts(self, reviewer: str, subjects: Iterable[str]) -> list[str]:
+        """Return which of these subjects a reviewer has drafts of."""
         rows = self._database.execute(
             "SELECT DISTINCT subject FROM drafts WHERE reviewer = ? AND subject IN (SELECT value"
             " FROM json_each(?))",
@@ -75,7 +72,7 @@ class Drafts(StorePart):
         return [row["subject"] for row in rows]
 
     def clear(self, reviewer: str, subject: str, *fields: str) -> None:
-        """Let a draft go, or only some fields of it."""
+        """Remove a draft, or only some of its fields."""
         named = f" AND field IN ({', '.join('?' * len(fields))})" if fields else ""
         with self._database.transaction(durable=False) as connection:
             connection.execute(
@@ -84,11 +81,16 @@ class Drafts(StorePart):
             )
 
     def hand_over(self, giver: str, taker: str, subjects: Iterable[str] | None = None) -> None:
-        """Give the drafts of one name to another, as when a person gives their name while they
-        type.
+        """Move drafts from one name to another, such as when a person enters a name while typing.
 
-        With ``subjects`` only the drafts of these. Where both have the same field, the one saved
-        last wins, so that nothing vanishes under a person's hands; an empty one never wins.
+        If both have the same field, the one saved last is kept, so that text doesn't disappear
+        while the person types. An empty field doesn't replace another one.
+
+        Args:
+            giver: The name that has the drafts.
+            taker: The name that gets them.
+            subjects: The subjects whose drafts to move; all if None.
+
         """
         if giver == taker:
             return

@@ -1,6 +1,6 @@
-"""Cases with what was decided about them, many at a time: what exports are written from.
+"""Reads cases with the decisions on them in batches, for exports.
 
-Of a run only the iteration that was judged is read.
+Only the judged iteration of a run is read.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 
 AT_ONCE = 200
-"""Cases that are read together."""
+"""The number of cases per batch."""
 
 
 class JudgedRun(NamedTuple):
-    """What an export says of a finished run; scores are of the original answer."""
+    """The fields of a finished run that exports contain. Scores are of the original answer."""
 
     id: str
     finished_at: str
@@ -41,10 +41,10 @@ class JudgedRun(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """One answer of a case, who judged it, and what the machine found in it.
+    """A judgement of one answer of a case, by a person or only by the audit.
 
-    ``entry`` is None where only the machine judged; ``in_force`` where the case's state follows
-    from it. ``iteration`` is the audited one; it and ``run`` are None where there is none, or where
+    ``entry`` is None if only the audit judged it. ``in_force`` is true if the state of the case
+    follows from it. ``iteration`` is the audited one. It and ``run`` are None if there is none or
     retention removed it. ``run_seq`` is the run's number in the store.
     """
 
@@ -57,10 +57,9 @@ class Judgement(NamedTuple):
 
 
 class CaseOutcome(NamedTuple):
-    """A case as imported, its state, and the judgements that stand: the last one of each reviewer,
-    in log order.
+    """A case as imported, its state, and the last judgement of each reviewer in log order.
 
-    An adjudication is one of them where the case's state follows from it. ``seq`` is the case's
+    An adjudication is included if the state of the case follows from it. ``seq`` is the case's
     number in the store.
     """
 
@@ -72,9 +71,7 @@ class CaseOutcome(NamedTuple):
 
     @property
     def current(self) -> Judgement | None:
-        """The judgement that the case's state follows from; None where nobody decided and no run is
-        finished.
-        """
+        """The judgement that the state follows from, or None without a decision or finished run."""
         return next((judgement for judgement in self.judgements if judgement.in_force), None)
 
 
@@ -82,8 +79,9 @@ class Outcomes(StorePart):
     """Reads what was decided about the cases of a store."""
 
     def iterate(self, case_filter: CaseFilter) -> Iterator[CaseOutcome]:
-        """Yield every case that matches, of one moment, in the order of import; page and order
-        don't matter.
+        """Yield every matching case from one snapshot in the order of import.
+
+        The page and order of the filter are ignored.
         """
         with self._database.reading() as connection:
             cases = _matching(connection, "seq", case_filter)
@@ -97,8 +95,8 @@ class Outcomes(StorePart):
 
     def queries(self, case_filter: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""
-        # lists hold the beginning of each question, which is all of most: only of the others a case
-        # is parsed
+        # ``query_start`` holds the whole text of most questions, so only long ones need the JSON of
+        # the case to be parsed.
         question = f"""CASE WHEN length(query_start) <= {queue.QUERY_SHOWN} THEN query_start
             ELSE (SELECT payload ->> '$.query' FROM case_payloads
                 WHERE case_seq = seq) END"""  # noqa: S608
@@ -109,10 +107,10 @@ class Outcomes(StorePart):
 def _matching(
     connection: sqlite3.Connection, column: str, case_filter: CaseFilter
 ) -> sqlite3.Cursor:
-    """A column of the cases that match, but for those that are labels for nobody.
+    """Select a column of the matching cases that may serve as labels.
 
-    These are the ones that the demo's simulated reviewers decided, and copies with a planted fault,
-    decided or not.
+    This excludes the cases that the demo's simulated reviewers decided, and all copies with a
+    planted fault.
     """
     matches = queue.matching(connection, case_filter)
     return connection.execute(
@@ -127,10 +125,9 @@ def _matching(
 
 
 class Pin(NamedTuple):
-    """A judgement by numbers: its entry (None where only the machine judged), the run and iteration
-    it is about.
+    """The numbers of a judgement's entry, run and iteration.
 
-    The iteration follows from the entry and the run; it is known once they are read.
+    ``entry`` is None if only the audit judged. The iteration is known once entry and run are read.
     """
 
     entry: int | None
@@ -140,14 +137,14 @@ class Pin(NamedTuple):
 
 
 def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, list[Pin]]:
-    """Return what counts now: the last decision of each reviewer that was not undone, and what
-    decides the case.
+    """Return the last decision of each reviewer that wasn't undone, and the deciding entry.
 
-    While decisions of a shared case are missing, an export would show the others what has been
-    decided. The run is the one decided about, else the newest finished one.
+    Pending decisions of a shared case are left out, because an export would reveal them to the
+    other reviewers. The run is the decided one, or else the newest finished one.
     """
     pins: dict[int, list[Pin]] = {seq: [] for seq in seqs}
-    # SQLite has no name for a list of values, so they are bound as one text of JSON
+    # SQLite can't bind a list as one parameter, so the numbers are bound as JSON and unpacked by
+    # json_each. CROSS JOIN keeps the order of the tables: the listed cases first.
     for case, entry, in_force, run in connection.execute(
         """
         SELECT cases.seq, log.seq AS entry, log.seq IS decision_seq,
@@ -206,7 +203,7 @@ def outcomes_of(
 
 
 def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None) -> Judgement:
-    """Return a judgement with what the machine found in the answer it is about."""
+    """Return a judgement with the run and iteration it is about."""
     number = entry.decision.iteration if entry and entry.decision else None
     row = connection.execute(
         """SELECT seq, id, models, quality, confidence, overall, iterations, payload FROM runs

@@ -1,9 +1,7 @@
-"""Copies of sound answers with a planted fault: which cases they are, and what was decided about
-them.
+"""Stores which cases are copies of sound answers with a planted fault, and the decisions on them.
 
-Before it is decided nothing else in the store tells such a copy from other cases but
-``cases.planted``, which keeps it out of exports and samples. Its state follows from that afterwards
-(``states.py``).
+Until a copy is decided, only ``cases.planted`` distinguishes it from other cases. That column keeps
+it out of exports and samples. Afterwards its state is derived from it (``states.py``).
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ from masis.store.reviews.team import Team
 
 
 class PlantedCopy(Record):
-    """A copy with its fault, the case that it is a copy of, and how far it has come.
+    """A copy with its fault, the id of the original case, and its state.
 
-    ``run_id`` is its newest finished run, as far as its content is stored; ``started`` says that a
-    decision on it stands, while it may wait for others.
+    ``run_id`` is its newest finished run whose content is stored. ``started`` means that at least
+    one decision on it was made; others may be pending.
     """
 
     case_id: str
@@ -46,14 +44,12 @@ class PlantedCopy(Record):
 
     @property
     def decided(self) -> bool:
-        """Whether all its decisions are made, so that it is no secret any more."""
+        """Whether all its decisions are made, so that the fault isn't secret any more."""
         return self.state == "planted" and self.withdrawn_at is None
 
 
 class PlantedDecision(Record):
-    """What a reviewer decided about a copy; ``knew_source``: they had decided the case that it is a
-    copy of.
-    """
+    """A reviewer's decision about a copy, and whether they had decided the original case before."""
 
     case_id: str
     reviewer: str
@@ -80,11 +76,15 @@ _COPIES = """
 
 
 class PlantedFaults(StorePart):
-    """The copies with a planted fault in a store."""
+    """Reads and writes the copies with a planted fault."""
 
     def add(self, case: Case, fault: PlantedFault, source_id: str, by: str) -> None:
-        """Store a copy with its fault. Raises StoreError where its id is taken, UnknownRecord
-        without its source.
+        """Store a copy with its fault.
+
+        Raises:
+            StoreError: A case with its id exists.
+            UnknownRecord: There is no source case with this id.
+
         """
         with self._database.transaction() as connection:
             if Cases(self._database).add(case) != "added":
@@ -92,9 +92,7 @@ class PlantedFaults(StorePart):
             self._mark(case_seq(connection, case.id), case_seq(connection, source_id), by, fault)
 
     def carry_over(self, case_id: str, newer: str) -> None:
-        """Mark a new version of a case as what the earlier one is; nothing where that
-        is no copy.
-        """
+        """Mark the new version of a copy as a copy too. Other cases aren't changed."""
         with self._database.transaction() as connection:
             for row in connection.execute(f"{_COPIES} WHERE copy.id = ?", [case_id]).fetchall():
                 fault = PlantedFault.model_validate_json(row["fault"])
@@ -116,15 +114,13 @@ class PlantedFaults(StorePart):
         case_ids: Sequence[str],
         seed: int | None = None,
     ) -> None:
-        """Record an act of a lead in the chain of what the team has set, which every later decision
-        vouches for.
-        """
+        """Record an act of a lead in the team's chain. Later decisions contain its digest."""
         Team(self._database).put_in_force(
             by, PlantingRecord(act=act, seed=seed, case_ids=tuple(case_ids))
         )
 
     def copies(self, case_id: str | None = None) -> list[PlantedCopy]:
-        """Return all copies in the order they were planted, or the one that a case is."""
+        """Return all copies in the order they were planted, or only the one with this case id."""
         where, values = ("WHERE copy.id = ?", [case_id]) if case_id is not None else ("", [])
         rows = self._database.execute(f"{_COPIES} {where} ORDER BY planted_faults.case_seq", values)
         return [
@@ -135,21 +131,19 @@ class PlantedFaults(StorePart):
         ]
 
     def find_revealed(self, case_id: str) -> PlantedCopy | None:
-        """Return the copy that a case is, once it is no secret; None before, and for every other
-        case.
-        """
+        """Return the planted copy with this case id, or None if it's undecided or not a copy."""
         return next((copy for copy in self.copies(case_id) if copy.state == "planted"), None)
 
     def copies_of(self, source_id: str) -> tuple[str, ...]:
         """Return the ids of the copies of a case whose content is stored."""
         sql = """SELECT copy.id FROM planted_faults JOIN cases AS copy
             ON copy.seq = planted_faults.case_seq
-                 JOIN cases AS source ON source.seq = source_seq
-                 WHERE source.id = ? AND copy.redaction_seq IS NULL"""
+            JOIN cases AS source ON source.seq = source_seq
+            WHERE source.id = ? AND copy.redaction_seq IS NULL"""
         return tuple(row[0] for row in self._database.execute(sql, [source_id]))
 
     def mark_withdrawn(self, case_id: str) -> None:
-        """Note that a copy was withdrawn before anybody decided it."""
+        """Record that an undecided copy was withdrawn."""
         with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE planted_faults SET withdrawn_at = ? WHERE case_seq = ?",
@@ -157,11 +151,10 @@ class PlantedFaults(StorePart):
             )
 
     def decisions(self) -> list[PlantedDecision]:
-        """Return what each reviewer decided about copies that are no secret any more: the last they
-        made of each.
+        """Return each reviewer's last decision about each copy that isn't secret any more.
 
-        No decision is made after that (``Decisions.append``), so none was made by somebody who
-        knew.
+        Later decisions are refused (``Decisions.append``), so all of these were made before the
+        fault was shown.
         """
         made = """
             log.seq IN (
@@ -205,11 +198,10 @@ class PlantedFaults(StorePart):
         return decided
 
     def sound(self, case_filter: CaseFilter | None = None) -> list[str]:
-        """Return the ids of the cases whose answer a person approved and that no copy was made of,
-        oldest first.
+        """Return the ids of approved cases without a copy, oldest first.
 
-        Approvals that the demo simulated are left out, and so are cases of a screening, whose
-        evidence is judged too.
+        Approvals that the demo simulated are left out, and so are cases of a screening, because
+        their evidence is judged too.
         """
         sound = """
             SELECT approved.seq FROM cases AS approved JOIN decision_log AS log

@@ -319,9 +319,9 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
 
 
 def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str) -> None:
-    """Raise CaseHeld where so many others have the case that no decision is left for this reviewer.
+    """Raise CaseHeld if others hold or have made all decisions that the case wants.
 
-    Who has decided a shared case may correct that while others' decisions are missing.
+    A reviewer who decided a shared case may correct that while other decisions are pending.
     """
     leases = _leases(connection, seq, now)
     if any(lease.reviewer == reviewer for lease in leases):
@@ -361,7 +361,7 @@ def _leases(connection: sqlite3.Connection, seq: int | None, now: str) -> list[L
 
 
 def in_force(connection: sqlite3.Connection, kind: type[T]) -> T:
-    """Return the policy, rubric or label types in force; the defaults where none were set."""
+    """Return the policy, rubric or label types in force, or the defaults if none were set."""
     row = connection.execute(
         "SELECT payload FROM team_records WHERE kind = ? ORDER BY seq DESC LIMIT 1", [kind.kind]
     ).fetchone()

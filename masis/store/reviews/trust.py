@@ -1,6 +1,4 @@
-"""What decisions say about the audits they are about: columns for statistics, read in one pass,
-without the texts.
-"""
+"""Reads decisions with their audits as columns for statistics, in one pass and without texts."""
 
 from __future__ import annotations
 
@@ -23,23 +21,20 @@ _RUN = ", ".join(
         *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
     )
 )
-"""Columns of the run that a settling decision is about; they are None beside decisions that settle
-nothing.
-"""
+"""Columns of the run that a settling decision is about. They are None for other decisions."""
 
 _CASE = (
     "cases.id AS case_id, cases.query_start AS question, cases.field, cases.dataset, cases.state"
 )
 """``question`` is its beginning, by which decisions cluster."""
 
-# blind: nothing of the machine's verdict was shown; reason_code: that of an override; marks: words
-# were labelled; seconds: how long the case was open, where that was recorded; settles: this
-# decision gives the case its state
+# blind: the machine's verdict wasn't shown. reason_code: the reason of an override. marks: words
+# were labelled. seconds: how long the case was open, if recorded. settles: this decision gives the
+# case its state.
 _DECIDED = f"""
     SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry,
         log.at, written.reviewer, log.verdict, log.kind, written.blind, written.simulated,
-        written.marks, written.reason_code,
-        written.seconds, {_RUN}
+        written.marks, written.reason_code, written.seconds, {_RUN}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
     JOIN cases ON cases.seq = log.case_seq
@@ -50,12 +45,12 @@ _DECIDED = f"""
     )
 """  # noqa: S608 (names of our own columns, here and below)
 
-# the payload is parsed last, of coverable runs alone: that is why its subquery names the run
+# The subquery repeats runs.coverable so that it depends on the run. SQLite then evaluates it last,
+# and parses the payloads of coverable runs only.
 _COVERABLE = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
     WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL
-        AND cases.redaction_seq IS NULL
-        AND NOT cases.planted
+        AND cases.redaction_seq IS NULL AND NOT cases.planted
         AND cases.state IN ('needs_review', 'accepted')
         AND NOT EXISTS (
             SELECT 1 FROM case_payloads
@@ -69,18 +64,20 @@ _UNTOUCHED = """
 
 
 class TrustReads(StorePart):
-    """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted
-    score.
-    """
+    """Reads decisions with their audits, and stores the fitted risks that order the queue."""
 
     def decision_columns(
         self, *, after: int = 0, spot_checks: bool = False, pending: bool = False
     ) -> dict[str, list[Any]]:
-        """Return every decision that counts, by column, in the order of the log.
+        """Return every effective decision, by column, in the order of the log.
 
-        Of a case of several reviewers all are returned once all are in, and the adjudication too;
-        with ``pending`` those as well that others may not see yet. Only entries behind number
-        ``after``, and with ``spot_checks`` only those about answers that were drawn to be checked.
+        The decisions on a shared case are included once all are made, with the adjudication.
+
+        Args:
+            after: Include only entries with a higher number.
+            spot_checks: Include only decisions on answers that were drawn for a spot check.
+            pending: Include decisions that other reviewers may not see yet.
+
         """
         where = " AND runs.spot_check = 1" if spot_checks else ""
         return self._columns(
@@ -88,9 +85,7 @@ class TrustReads(StorePart):
         )
 
     def seconds(self, reviewer: str, since: str) -> dict[str, list[Any]]:
-        """Return ``verdict`` and ``seconds`` of each decision of a reviewer that counts and was
-        made since a time.
-        """
+        """Return ``verdict`` and ``seconds`` of a reviewer's effective decisions since a time."""
         return self._columns(
             """SELECT log.verdict, seconds FROM case_work JOIN decision_log AS log
                 ON log.seq = case_work.entry_seq
@@ -100,23 +95,20 @@ class TrustReads(StorePart):
         )
 
     def pool(self, auditor: str) -> dict[str, list[Any]]:
-        """Return the undecided cases of an auditor that a guarantee may cover, with their runs, by
-        their ids.
-        """
+        """Return an auditor's undecided cases that a guarantee may cover, sorted by id."""
         return self._columns(
             f"SELECT {_CASE}, {_RUN} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id", [auditor]
         )
 
     def pool_ids(self, auditor: str, most: int, *, unsettled: bool) -> list[str]:
-        """Return ids of ``pool``, ``most`` at most; with ``unsettled`` of cases that some, but not
-        all, decided too.
-        """
+        """Return at most ``most`` ids of ``pool``; ``unsettled`` adds partly decided cases."""
         sql = f"SELECT cases.id {_COVERABLE} {'' if unsettled else _UNTOUCHED} LIMIT ?"
         return [str(row[0]) for row in self._database.execute(sql, [auditor, most])]
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
-        """Return the auditors of the newest run of each case: digest, models by role, how many
-        cases; most first.
+        """Return digest, models by role and number of cases of each auditor, largest first.
+
+        Only the newest run of each case counts.
         """
         sql = """SELECT runs.auditor, min(runs.models), count(*)
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
@@ -127,21 +119,16 @@ class TrustReads(StorePart):
         ]
 
     def newest_run_of(self, auditor: str) -> str | None:
-        """Return the id of an auditor's newest finished run whose content is stored; None where
-        there is none.
-        """
+        """Return the id of an auditor's newest finished run whose content is stored, or None."""
         sql = """SELECT id FROM jobs WHERE kind = 'run' AND auditor = ? AND removed_by IS NULL
-            AND state = 'finished'
-                 ORDER BY seq DESC LIMIT 1"""
+                 AND state = 'finished' ORDER BY seq DESC LIMIT 1"""
         rows = self._database.execute(sql, (auditor,))
         return str(rows[0][0]) if rows else None
 
     def spot_checks(self) -> dict[str, list[Any]]:
-        """Return every case whose newest finished run was drawn for a spot check,
-        decided or not.
-        """
+        """Return every case whose newest finished run was drawn for a spot check."""
         sql = """SELECT cases.id AS case_id, coalesce(field, '') AS field, cases.state,
-            runs.ended_at AS at,
+                     runs.ended_at AS at,
                      coalesce(runs.settings ->> '$.spot_check_share', 0.0) AS share
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                  WHERE runs.spot_check = 1 ORDER BY cases.seq"""
@@ -157,9 +144,7 @@ class TrustReads(StorePart):
         return {(float(row[0] or 0), str(row[1])): int(row[2]) for row in rows}
 
     def gold(self) -> dict[str, list[Any]]:
-        """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of
-        their newest runs.
-        """
+        """Return the audited cases with imported labels (as JSON) and their newest runs."""
         sql = f"""SELECT {_CASE}, case_payloads.payload -> '$.labels' AS labels,
             runs.ended_at AS at, {_RUN}
                   FROM case_payloads JOIN cases ON cases.seq = case_payloads.case_seq
@@ -170,9 +155,7 @@ class TrustReads(StorePart):
         return self._columns(sql)
 
     def labelled_cases(self) -> Iterator[CaseOutcome]:
-        """Yield the cases that carry gold or imported labels, or whose decisions label parts of the
-        answer.
-        """
+        """Yield the cases with imported labels or with decisions that label parts of the answer."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 """SELECT case_seq FROM case_payloads WHERE instr(payload, '"labels"') > 0
@@ -183,9 +166,7 @@ class TrustReads(StorePart):
             yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
     def decisions_of(self, entries: Sequence[int]) -> dict[int, Decision]:
-        """Return the decisions of these entries, by the entry's number; redacted ones
-        are left out.
-        """
+        """Return the decisions of these entries by number, without redacted ones."""
         with self._database.reading() as connection:
             rows = LOG.rows(
                 connection,
@@ -196,9 +177,7 @@ class TrustReads(StorePart):
         return {seq: decision for seq, decision in decision_by_seq.items() if decision is not None}
 
     def answers(self, entries: Sequence[int]) -> dict[int, str | None]:
-        """Return what tells the answer that each of these decisions lets stand from others, by the
-        entry's number.
-        """
+        """Return the identity of the answer that each decision accepts, by entry number."""
         sql = (
             "SELECT entry_seq, payload FROM decision_payloads WHERE entry_seq IN (SELECT value FROM"
             " json_each(?))"
@@ -207,10 +186,9 @@ class TrustReads(StorePart):
         return {int(row[0]): answer_decided(row[1]) for row in rows}
 
     def guarantee(self) -> tuple[int, str, str, Guarantee] | None:
-        """Return the number of the entry, time, name and content of the guarantee that was applied
-        last.
+        """Return entry number, time, name and content of the guarantee in force.
 
-        None where none was, it was ended, or its entry was redacted.
+        None if there is none, it was ended, or its entry was redacted.
         """
         rows = self._database.execute(
             """SELECT seq, at, reviewer, payload -> '$.extra.guarantee' AS found FROM decision_log
@@ -223,24 +201,22 @@ class TrustReads(StorePart):
         return int(seq), str(at), str(reviewer), Guarantee.model_validate_json(content)
 
     def undecided_runs(self) -> dict[str, list[Any]]:
-        """Return the run that each undecided case stands by: ``seq`` and its columns."""
+        """Return ``seq`` and the columns of the current run of each undecided case."""
         sql = f"""SELECT runs.seq, {_RUN} FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                   WHERE cases.state IN ('needs_review', 'accepted')
                       AND runs.removed_by IS NULL"""  # noqa: S608
         return self._columns(sql)
 
     def reorder(self, risks: Mapping[int, float]) -> None:
-        """Write what the queue is ordered by, for runs by their numbers and the cases that stand by
-        them.
-        """
+        """Store the risks that order the queue, for runs by number and for their cases."""
         with self._database.transaction() as connection:
             rows = [(risk, seq) for seq, risk in risks.items()]
             connection.executemany("UPDATE jobs SET risk = ? WHERE seq = ?", rows)
             connection.executemany("UPDATE cases SET risk = ? WHERE run_seq = ?", rows)
 
     def _columns(self, sql: str, values: Sequence[Any] = ()) -> dict[str, list[Any]]:
-        # of millions of new objects none can be garbage: looking for it takes longer than reading
-        # them
+        # None of the millions of new objects can be garbage, and looking for it takes longer than
+        # reading them.
         collecting = gc.isenabled()
         gc.disable()
         try:
