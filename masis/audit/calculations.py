@@ -172,7 +172,12 @@ def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[fl
 
     A number may be in a text with or without the word for its scale ("1.2 million" for 1,200,000).
     """
-    known_numbers = {value for text in texts for value in _numbers_in(text)}
+    known_numbers = {
+        value
+        for text in texts
+        for numeral in re.findall(_NUMBER, text)
+        for value in _numeral_values(numeral)
+    }
     operands = [number for number in calculation.operands if not _is_constant(number)]
     return tuple(
         number
@@ -191,10 +196,6 @@ def _is_constant(number: float) -> bool:
 
 
 _READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
-
-
-def _numbers_in(text: str) -> set[float]:
-    return {value for numeral in re.findall(_NUMBER, text) for value in _numeral_values(numeral)}
 
 
 def _numeral_values(written: str) -> tuple[float, ...]:

@@ -595,7 +595,9 @@ def _stands_for(
         timed = not _has_digits_exchanged(fact, other)
         same = sure and _states_the_same(match, fact, facts, i, other, altered=True, timed=timed)
         return 0.5 + 0.5 * shared if same else 0.0
-    if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
+    # The word before a date must be the same: "until 2025" and "from 2026" don't contradict.
+    before, other_before = text[: fact.start], passage.text[: other.start]
+    if fact.kind == "date" and words_of(before)[-1:] != words_of(other_before)[-1:]:
         return 0.0
     back = _surroundings(passage, other, match.sentence, fact)
     near = around >= NEAREST and back >= NEAREST_BACK
@@ -629,13 +631,6 @@ def _same_neighbours(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
     sides = [_alike_from_the_start(before, theirs), _alike_from_the_start(after, behind)]
     ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
     return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
-
-
-def _led_alike(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
-    """Return whether the same word stands before two dates: what lasts until the end of 2025 is
-    gone from 2026.
-    """
-    return words_of(text[: fact.start])[-1:] == words_of(evidence[: other.start])[-1:]
 
 
 def _alike_from_the_start(one: Sequence[str], other: Sequence[str]) -> int:
@@ -804,7 +799,8 @@ class Quotable:
             parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
             sources = (*self._words, _bare_words(question))
             if not any(
-                all(_is_in_readings(source, words) for (words,) in parts) for source in sources
+                all(any(words in reading for reading in source) for (words,) in parts)
+                for source in sources
             ):
                 reason = f"the quotation “{quoted.strip()}” isn't in the evidence"
                 yield _absent_words("quotation", start, end, quoted, reason, 0.9)
@@ -825,10 +821,6 @@ def _bare_words(text: str) -> tuple[str, ...]:
 
 
 _BARE_WORD = re.compile(r"\w++(?:[.,:/]\w++)*+")
-
-
-def _is_in_readings(source: tuple[str, ...], words: str) -> bool:
-    return any(words in reading for reading in source)
 
 
 def _is_title(quoted: str) -> bool:

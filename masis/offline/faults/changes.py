@@ -88,7 +88,7 @@ def change_figure(
         start, end = fact.start + part.start(), fact.start + part.end()
         for _ in range(_TRIES):
             words = (
-                _another_year(part.group(), draw)
+                str(int(part.group()) + draw.choice((-1, 1)) * draw.randint(2, 9))
                 if fact.kind == "date"
                 else _other_digits(part.group(), draw)
             )
@@ -107,10 +107,6 @@ def _figures_to_compute(read: ReadAnswer, allowed: frozenset[int] | None) -> Nea
         if sum(len(each.facts) for each in within) <= MOST_VALUES:
             return near_values(within, read.repeatable_facts)
     return None
-
-
-def _another_year(year: str, draw: random.Random) -> str:
-    return str(int(year) + draw.choice((-1, 1)) * draw.randint(2, 9))
 
 
 def _other_digits(numeral: str, draw: random.Random) -> str:

@@ -316,11 +316,13 @@ _POUNDS = re.compile(r"pounds?$", re.IGNORECASE)
 
 
 def _is_minus(text: str, at: int) -> bool:
-    """Return whether a dash before a number is its sign: nothing but a blank, a bracket or a
-    comparison stands before.
+    """Return whether a dash before a number is its sign.
 
-    "The trip - 5 km - is short" has dashes with blanks on both sides, which the number does not
-    follow at once.
+    It's a sign only at the start of the text, or after a blank, an opening bracket, a slash or a
+    comparison.
+
+    "The trip - 5 km - is short" has dashes with blanks on both sides, so the number doesn't
+    follow the dash directly.
     """
     return at == 0 or text[at - 1] in " \t\n(=<>≤≥~/[" + NO_BREAK
 

@@ -124,8 +124,10 @@ def read_cardinal(
 
 
 def _may_follow(last: str, word: str) -> bool:
-    """Return whether the word continues a number: after nothing, after a scale, or as a digit after
-    a ten.
+    """Return whether the word can continue a number.
+
+    It can at the start of the number, after a scale ("hundred"), or as a digit after a ten
+    ("twenty three").
     """
     return not last or last in SCALES or (NUMBER_WORDS[last] >= 20 and 0 < NUMBER_WORDS[word] < 10)
 
