@@ -119,13 +119,13 @@ class _MarkupBuilder:
             "list_item_open": "li",
             "blockquote_open": "quote",
         }
-        for line in tokens:
+        for token in tokens:
             if token.type in containers:
                 self._parents.append(self._add_block(containers[token.type]))
-                if token.type == line.info:
+                if token.type == "list_item_open" and token.info:
                     self.blocks[-1]["number"] = int(token.info)
-            elif line.type.replace("_close", "_open") in containers:
-                self._parents.pop(line)
+            elif token.type.replace("_close", "_open") in containers:
+                self._parents.pop()
             elif token.type == "hr":
                 self._add_block("hr")
             elif token.type == "paragraph_open":
