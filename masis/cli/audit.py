@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, get_args
 
 import click
 
@@ -34,7 +34,7 @@ from masis.api.roles import (
     with_concurrency,
 )
 from masis.cli import options as shared
-from masis.cli.commands import JobFailed, argument, command, end_interrupted, option
+from masis.cli.commands import Command, JobFailed, end_interrupted
 from masis.cli.config import check_named
 from masis.cli.models import download_missing
 from masis.cli.options import FileOptions, Judges
@@ -71,68 +71,101 @@ from masis.views.numbers import dollars, score_text
 from masis.views.words import FLAG, ISSUES, status_label
 
 
-@command()
+@click.command(cls=Command)
+@click.argument("cases")
+@shared.judges_options
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="local: audit in this process and its workers, and store the runs in the database. ray"
+    " (extra: ray): audit inputs of any size, and write a folder of Parquet files.",
+)
+@click.option(
+    "--address", metavar="ADDR", help="With --engine ray: the cluster. Default: start Ray here."
+)
+@shared.reading_options
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="The number of worker processes; with models, the number of concurrent calls to each"
+    " provider. Default: 1, or the provider's value in masis.toml.",
+)
+@click.option(
+    "--max-cost",
+    type=shared.COST,
+    metavar="USD",
+    help="Start no further audit once the total cost would exceed this. Audits under way are"
+    " finished.",
+)
+@shared.database_option
+@click.option(
+    "--out",
+    metavar="PATH",
+    help="Also write the runs here, one JSON object per line ('-' for stdout), or their issues as"
+    " a table if PATH ends in .csv. With --engine ray: the folder for the Parquet files"
+    " (docs/scale.md).",
+)
+@click.option(
+    "--again/--resume",
+    help="Audit every case again, or only those without a finished run of the same text and"
+    " settings. Default: --resume.",
+)
+@click.option(
+    "--retry-errors",
+    is_flag=True,
+    help="Also repeat audits that a failure left partly unscored, such as a model that couldn't"
+    " be reached.",
+)
+@click.option(
+    "--ask/--no-ask",
+    default=True,
+    help="Send each model a test request before the first audit, so that a wrong key stops the"
+    " job at once. Default: --ask.",
+)
+@click.option(
+    "--record",
+    metavar="FILE",
+    help="Append every model reply to FILE (JSON Lines), to replay it without the model. The file"
+    " is yours; redaction, purge and retention don't affect it.",
+)
+@click.option(
+    "--replay",
+    metavar="FILE",
+    help="Use the replies that --record wrote to FILE in all roles, without calling a model. For"
+    " one role: --model ROLE=replay:FILE.",
+)
+@click.option(
+    "--depth",
+    type=click.Choice(get_args(Depth)),
+    help="quick: citations and claims only; standard: all roles; thorough: samples and second"
+    " opinions as well (docs/models.md). Default: standard, or the value in the settings.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N cases in the file."
+)
+@shared.json_option
+@shared.log_options
 def audit(
-    cases: str = argument(),
-    judges: Judges = shared.JUDGES,
-    engine: Literal["local", "ray"] = option(
-        "local: audit in this process and its workers, and store the runs in the database. ray"
-        " (extra: ray): audit inputs of any size, and write a folder of Parquet files.",
-        default="local",
-    ),
-    address: str | None = option(
-        "With --engine ray: the cluster. Default: start Ray here.", metavar="ADDR"
-    ),
-    reading: FileOptions = shared.READING,
-    concurrency: int | None = option(
-        "The number of worker processes; with models, the number of concurrent calls to each"
-        " provider. Default: 1, or the provider's value in masis.toml.",
-        within=(1, 64),
-    ),
-    max_cost: float | None = option(
-        "Start no further audit once the total cost would exceed this. Audits under way are"
-        " finished.",
-        **shared.COST,
-    ),
-    db: Path | None = shared.DATABASE,
-    out: str | None = option(
-        "Also write the runs here, one JSON object per line ('-' for stdout), or their issues as"
-        " a table if PATH ends in .csv. With --engine ray: the folder for the Parquet files"
-        " (docs/scale.md).",
-        metavar="PATH",
-    ),
-    again: bool = option(
-        "Audit every case again, or only those without a finished run of the same text and"
-        " settings. Default: --resume.",
-        "--again/--resume",
-    ),
-    retry_errors: bool = option(
-        "Also repeat audits that a failure left partly unscored, such as a model that couldn't"
-        " be reached."
-    ),
-    ask: bool = option(
-        "Send each model a test request before the first audit, so that a wrong key stops the"
-        " job at once. Default: --ask.",
-        "--ask/--no-ask",
-        default=True,
-    ),
-    record: str | None = option(
-        "Append every model reply to FILE (JSON Lines), to replay it without the model. The file"
-        " is yours; redaction, purge and retention don't affect it.",
-        metavar="FILE",
-    ),
-    replay: str | None = option(
-        "Use the replies that --record wrote to FILE in all roles, without calling a model. For"
-        " one role: --model ROLE=replay:FILE.",
-        metavar="FILE",
-    ),
-    depth: Depth | None = option(
-        "quick: citations and claims only; standard: all roles; thorough: samples and second"
-        " opinions as well (docs/models.md). Default: standard, or the value in the settings."
-    ),
-    limit: int | None = option("Only the first N cases in the file.", within=(1,)),
-    emit: Emit = shared.EMIT,
-    log: None = shared.LOG,
+    cases: str,
+    judges: Judges,
+    engine: Literal["local", "ray"],
+    address: str | None,
+    reading: FileOptions,
+    concurrency: int | None,
+    max_cost: float | None,
+    db: Path | None,
+    out: str | None,
+    again: bool,
+    retry_errors: bool,
+    ask: bool,
+    record: str | None,
+    replay: str | None,
+    depth: Depth | None,
+    limit: int | None,
+    emit: Emit,
 ) -> None:
     """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show
     the worst answers.
@@ -242,7 +275,7 @@ def audit(
 
 
 _OF_ENGINE = {
-    "local": ("db", "again", "retry_errors", "record", "limit", "as_json"),
+    "local": ("db", "again", "retry_errors", "record", "limit", "emit"),
     "ray": ("address",),
 }
 

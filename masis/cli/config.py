@@ -16,7 +16,7 @@ from masis.api.roles import resolve_model
 from masis.audit import output_validation
 from masis.audit.checks import checks_named
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, option
+from masis.cli.commands import Command, CommandGroup, JobFailed
 from masis.cli.options import Judges
 from masis.cli.output import Emit, say
 from masis.errors import MissingExtra, MissingKey, MissingModel, SettingsError
@@ -103,13 +103,12 @@ def config() -> None:
     """
 
 
-@command("Show every setting, its value, and where it is set.", group=config)
-def show(
-    judges: Judges = shared.JUDGES,
-    changed: bool = option("Only settings that differ from their defaults."),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
-) -> None:
+@config.command(short_help="Show every setting, its value, and where it is set.")
+@shared.judges_options
+@click.option("--changed", is_flag=True, help="Only settings that differ from their defaults.")
+@shared.json_option
+@shared.database_option
+def show(judges: Judges, changed: bool, emit: Emit, db: Path | None) -> None:
     """Print every setting with its value and the place it comes from.
 
       masis config show
@@ -170,11 +169,10 @@ def show(
         say(error)
 
 
-@command("Check a configuration file.", group=config)
-def check(
-    file: Path | None = argument(required=False, type=shared.FILE),
-    emit: Emit = shared.EMIT,
-) -> None:
+@config.command(short_help="Check a configuration file.")
+@click.argument("file", type=shared.FILE, required=False)
+@shared.json_option
+def check(file: Path | None, emit: Emit) -> None:
     """Check FILE (default: the one in use): every wrong name and value is shown with its hint.
 
       masis config check
@@ -202,12 +200,15 @@ def check(
     )
 
 
-@command("Write a configuration file with every default in it.", group=config)
-def init(
-    out: Path = shared.out("The file to write, or '-' for stdout.", default=DEFAULT_FILE),
-    user: bool = option("Write it to your configuration folder, which is created if needed."),
-    force: bool = option("Overwrite an existing file."),
-) -> None:
+@config.command(short_help="Write a configuration file with every default in it.")
+@shared.out_option("The file to write, or '-' for stdout.", DEFAULT_FILE)
+@click.option(
+    "--user",
+    is_flag=True,
+    help="Write it to your configuration folder, which is created if needed.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+def init(out: Path, user: bool, force: bool) -> None:
     """Write a configuration file with every setting in it: what it does, what it may be, and its
     default.
 
@@ -249,8 +250,9 @@ def _config_places_text() -> str:
     return ", ".join(map(str, config_places()))
 
 
-@command()
-def completion(shell: Literal["bash", "zsh", "fish"] = argument()) -> None:
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
     """Print the script that completes 'masis' in SHELL.
 
     masis completion bash >> ~/.bashrc

@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from collections import Counter
@@ -15,15 +16,7 @@ from typing import Any
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import (
-    CommandGroup,
-    JobFailed,
-    RegisteredChoice,
-    argument,
-    command,
-    option,
-    options,
-)
+from masis.cli.commands import Command, CommandGroup, JobFailed
 from masis.cli.options import FileOptions
 from masis.cli.output import Emit, ErrorReport, ProgressBar, say, table
 from masis.datasets import loading
@@ -66,27 +59,48 @@ def _parse_share(value: str | float) -> float:
     return share
 
 
-@command(name="import")
+@click.command("import", cls=Command)
+@click.argument("files", type=shared.place, nargs=-1, required=True, metavar="FILE...")
+@shared.reading_options
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show the first parsed rows and every problem, without storing anything.",
+)
+@click.option(
+    "--suggest", is_flag=True, help="Propose a map for the file and show two cases parsed with it."
+)
+@click.option(
+    "--save", type=shared.FILE, metavar="PATH", help="With --suggest: write the map to a TOML file."
+)
+@click.option(
+    "--needs-review",
+    is_flag=True,
+    help="From a folder of audited cases: import those that need review or failed.",
+)
+@click.option(
+    "--sample",
+    type=_parse_share,
+    metavar="SHARE",
+    help="From a folder of audited cases: import a random share, such as 2%, of the auto-accepted"
+    " ones.",
+)
+@click.option(
+    "--seed", metavar="N", default=0, show_default=True, help="The random seed of the sample."
+)
+@shared.json_option
+@shared.database_option
 def import_files(
-    files: tuple[Path | str, ...] = argument(required=True, metavar="FILE...", type=shared.place),
-    reading: FileOptions = shared.READING,
-    dry_run: bool = option(
-        "Show the first parsed rows and every problem, without storing anything."
-    ),
-    suggest: bool = option("Propose a map for the file and show two cases parsed with it."),
-    save: Path | None = option("With --suggest: write the map to a TOML file.", type=shared.FILE),
-    needs_review: bool = option(
-        "From a folder of audited cases: import those that need review or failed."
-    ),
-    sample: float | None = option(
-        "From a folder of audited cases: import a random share, such as 2%, of the auto-accepted"
-        " ones.",
-        type=_parse_share,
-        metavar="SHARE",
-    ),
-    seed: int = option("The random seed of the sample.", default=0),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
+    files: tuple[Path | str, ...],
+    reading: FileOptions,
+    dry_run: bool,
+    suggest: bool,
+    save: Path | None,
+    needs_review: bool,
+    sample: float | None,
+    seed: int,
+    emit: Emit,
+    db: Path | None,
 ) -> None:
     """Read cases, or files of other tools, into the database, without auditing them.
 
@@ -369,25 +383,37 @@ def _shares(value: str | SplitShares) -> SplitShares:
 SIDES = click.Choice(SPLITS)
 
 
-def _selection(
-    cases: CaseFilter = shared.filter_options("those that a person decided", DECIDED),
-    split: str | None = option("Only one part of the split by question.", type=SIDES),
-    shares: SplitShares = option(
-        "Shares of train, validation and test.", default="80/10/10", type=_shares, metavar="SHARES"
-    ),
-) -> Selection:
-    return Selection(cases, split, shares)
+def selection_options(command: shared.Body) -> shared.Body:
+    """Add the filters of the queue, ``--split`` and ``--shares``, passed as ``selection``."""
+
+    @shared.filter_options("those that a person decided", DECIDED)
+    @click.option("--split", type=SIDES, help="Only one part of the split by question.")
+    @click.option(
+        "--shares",
+        type=_shares,
+        default="80/10/10",
+        metavar="SHARES",
+        show_default=True,
+        help="Shares of train, validation and test.",
+    )
+    @functools.wraps(command)
+    def call(
+        case_filter: CaseFilter, split: str | None, shares: SplitShares, **arguments: Any
+    ) -> None:
+        command(selection=Selection(case_filter, split, shares), **arguments)
+
+    return call
 
 
-SELECTION = options(_selection)
-ENCODING = option(
-    "The encoding of the rows; csv and parquet:"
+encoding_option = click.option(
+    "--as",
+    "encoding",
+    type=click.Choice(ENCODINGS),
+    help="The encoding of the rows; csv and parquet:"
     f" {', '.join(n for n, f in export_formats().items() if f.tabular)}. Default: the file's extension,"
     " else jsonl.",
-    "--as",
-    type=click.Choice(ENCODINGS),
 )
-OUT = shared.out("The file to write (a folder for hf); '-' for stdout.", folders=True)
+out_option = shared.out_option("The file to write (a folder for hf); '-' for stdout.", folders=True)
 
 WHOLE = {
     "cases": "the cases as imported",
@@ -397,25 +423,33 @@ WHOLE = {
 """Formats that accept no filter because they copy all records of their kind."""
 
 
-@command()
-def export(
-    form: str = option(
-        " ".join(
+@click.command(cls=Command)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([*WHOLE, *FORMATS]),
+    required=True,
+    help=" ".join(
             f"{name}: {summary}."
-            for name, summary in (
-                WHOLE | {n: f.summary for n, f in export_formats().items()}
+    "executions: the log of name, summary in "
+    + | {n: f.summary for n, f in export_formats().items()}
             ).items()
         ),
-        "--format",
-        type=RegisteredChoice(lambda: [*WHOLE, *export_formats()]),
-        required=True,
-    ),
-    encoding: str | None = ENCODING,
-    out: Path = OUT,
-    manifest: Path | None = option("Also write the manifest here.", type=shared.FILE),
-    selection: Selection = SELECTION,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+)
+@encoding_option
+@out_option
+@click.option("--manifest", type=shared.FILE, metavar="PATH", help="Also write the manifest here.")
+@selection_options
+@shared.json_option
+@shared.workbench_option
+def export(
+    form: str,
+    encoding: str | None,
+    out: Path,
+    manifest: Path | None,
+    selection: Selection,
+    emit: Emit,
+    workbench: Workbench,
 ) -> None:
     """Write cases, runs or executions as they are, or data sets out of what people decided.
 
@@ -449,7 +483,7 @@ def export(
     _check_out(form, out, emit)
     if form in WHOLE:
         for name, written in shared.given_options().items():
-            if name not in ("form", "out", "db", "as_json"):
+            if name not in ("form", "out", "db", "emit"):
                 raise click.UsageError(f"{written}: the format {form} has no filters or encodings.")
     # A command ignores the policy because anyone with the file can read everything in it.
     if count := workbench.exports.shows_hidden(form, None if form in WHOLE else selection):
@@ -540,18 +574,30 @@ def dataset() -> None:
     """
 
 
-@command("Freeze the cases that match, in a format, under a name.", group=dataset)
+@dataset.command(short_help="Freeze the cases that match, in a format, under a name.")
+@click.argument("name")
+@click.option(
+    "--format",
+    "form",
+    type=RegisteredChoice(export_formats),
+    required=True,
+    help="As in 'masis export'.",
+)
+@encoding_option
+@click.option("--description", default="", help="The purpose of the version, stored with it.")
+@click.option("--by", metavar="NAME", help="The name to record. Default: your login name.")
+@selection_options
+@shared.json_option
+@shared.workbench_option
 def freeze(
-    name: str = argument(),
-    form: str = option(
-        "As in 'masis export'.", "--format", type=RegisteredChoice(export_formats), required=True
-    ),
-    encoding: str | None = ENCODING,
-    description: str = option("The purpose of the version, stored with it.", default=""),
-    by: str | None = option("The name to record. Default: your login name.", metavar="NAME"),
-    selection: Selection = SELECTION,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    name: str,
+    form: str,
+    encoding: str | None,
+    description: str,
+    by: str | None,
+    selection: Selection,
+    emit: Emit,
+    workbench: Workbench,
 ) -> None:
     """Freeze what an export of the cases that match holds now, under NAME (letters, digits, '.',
     '-', '_').
@@ -577,8 +623,10 @@ def freeze(
     )
 
 
-@command("List the dataset versions.", name="list", group=dataset)
-def list_all(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+@dataset.command("list", short_help="List the dataset versions.")
+@shared.json_option
+@shared.workbench_option
+def list_all(emit: Emit, workbench: Workbench) -> None:
     """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it
     is for.
 
@@ -598,10 +646,11 @@ def list_all(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) 
     emit(records, table(("name", "frozen", "format", "rows", "cases", "by", "for"), rows))
 
 
-@command("Show the manifest of a version and whether it can be rebuilt.", group=dataset)
-def show(
-    name: str = argument(), emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
-) -> None:
+@dataset.command(short_help="Show the manifest of a version and whether it can be rebuilt.")
+@click.argument("name")
+@shared.json_option
+@shared.workbench_option
+def show(name: str, emit: Emit, workbench: Workbench) -> None:
     """Print the manifest of the version NAME as JSON, and say whether it can be rebuilt.
 
     masis dataset show pilot-1
@@ -611,14 +660,22 @@ def show(
     say(f"{name} is {workbench.store.datasets.count_lost(name)}.")
 
 
-@command("List the cases that two versions differ in: added, removed, relabelled.", group=dataset)
-def compare(
-    first: str = argument(),
-    second: str = argument(),
-    limit: int = option("How many cases to list.", default=50, within=(0,)),
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
-) -> None:
+@dataset.command(
+    short_help="List the cases that two versions differ in: added, removed, relabelled."
+)
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="How many cases to list.",
+)
+@shared.json_option
+@shared.workbench_option
+def compare(first: str, second: str, limit: int, emit: Emit, workbench: Workbench) -> None:
     """Say which cases the version SECOND adds to FIRST, removes, or has another label for.
 
     A line for each case: how it differs, its id, its state and side of the split before and after.
@@ -639,17 +696,14 @@ def compare(
     say(f"{first} and {second}: {', '.join(parts) or 'the same cases, labels and audits'}.")
 
 
-@command(
-    "Write a version again byte for byte, or explain why that isn't possible.",
-    name="export",
-    group=dataset,
+@dataset.command(
+    "export", short_help="Write a version again byte for byte, or explain why that isn't possible."
 )
-def export_version(
-    name: str = argument(),
-    out: Path = OUT,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
-) -> None:
+@click.argument("name")
+@out_option
+@shared.json_option
+@shared.workbench_option
+def export_version(name: str, out: Path, emit: Emit, workbench: Workbench) -> None:
     """Write the version NAME again with its manifest: the bytes that were frozen.
 
       masis dataset export pilot-1 --out pilot-1.jsonl
@@ -663,13 +717,12 @@ def export_version(
     _say_what(exported.manifest, out, emit)
 
 
-@command("Remove a version; cases and decisions stay.", group=dataset)
-def remove(
-    name: str = argument(),
-    yes: bool = shared.YES,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
-) -> None:
+@dataset.command(short_help="Remove a version; cases and decisions stay.")
+@click.argument("name")
+@shared.yes_option
+@shared.json_option
+@shared.workbench_option
+def remove(name: str, yes: bool, emit: Emit, workbench: Workbench) -> None:
     """Remove the version NAME; its cases and their decisions stay.
 
     masis dataset remove pilot-1

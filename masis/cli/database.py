@@ -18,7 +18,7 @@ import click
 
 from masis.audit.acceptance import RULE_VERSION
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, end_interrupted, option
+from masis.cli.commands import Command, CommandGroup, JobFailed, end_interrupted
 from masis.cli.options import Judges
 from masis.cli.output import Emit, Interruption, ProgressBar, plain, say
 from masis.datasets.writers.files import whole_file
@@ -39,18 +39,17 @@ from masis.settings.reference import option_help
 from masis.views.numbers import file_size, moment
 
 
-@command()
-def health(
-    judges: Judges = shared.JUDGES,
-    ask: bool = option(
-        "Send each language model in use a test request, which may cost a fraction of a cent.",
-        "--ask/--no-ask",
-        default=True,
-        show_default=True,
-    ),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
-) -> None:
+@click.command(cls=Command)
+@shared.judges_options
+@click.option(
+    "--ask/--no-ask",
+    default=True,
+    show_default=True,
+    help="Send each language model in use a test request, which may cost a fraction of a cent.",
+)
+@shared.json_option
+@shared.database_option
+def health(judges: Judges, ask: bool, emit: Emit, db: Path | None) -> None:
     """Check that everything the workbench needs is in order: database, decision log, auditor,
     models, disk.
 
@@ -86,22 +85,39 @@ def health(
         )
 
 
-@command()
+@click.command(cls=Command)
+@click.option(
+    "--note",
+    type=shared.FILE,
+    metavar="PATH",
+    help="A file stored elsewhere: compare with the head noted there, then note the current one.",
+)
+@click.option(
+    "--key",
+    type=shared.FILE,
+    metavar="PATH",
+    help="The file with the key that signs entries. Default: MASIS_LOG_KEY. Without a key,"
+    " signatures aren't checked.",
+)
+@click.option(
+    "--new-key", type=shared.FILE, metavar="PATH", help="Create a key and sign every entry with it."
+)
+@click.option(
+    "--sign",
+    is_flag=True,
+    help="Sign the entries without a signature, if everything else is in order.",
+)
+@click.option("--rearm", is_flag=True, help="Restore the triggers of a log that has lost them.")
+@shared.json_option
+@shared.database_option
 def verify_log(
-    note: Path | None = option(
-        "A file stored elsewhere: compare with the head noted there, then note the current one.",
-        type=shared.FILE,
-    ),
-    key: Path | None = option(
-        "The file with the key that signs entries. Default: MASIS_LOG_KEY. Without a key,"
-        " signatures aren't checked.",
-        type=shared.FILE,
-    ),
-    new_key: Path | None = option("Create a key and sign every entry with it.", type=shared.FILE),
-    sign: bool = option("Sign the entries without a signature, if everything else is in order."),
-    rearm: bool = option("Restore the triggers of a log that has lost them."),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
+    note: Path | None,
+    key: Path | None,
+    new_key: Path | None,
+    sign: bool,
+    rearm: bool,
+    emit: Emit,
+    db: Path | None,
 ) -> None:
     """Check that no decision was changed or removed, nor what it was about, and print the log's
     length and head.
@@ -251,30 +267,46 @@ def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Ite
             )
 
 
-@command()
+@click.command(cls=Command)
+@click.option(
+    "--older-than",
+    type=click.IntRange(0, 36_500),
+    metavar="DAYS",
+    help=option_help("retention_days", "What ended longer ago than this; 0: all that has ended."),
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@shared.yes_option
+@click.option(
+    "--include-decided",
+    is_flag=True,
+    help="Also remove audits that people decided about. The decisions stay.",
+)
+@click.option("--keep-waiting", is_flag=True, help="Keep audits that need review, however old.")
+@click.option(
+    "--shrink/--no-shrink",
+    default=True,
+    show_default=True,
+    help="Return the freed space to the disk.",
+)
+@click.option(
+    "--list", "listed", is_flag=True, help="List every run and screening, not only their number."
+)
+@click.option("--history", is_flag=True, help="Show past purges and who ran them.")
+@shared.by_option
+@shared.json_option
+@shared.workbench_option
 def purge(
-    older_than: int | None = option(
-        option_help("retention_days", "What ended longer ago than this; 0: all that has ended."),
-        within=(0, 36_500),
-        metavar="DAYS",
-    ),
-    dry_run: bool = option("Show what would be removed, and remove nothing."),
-    yes: bool = shared.YES,
-    include_decided: bool = option(
-        "Also remove audits that people decided about. The decisions stay."
-    ),
-    keep_waiting: bool = option("Keep audits that need review, however old."),
-    shrink: bool = option(
-        "Return the freed space to the disk.",
-        "--shrink/--no-shrink",
-        default=True,
-        show_default=True,
-    ),
-    listed: bool = option("List every run and screening, not only their number.", "--list"),
-    history: bool = option("Show past purges and who ran them."),
-    by: str | None = shared.BY,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    older_than: int | None,
+    dry_run: bool,
+    yes: bool,
+    include_decided: bool,
+    keep_waiting: bool,
+    shrink: bool,
+    listed: bool,
+    history: bool,
+    by: str | None,
+    emit: Emit,
+    workbench: Workbench,
 ) -> None:
     """Remove audits and screenings that are past their time: their results, iterations, drafts,
     events and grades.
@@ -417,13 +449,14 @@ def db() -> None:
     """
 
 
-@command("Copy the database while it is in use, and verify the copy.", group=db)
-def backup(
-    target: Path = argument(),
-    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,)),
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
-) -> None:
+@db.command(short_help="Copy the database while it is in use, and verify the copy.")
+@click.argument("target", type=shared.PATH)
+@click.option(
+    "--keep", type=click.IntRange(1), metavar="N", help="In a folder: remove all but the newest N."
+)
+@shared.json_option
+@shared.workbench_option
+def backup(target: Path, keep: int | None, emit: Emit, workbench: Workbench) -> None:
     """Copy the database to TARGET while it is in use, and verify the copy.
 
     TARGET is a file that does not exist yet, or a folder, in which the copy gets a name with the
@@ -446,17 +479,18 @@ def backup(
         say(f"Removed: {path}")
 
 
-@command("Put a backup in the place of the database.", group=db)
-def restore(
-    copy: Path = argument(metavar="BACKUP", type=shared.FILE),
-    check: bool = option("Only verify the backup; restore nothing."),
-    replace: bool = option(
-        "Put it in the place of a database that is there, which is kept beside."
-    ),
-    yes: bool = shared.YES,
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
-) -> None:
+@db.command(short_help="Put a backup in the place of the database.")
+@click.argument("copy", type=shared.FILE, metavar="BACKUP")
+@click.option("--check", is_flag=True, help="Only verify the backup; restore nothing.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Put it in the place of a database that is there, which is kept beside.",
+)
+@shared.yes_option
+@shared.json_option
+@shared.database_option
+def restore(copy: Path, check: bool, replace: bool, yes: bool, emit: Emit, db: Path | None) -> None:
     """Verify BACKUP and put it where the database belongs.
 
     The database that is there is replaced only with --replace, and kept under a name that ends in
@@ -499,17 +533,20 @@ def redact() -> None:
 
 
 db.add_command(redact)
-REASON = option("Why; stored in the log, so it must not repeat what is to go.", required=True)
+reason_option = click.option(
+    "--reason", required=True, help="Why; stored in the log, so it must not repeat what is to go."
+)
 
 
-@command("Remove every text of a case, its runs and its decisions.", group=redact)
+@redact.command(short_help="Remove every text of a case, its runs and its decisions.")
+@click.argument("case_id", metavar="ID")
+@reason_option
+@shared.by_option
+@shared.yes_option
+@shared.json_option
+@shared.workbench_option
 def case(
-    case_id: str = argument(metavar="ID"),
-    reason: str = REASON,
-    by: str | None = shared.BY,
-    yes: bool = shared.YES,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    case_id: str, reason: str, by: str | None, yes: bool, emit: Emit, workbench: Workbench
 ) -> None:
     """Remove every text of the case ID: question, answer, evidence, results, drafts, and what
     reviewers wrote.
@@ -531,14 +568,15 @@ def case(
     )
 
 
-@command("Remove what was written in one entry of a log.", group=redact)
+@redact.command(short_help="Remove what was written in one entry of a log.")
+@click.argument("entry_id", metavar="ID")
+@reason_option
+@shared.by_option
+@shared.yes_option
+@shared.json_option
+@shared.workbench_option
 def decision(
-    entry_id: str = argument(metavar="ID"),
-    reason: str = REASON,
-    by: str | None = shared.BY,
-    yes: bool = shared.YES,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    entry_id: str, reason: str, by: str | None, yes: bool, emit: Emit, workbench: Workbench
 ) -> None:
     """Remove reviewer, reason, note and corrected answer from the entry ID of the decision log or
     the screening log.
@@ -554,14 +592,19 @@ def decision(
     say(f"Entry {entry_id} is redacted. Entry {record.id} of the log records it.")
 
 
-@command("Apply the current acceptance rule to stored audits.", group=db)
+@db.command(short_help="Apply the current acceptance rule to stored audits.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@shared.yes_option
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Also what the current rule has judged, if thresholds have changed.",
+)
+@shared.by_option
+@shared.json_option
+@shared.workbench_option
 def reassess(
-    dry_run: bool = option("Show what would change, and change nothing."),
-    yes: bool = shared.YES,
-    again: bool = option("Also what the current rule has judged, if thresholds have changed."),
-    by: str | None = shared.BY,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    dry_run: bool, yes: bool, again: bool, by: str | None, emit: Emit, workbench: Workbench
 ) -> None:
     """Recompute from stored iterations whether answers need review, by the current acceptance rule
     and thresholds.

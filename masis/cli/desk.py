@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import JobFailed, argument, command, option, options
+from masis.cli.commands import Command, JobFailed
 from masis.cli.options import Names
 from masis.cli.output import QUESTION_SHOWN, Emit, ProgressBar, say, table
 from masis.datasets.readers.decisions import read_decisions
@@ -38,28 +39,44 @@ from masis.views.words import (
     verdict_word,
 )
 
-NOTE = option("Anything else worth recording.", default="")
+note_option = click.option("--note", default="", help="Anything else worth recording.")
 
 
-def _desk(
-    by: str | None = option("The reviewer. Default: your login name.", metavar="NAME"),
-    workbench: Workbench = shared.WORKBENCH,
-) -> Desk:
-    return Desk(workbench, reviewer=shared.operator(by).name)
+def desk_options(command: shared.Body) -> shared.Body:
+    """Add ``--by`` and ``--db``, passed as ``desk``."""
+
+    @click.option("--by", metavar="NAME", help="The reviewer. Default: your login name.")
+    @shared.workbench_option
+    @functools.wraps(command)
+    def call(by: str | None, workbench: Workbench, **arguments: Any) -> None:
+        command(desk=Desk(workbench, reviewer=shared.operator(by).name), **arguments)
+
+    return call
 
 
-DESK = options(_desk)
-
-
-@command()
+@click.command(cls=Command)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many cases to list.",
+)
+@shared.search_option
+@shared.field_option
+@shared.dataset_option
+@click.option(
+    "--order",
+    type=click.Choice(get_args(QueueOrder)),
+    default="risk",
+    show_default=True,
+    help="The order of the list.",
+)
+@desk_options
+@shared.json_option
 def queue(
-    limit: int = option("How many cases to list.", default=20, within=(1, 1000)),
-    text: str = shared.SEARCH,
-    fields: Names = shared.FIELD,
-    datasets: Names = shared.DATASET,
-    order: OrderName = option("The order of the list.", default=DEFAULT_ORDER),
-    desk: Desk = DESK,
-    emit: Emit = shared.EMIT,
+    limit: int, text: str, fields: Names, datasets: Names, order: QueueOrder, desk: Desk, emit: Emit
 ) -> None:
     """List the cases that wait for your decision, the most pressing first.
 
@@ -82,8 +99,11 @@ def queue(
     emit(list(rows), table(("case", "status", "worst issue", "quality", "question"), cells))
 
 
-@command()
-def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
+@click.command(cls=Command)
+@click.argument("case")
+@desk_options
+@shared.json_option
+def show(case: str, desk: Desk, emit: Emit) -> None:
     """Show CASE: question, answer, evidence, what the audit found, and what was decided.
 
     masis show strategy-01
@@ -173,34 +193,76 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
             yield f"  {'':<9} {issue.suggestion}"
 
 
-@command()
+@click.command(cls=Command)
+@click.argument("case", required=False)
+@click.argument("verdict", type=click.Choice(get_args(Verdict)), required=False)
+@click.option(
+    "--reason",
+    default="",
+    metavar="CODE|TEXT",
+    help="Why: a sentence, or"
+    f" {', '.join(reason.code for reason in reasons_for('reject') if reason.code != OTHER)}.",
+)
+@note_option
+@click.option("--corrected-answer", help="With override: the answer as it should be.")
+@click.option(
+    "--iteration",
+    type=click.IntRange(1, 5),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="1: the original answer; 2: revision 2.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="LABEL=WORDS",
+    help="Label these words of the answer.",
+)
+@click.option(
+    "--acknowledge", is_flag=True, help="You have read the serious open issues of the answer."
+)
+@click.option(
+    "--saw",
+    type=click.Choice(["audit", "nothing"]),
+    help="What you saw of the audit before deciding. Default: unknown.",
+)
+@click.option(
+    "--version",
+    type=int,
+    metavar="N",
+    help="Refuse if the case no longer has this version ('masis show').",
+)
+@click.option(
+    "--file",
+    type=shared.existing_file,
+    metavar="PATH",
+    help="Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel with case,"
+    " verdict, reason and so on, or an export of Label Studio or Argilla.",
+)
+@shared.sheet_option
+@click.option(
+    "--dry-run", is_flag=True, help="With --file: show the result of each row, and record nothing."
+)
+@desk_options
+@shared.json_option
 def decide(
-    case: str | None = argument(required=False),
-    verdict: Verdict | None = argument(required=False),
-    reason: str = option(
-        "Why: a sentence, or"
-        f" {', '.join(reason.code for reason in reasons_for('reject') if reason.code != OTHER)}.",
-        default="",
-        metavar="CODE|TEXT",
-    ),
-    note: str = NOTE,
-    corrected_answer: str | None = option("With override: the answer as it should be."),
-    iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
-    labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
-    acknowledge: bool = option("You have read the serious open issues of the answer."),
-    saw: Literal["audit", "nothing"] | None = option(
-        "What you saw of the audit before deciding. Default: unknown."
-    ),
-    version: int | None = option("Refuse if the case no longer has this version ('masis show')."),
-    file: Path | None = option(
-        "Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel with case,"
-        " verdict, reason and so on, or an export of Label Studio or Argilla.",
-        type=shared.existing_file,
-    ),
-    sheet: str | None = shared.SHEET,
-    dry_run: bool = option("With --file: show the result of each row, and record nothing."),
-    desk: Desk = DESK,
-    emit: Emit = shared.EMIT,
+    case: str | None,
+    verdict: Verdict | None,
+    reason: str,
+    note: str,
+    corrected_answer: str | None,
+    iteration: int,
+    labels: Names,
+    acknowledge: bool,
+    saw: Literal["audit", "nothing"] | None,
+    version: int | None,
+    file: Path | None,
+    sheet: str | None,
+    dry_run: bool,
+    desk: Desk,
+    emit: Emit,
 ) -> None:
     """Decide about CASE: approve, override, reject or escalate.
 
@@ -301,21 +363,39 @@ def _decide_file(
         )
 
 
-@command()
+@click.command(cls=Command)
+@click.argument("case")
+@click.argument("label")
+@click.argument("words", required=False)
+@click.option(
+    "--start",
+    type=click.IntRange(0),
+    metavar="N",
+    help="The offset of the words, if they occur more than once.",
+)
+@click.option(
+    "--severity",
+    type=click.Choice(["critical", "high", "medium", "low"]),
+    help="Report an issue that the audit missed.",
+)
+@click.option("--note", default="", help="What is wrong, in your words.")
+@click.option(
+    "--acknowledge",
+    is_flag=True,
+    help="You have seen the serious issues of the answer that you approved.",
+)
+@desk_options
+@shared.json_option
 def label(
-    case: str = argument(),
-    label: str = argument(),
-    words: str | None = argument(required=False),
-    start: int | None = option(
-        "The offset of the words, if they occur more than once.", within=(0,)
-    ),
-    severity: Literal["critical", "high", "medium", "low"] | None = option(
-        "Report an issue that the audit missed."
-    ),
-    note: str = option("What is wrong, in your words.", default=""),
-    acknowledge: bool = option("You have seen the serious issues of the answer that you approved."),
-    desk: Desk = DESK,
-    emit: Emit = shared.EMIT,
+    case: str,
+    label: str,
+    words: str | None,
+    start: int | None,
+    severity: Literal["critical", "high", "medium", "low"] | None,
+    note: str,
+    acknowledge: bool,
+    desk: Desk,
+    emit: Emit,
 ) -> None:
     """Label WORDS of the answer that you decided about, or report an issue in it.
 
@@ -337,13 +417,19 @@ def label(
     emit(entry, [_entry_line(entry)])
 
 
-@command(name="log")
-def decision_log(
-    case: str | None = argument(required=False),
-    limit: int = option("How many entries to list.", default=20, within=(1, 1000)),
-    desk: Desk = DESK,
-    emit: Emit = shared.EMIT,
-) -> None:
+@click.command("log", cls=Command)
+@click.argument("case", required=False)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many entries to list.",
+)
+@desk_options
+@shared.json_option
+def decision_log(case: str | None, limit: int, desk: Desk, emit: Emit) -> None:
     """List the newest entries of the decision log, of CASE or of all cases.
 
       masis log
@@ -355,8 +441,11 @@ def decision_log(
     emit(list(entries), map(_entry_line, entries))
 
 
-@command()
-def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
+@click.command(cls=Command)
+@click.argument("entry")
+@desk_options
+@shared.json_option
+def undo(entry: str, desk: Desk, emit: Emit) -> None:
     """Undo the decision that ENTRY of the log made, by a further entry; 'masis log' shows the ids.
 
     masis undo 5f0c1d2e3a4b
@@ -368,18 +457,22 @@ def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -
 _ALL = CaseFilter(states=shared.STATES)
 
 
-@command()
+@click.command(cls=Command)
+@click.argument("cases", nargs=-1, metavar="[CASE]...")
+@click.option(
+    "--run", "run_id", metavar="ID", help="A run of the case.  [default: the newest finished one]"
+)
+@shared.out_option("The file to write ('-' for stdout), or a folder.", folders=True)
+@shared.filter_options("every state, if another filter is given", shared.STATES)
+@shared.json_option
+@shared.workbench_option
 def report(
-    cases: Names = argument(metavar="[CASE]..."),
-    run_id: str | None = option(
-        "A run of the case.  [default: the newest finished one]", "--run", metavar="ID"
-    ),
-    out: Path = shared.out("The file to write ('-' for stdout), or a folder.", folders=True),
-    case_filter: CaseFilter = shared.filter_options(
-        "every state, if another filter is given", shared.STATES
-    ),
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    cases: Names,
+    run_id: str | None,
+    out: Path,
+    case_filter: CaseFilter,
+    emit: Emit,
+    workbench: Workbench,
 ) -> None:
     """Write the audit of one case as HTML, or of several as a folder.
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import argument, command, option
+from masis.cli.commands import Command
 from masis.cli.options import Names, day
 from masis.cli.output import Emit, plain, table
 from masis.datasets.lake import is_lake
@@ -33,21 +33,49 @@ def _day_after(until: date | None) -> str | None:
     return (until + timedelta(days=1)).isoformat() if until and until < date.max else None
 
 
-@command()
+@click.command(cls=Command)
+@click.argument("lake", required=False, metavar="[DIR]", type=shared.place)
+@click.option(
+    "--since",
+    metavar="DAY",
+    type=day,
+    help="Runs that finished on this day (UTC) or later, or 30d.",
+)
+@click.option("--until", metavar="DAY", type=day, help="Runs that finished on this day or before.")
+@click.option(
+    "--by",
+    type=click.Choice(get_args(Period)),
+    default="week",
+    show_default=True,
+    help="The period of each row of rates; a week begins on Monday.",
+)
+@click.option(
+    "--role",
+    type=click.Choice(get_args(Role)),
+    default="critic",
+    show_default=True,
+    help="Group runs by the model in this role.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    help="Only runs with this model. Can be repeated.",
+)
+@shared.dataset_option
+@shared.json_option
+@shared.database_option
 def metrics(
-    lake: str | None = argument(required=False, metavar="[DIR]", type=shared.place),
-    since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day),
-    until: date | None = option("Runs that finished on this day or before.", type=day),
-    by: Period = option(
-        "The period of each row of rates; a week begins on Monday.", default="week"
-    ),
-    role: Role = option("Group runs by the model in this role.", default="critic"),
-    models: Names = option(
-        "Only runs with this model. Can be repeated.", "--model", metavar="MODEL"
-    ),
-    datasets: Names = shared.DATASET,
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
+    lake: str | None,
+    since: date | None,
+    until: date | None,
+    by: Period,
+    role: Role,
+    models: Names,
+    datasets: Names,
+    emit: Emit,
+    db: Path | None,
 ) -> None:
     """Show the metrics of the audits: rates, times, scores and costs of the finished runs.
 
@@ -186,25 +214,44 @@ def _spread_row(distribution: Distribution) -> list[str]:
 _LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
 
 
-@command()
+@click.command(cls=Command)
+@click.option(
+    "--against",
+    type=click.Choice(["decisions", "labels"]),
+    default="decisions",
+    show_default=True,
+    help="Compare the audit with people's decisions, or with labels imported with the cases.",
+)
+@click.option(
+    "--seen", is_flag=True, help="Also count decisions by reviewers who saw the audit's verdict."
+)
+@click.option("--dataset", default="", metavar="NAME", help="Only cases in this data set.")
+@click.option("--field", default="", metavar="NAME", help="Only cases in this field.")
+@click.option(
+    "--since", metavar="DAY", type=day, help="Decided on this day (UTC) or later, or 30d."
+)
+@click.option("--until", metavar="DAY", type=day, help="Decided on this day or before.")
+@click.option(
+    "--fit",
+    is_flag=True,
+    help="Fit the probability of fault on the decisions so far, and order the queue by it.",
+)
+@click.option(
+    "--by", metavar="NAME", help="The name to record with --fit. Default: your login name."
+)
+@shared.json_option
+@shared.database_option
 def trust(
-    against: Literal["decisions", "labels"] = option(
-        "Compare the audit with people's decisions, or with labels imported with the cases.",
-        default="decisions",
-    ),
-    seen: bool = option("Also count decisions by reviewers who saw the audit's verdict."),
-    dataset: str = option("Only cases in this data set.", default="", metavar="NAME"),
-    field: str = option("Only cases in this field.", default="", metavar="NAME"),
-    since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day),
-    until: date | None = option("Decided on this day or before.", type=day),
-    fit: bool = option(
-        "Fit the probability of fault on the decisions so far, and order the queue by it."
-    ),
-    by: str | None = option(
-        "The name to record with --fit. Default: your login name.", metavar="NAME"
-    ),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
+    against: Literal["decisions", "labels"],
+    seen: bool,
+    dataset: str,
+    field: str,
+    since: date | None,
+    until: date | None,
+    fit: bool,
+    by: str | None,
+    emit: Emit,
+    db: Path | None,
 ) -> None:
     """Show how far the audit may be relied on: against people, between people, what passes unseen,
     and the guarantee.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import click
 
@@ -14,7 +14,7 @@ from masis.bench import render, run_bench
 from masis.bench.exam import estimate_exam, exam_settings, take_exam
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, end_interrupted, option
+from masis.cli.commands import Command, CommandGroup, JobFailed, end_interrupted
 from masis.cli.options import Judges, Names
 from masis.cli.output import Emit, ErrorReport, Interruption, ProgressBar, plain, say, table
 from masis.datasets.mapping.reader import read_any
@@ -47,14 +47,17 @@ def models() -> None:
     """
 
 
-@command("Let a model take the exam: 32 answers, half of them with a known fault.", group=models)
-def exam(
-    name: str | None = argument(metavar="[MODEL]", required=False),
-    judges: Judges = shared.JUDGES,
-    yes: bool = option("Start without asking for confirmation, whatever it costs.", "--yes"),
-    show: bool = option("Show the current result instead of taking the exam.", "--show"),
-    emit: Emit = shared.EMIT,
-) -> None:
+@models.command(
+    short_help="Let a model take the exam: 32 answers, half of them with a known fault."
+)
+@click.argument("name", metavar="[MODEL]", required=False)
+@shared.judges_options
+@click.option(
+    "--yes", is_flag=True, help="Start without asking for confirmation, whatever it costs."
+)
+@click.option("--show", is_flag=True, help="Show the current result instead of taking the exam.")
+@shared.json_option
+def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) -> None:
     """Let MODEL judge 32 short answers whose faults are known: may answers pass without a person on
     its word?
 
@@ -111,8 +114,10 @@ def _judging(settings: Settings) -> str:
     return joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
 
 
-@command("Download a verifier model and describe it.", group=models)
-def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) -> None:
+@models.command(short_help="Download a verifier model and describe it.")
+@click.argument("name", metavar="local:NAME")
+@shared.json_option
+def get(name: str, emit: Emit) -> None:
     """Download a model of the Hugging Face hub, unless it is here, and show what it is; a folder is
     shown alike.
 
@@ -141,8 +146,9 @@ def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) ->
     )
 
 
-@command("List the verifier models that were downloaded.", name="list", group=models)
-def list_models(emit: Emit = shared.EMIT) -> None:
+@models.command("list", short_help="List the verifier models that were downloaded.")
+@shared.json_option
+def list_models(emit: Emit) -> None:
     """List the models in the hub's cache that can verify here, each with its licence, size and
     place.
 
@@ -207,28 +213,51 @@ def _download_model(text: str) -> None:
 Half = Literal["report", "fit", "all"]
 
 
-@command()
+@click.command(cls=Command)
+@click.argument("files", type=shared.existing, nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--half",
+    type=click.Choice(get_args(Half)),
+    default="report",
+    show_default=True,
+    help="The half of each file to use. report: the half that nothing was fitted on; fit: the"
+    " other; all: both.",
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(0, 100_000),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Resamples.",
+)
+@click.option(
+    "--runs",
+    type=shared.existing_file,
+    metavar="PATH",
+    help="Audits of these cases, written by masis audit --out. By default the cases are audited"
+    " here, without a model.",
+)
+@click.option(
+    "--verifier",
+    "verifiers",
+    multiple=True,
+    metavar="MODEL",
+    help="Compare verifiers on the labelled claims instead: offline, local:..., a language model, or"
+    " offline,MODEL. Can be repeated; each is measured on the same claims.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="With --verifier: at most N claims."
+)
+@shared.json_option
 def bench(
-    files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing),
-    half: Half = option(
-        "The half of each file to use. report: the half that nothing was fitted on; fit: the"
-        " other; all: both.",
-        default="report",
-    ),
-    bootstrap: int = option("Resamples.", default=1000, within=(0, 100_000)),
-    runs: Path | None = option(
-        "Audits of these cases, written by masis audit --out. By default the cases are audited"
-        " here, without a model.",
-        type=shared.existing_file,
-    ),
-    verifiers: Names = option(
-        "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or"
-        " offline,MODEL. Can be repeated; each is measured on the same claims.",
-        "--verifier",
-        metavar="MODEL",
-    ),
-    limit: int | None = option("With --verifier: at most N claims.", within=(1,)),
-    emit: Emit = shared.EMIT,
+    files: tuple[Path, ...],
+    half: Half,
+    bootstrap: int,
+    runs: Path | None,
+    verifiers: Names,
+    limit: int | None,
+    emit: Emit,
 ) -> None:
     """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an
     interval.
@@ -295,59 +324,118 @@ def bench(
 PROGRAMS = option_help("programs_folder")
 
 
-@command()
+@click.command(cls=Command)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="The name of the program, used as dspy:NAME in --model and settings.",
+)
+@click.option(
+    "--on",
+    "source",
+    default="demo",
+    metavar="demo|decisions|FILE",
+    show_default=True,
+    help="The training data: the gold labels of the demo cases, reviewers' decisions (see --db),"
+    " or a file of cases with labels.",
+)
+@click.option(
+    "--role",
+    type=click.Choice(get_args(Role)),
+    default="critic",
+    show_default=True,
+    help="The role to compile.",
+)
+@click.option(
+    "--optimizer",
+    type=click.Choice(["bootstrap", "mipro", "gepa"]),
+    default="bootstrap",
+    show_default=True,
+    help="bootstrap: adds the model's own best replies as examples. mipro: searches instructions"
+    " and examples together. gepa: rewrites instructions based on mistakes.",
+)
+@click.option("--model", metavar="MODEL", help="The model to compile for, as PROVIDER:MODEL.")
+@click.option(
+    "--teacher",
+    default="",
+    metavar="MODEL",
+    help="A model that provides example replies (bootstrap) or writes instructions. Default: the"
+    " same model.",
+)
+@click.option(
+    "--demos",
+    type=click.IntRange(0, 16),
+    metavar="N",
+    default=4,
+    show_default=True,
+    help="The maximum number of demonstrations.",
+)
+@click.option(
+    "--accept",
+    type=click.FloatRange(0, 1),
+    default=0.75,
+    show_default=True,
+    help="The lowest metric of a reply that may serve as an example.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    default=6,
+    show_default=True,
+    help="mipro: the number of programs to try. gepa: the number of passes over all answers.",
+)
+@click.option(
+    "--held-out",
+    type=click.FloatRange(0.1, 0.9),
+    default=0.5,
+    show_default=True,
+    help="The share of the questions held out to measure on.",
+)
+@click.option(
+    "--seed", metavar="N", default=0, show_default=True, help="The random seed of the split."
+)
+@click.option(
+    "--max-cost",
+    type=shared.COST,
+    metavar="USD",
+    help="Stop without saving once this much is spent.",
+)
+@click.option(
+    "--control",
+    is_flag=True,
+    help="Measure the gain by chance: shuffle the labels between answers, and save nothing.",
+)
+@click.option("--programs", "at", type=shared.PATH, metavar="PATH", help=PROGRAMS)
+@shared.database_option
+@click.option(
+    "--list", "listing", is_flag=True, help="List the stored programs without compiling one."
+)
+@click.option(
+    "--show",
+    metavar="NAME",
+    help="Print the instructions and demonstrations of a program: NAME or NAME@2.",
+)
+@shared.json_option
 def optimize(
-    name: str | None = option(
-        "The name of the program, used as dspy:NAME in --model and settings.", metavar="NAME"
-    ),
-    source: str = option(
-        "The training data: the gold labels of the demo cases, reviewers' decisions (see --db),"
-        " or a file of cases with labels.",
-        "--on",
-        default="demo",
-        metavar="demo|decisions|FILE",
-    ),
-    role: Role = option("The role to compile.", default="critic"),
-    optimizer: Literal["bootstrap", "mipro", "gepa"] = option(
-        "bootstrap: adds the model's own best replies as examples. mipro: searches instructions"
-        " and examples together. gepa: rewrites instructions based on mistakes.",
-        default="bootstrap",
-    ),
-    model: str | None = option("The model to compile for, as PROVIDER:MODEL.", metavar="MODEL"),
-    teacher: str = option(
-        "A model that provides example replies (bootstrap) or writes instructions. Default: the"
-        " same model.",
-        default="",
-        metavar="MODEL",
-    ),
-    demos: int = option("The maximum number of demonstrations.", default=4, within=(0, 16)),
-    accept: float = option(
-        "The lowest metric of a reply that may serve as an example.",
-        default=0.75,
-        within=(0, 1),
-    ),
-    trials: int = option(
-        "mipro: the number of programs to try. gepa: the number of passes over all answers.",
-        default=6,
-        within=(1, 100),
-    ),
-    held_out: float = option(
-        "The share of the questions held out to measure on.",
-        default=0.5,
-        within=(0.1, 0.9),
-    ),
-    seed: int = option("The random seed of the split.", default=0),
-    max_cost: float | None = option("Stop without saving once this much is spent.", **shared.COST),
-    control: bool = option(
-        "Measure the gain by chance: shuffle the labels between answers, and save nothing."
-    ),
-    at: Path | None = option(PROGRAMS, "--programs"),
-    db: Path | None = shared.DATABASE,
-    listing: bool = option("List the stored programs without compiling one.", "--list"),
-    show: str | None = option(
-        "Print the instructions and demonstrations of a program: NAME or NAME@2.", metavar="NAME"
-    ),
-    emit: Emit = shared.EMIT,
+    name: str | None,
+    source: str,
+    role: Role,
+    optimizer: Literal["bootstrap", "mipro", "gepa"],
+    model: str | None,
+    teacher: str,
+    demos: int,
+    accept: float,
+    trials: int,
+    held_out: float,
+    seed: int,
+    max_cost: float | None,
+    control: bool,
+    at: Path | None,
+    db: Path | None,
+    listing: bool,
+    show: str | None,
+    emit: Emit,
 ) -> None:
     """Compile the critic on labelled answers with DSPy, and store the program as the next version
     of NAME.

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import click
 from click.core import ParameterSource
 
-from masis.cli.commands import JobFailed, option, options
+from masis.cli.commands import JobFailed
 from masis.cli.output import Emit, LogLines, say
 from masis.datasets.loading import chosen_profile
 from masis.datasets.mapping.profile import Profile
@@ -37,16 +37,37 @@ from masis.settings.reference import option_help
 STDIO = Path("-")
 """The path that means stdin or stdout."""
 
+PATH = click.Path(path_type=Path)
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 """The click type of a file that a command reads or writes itself, whether or not it exists yet."""
 
 Names = tuple[str, ...]
 
-BY = option("The name to record. Default: your login name.", metavar="NAME")
-YES = option("Don't ask.")
-EMIT = options(Emit, as_json=option("Print JSON for programs, one object per line.", "--json"))
-DATABASE = option("The database. Default: MASIS_DB, else masis.db in your data folder.")
-COST: dict[str, Any] = {"within": (0, None, True), "metavar": "USD"}
+Body = Callable[..., None]
+"""The function of a command, which click calls with its parameters."""
+
+by_option = click.option(
+    "--by", metavar="NAME", help="The name to record. Default: your login name."
+)
+yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
+json_option = click.option(
+    "--json",
+    "emit",
+    is_flag=True,
+    callback=lambda _context, _option, as_json: Emit(as_json),
+    help="Print JSON for programs, one object per line.",
+)
+"""``--json``, passed as ``emit``, which writes the command's results."""
+
+database_option = click.option(
+    "--db",
+    type=PATH,
+    metavar="PATH",
+    help="The database. Default: MASIS_DB, else masis.db in your data folder.",
+)
+COST = click.FloatRange(0, min_open=True)
+"""The click type of an amount in US dollars."""
 
 
 def existing(value: str | Path) -> Path:
@@ -97,19 +118,23 @@ def wrong(value: str, hint: str) -> click.BadParameter:
     return click.BadParameter(f"{value[:40]}: {hint}")
 
 
-def out(
-    text: str = "The file to write; '-' for stdout.", *, folders: bool = False, **settings: Any
-) -> Any:
-    """Declare ``--out``. With ``folders`` the value may be a folder; the command calls
-    ``writable_file`` if it needs a file.
+def out_option(
+    text: str = "The file to write; '-' for stdout.",
+    default: str | Path = "-",
+    *,
+    folders: bool = False,
+) -> Callable[[Body], Body]:
+    """Return the decorator for ``--out``. With ``folders`` the value may be a folder; the command
+    calls ``writable_file`` if it needs a file.
     """
-    declared = {
-        "default": "-",
-        "type": writable if folders else writable_file,
-        "metavar": "PATH",
-        **settings,
-    }
-    return option(text, "--out", **declared)
+    return click.option(
+        "--out",
+        type=writable if folders else writable_file,
+        default=default,
+        show_default=True,
+        metavar="PATH",
+        help=text,
+    )
 
 
 def day(value: str | date) -> date:
@@ -137,10 +162,10 @@ def given_options() -> dict[str, str]:
     }
 
 
-SHEET = option(
-    "The sheet of an Excel workbook to read: its name, or its number from 1.",
+sheet_option = click.option(
     "--sheet",
     metavar="NAME",
+    help="The sheet of an Excel workbook to read: its name, or its number from 1.",
 )
 
 
@@ -152,22 +177,7 @@ class FileOptions(NamedTuple):
     sheet: str | None = None
 
 
-def chosen_reading(
-    profile_name: str | None = option(
-        "The format of the file. Default: detected from the first row.", "--as", metavar="PROFILE"
-    ),
-    maps: Names = option(
-        "The key or column that holds a field, such as answer=response or query=inputs.question."
-        " Repeat it for more fields, and for evidence if several columns hold a chunk each."
-        " 'answer=' drafts the answers, 'id=' derives ids from the content, 'evidence.id=' makes"
-        " [1] mean the first chunk, and 'evidence.split=|' sets the separator of chunks in one"
-        " text. Or a TOML file that names the paths (docs/files.md); a field given as well"
-        " overrides its path.",
-        "--map",
-        metavar="FIELD=KEY|FILE",
-    ),
-    sheet: str | None = SHEET,
-) -> FileOptions:
+def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> FileOptions:
     """Return the profile from ``--as`` or from a ``--map`` file, the field map from ``--map``, and
     the sheet.
     """
@@ -195,7 +205,33 @@ def chosen_reading(
         raise click.UsageError(f"{named}: {error}") from error
 
 
-READING = options(chosen_reading)
+def reading_options(command: Body) -> Body:
+    """Add ``--as``, ``--map`` and ``--sheet``, passed as ``reading``."""
+
+    @click.option(
+        "--as",
+        "profile_name",
+        metavar="PROFILE",
+        help="The format of the file. Default: detected from the first row.",
+    )
+    @click.option(
+        "--map",
+        "maps",
+        multiple=True,
+        metavar="FIELD=KEY|FILE",
+        help="The key or column that holds a field, such as answer=response or query=inputs.question."
+        " Repeat it for more fields, and for evidence if several columns hold a chunk each."
+        " 'answer=' drafts the answers, 'id=' derives ids from the content, 'evidence.id=' makes"
+        " [1] mean the first chunk, and 'evidence.split=|' sets the separator of chunks in one"
+        " text. Or a TOML file that names the paths (docs/files.md); a field given as well"
+        " overrides its path.",
+    )
+    @sheet_option
+    @functools.wraps(command)
+    def call(profile_name: str | None, maps: Names, sheet: str | None, **arguments: Any) -> None:
+        command(reading=chosen_reading(profile_name, maps, sheet), **arguments)
+
+    return call
 
 
 @contextmanager
@@ -241,24 +277,11 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     return for_all | for_one
 
 
-ASSIGNMENTS = option(
-    "A setting of the audit, such as max_iterations=2. Can be repeated.",
-    "--set",
-    metavar="KEY=VALUE",
-)
-
-
 class Judges(NamedTuple):
     """The models and settings from the command line."""
 
-    models: Names = option(
-        "The model that judges: one for all roles, or ROLE=MODEL for one role"
-        f" ({', '.join(ROLES)}). Default: offline, which needs no key and no network. Can be"
-        " repeated.",
-        "--model",
-        metavar="[ROLE=]MODEL",
-    )
-    assignments: Names = ASSIGNMENTS
+    models: Names
+    assignments: Names
 
     def load(self) -> LoadedSettings:
         """Return the settings with the origin of each value, and show each settings warning once
@@ -292,19 +315,39 @@ class Judges(NamedTuple):
         return loaded
 
 
-JUDGES = options(Judges)
-LOG_FORMAT = option(option_help("log_format"))
+def judges_options(command: Body) -> Body:
+    """Add ``--model`` and ``--set``, passed as ``judges``."""
+
+    @click.option(
+        "--model",
+        "models",
+        multiple=True,
+        metavar="[ROLE=]MODEL",
+        help="The model that judges: one for all roles, or ROLE=MODEL for one role"
+        f" ({', '.join(ROLES)}). Default: offline, which needs no key and no network. Can be"
+        " repeated.",
+    )
+    @click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of the audit, such as max_iterations=2. Can be repeated.",
+    )
+    @functools.wraps(command)
+    def call(models: Names, assignments: Names, **arguments: Any) -> None:
+        command(judges=Judges(models, assignments), **arguments)
+
+    return call
+
+
+log_format_option = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help=option_help("log_format")
+)
 
 
 def _configure_log(
-    log: Literal["error", "warning", "info", "debug"] = option(
-        "The level of the log on stderr. warning shows failures and retries; info adds scores"
-        " and calls; error and debug work too. Texts are logged only with debug and --set"
-        " log_texts=true.",
-        metavar="LEVEL",
-        default="warning",
-    ),
-    log_format: Literal["text", "json"] | None = LOG_FORMAT,
+    log: Literal["error", "warning", "info", "debug"], log_format: Literal["text", "json"] | None
 ) -> None:
     """Show the log on stderr from this level until the command ends."""
     context, logger, lines = click.get_current_context(), logging.getLogger("masis"), LogLines()
@@ -321,13 +364,40 @@ def _configure_log(
     context.call_on_close(restore)
 
 
-LOG = options(_configure_log)
+def log_options(command: Body) -> Body:
+    """Add ``--log`` and ``--log-format``, which configure the log on stderr."""
+
+    @click.option(
+        "--log",
+        type=click.Choice(["error", "warning", "info", "debug"]),
+        metavar="LEVEL",
+        default="warning",
+        show_default=True,
+        help="The level of the log on stderr. warning shows failures and retries; info adds scores"
+        " and calls; error and debug work too. Texts are logged only with debug and --set"
+        " log_texts=true.",
+    )
+    @log_format_option
+    @functools.wraps(command)
+    def call(
+        log: Literal["error", "warning", "info", "debug"],
+        log_format: Literal["text", "json"] | None,
+        **arguments: Any,
+    ) -> None:
+        _configure_log(log, log_format)
+        command(**arguments)
+
+    return call
+
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 _ANY = "any"
 
 
-def _range(value: str | tuple[Any, ...]) -> tuple[float | None, ...]:
+_Range = tuple[float | None, ...]
+
+
+def _range(value: str | _Range) -> _Range:
     """Parse a range of scores as in the queue's address: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
     if isinstance(value, tuple):
         return value
@@ -341,60 +411,116 @@ def _range(value: str | tuple[Any, ...]) -> tuple[float | None, ...]:
     return bounds
 
 
-FIELD = option("Only cases in this field.", "--field")
-DATASET = option("Only cases in this data set.", "--dataset")
-SEARCH = option("Only cases that contain all these words.", "--search", default="", metavar="WORDS")
+field_option = click.option(
+    "--field", "fields", multiple=True, metavar="NAME", help="Only cases in this field."
+)
+dataset_option = click.option(
+    "--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases in this data set."
+)
+search_option = click.option(
+    "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
+)
 
 
-SCORES: dict[str, Any] = {"type": _range, "metavar": "LOW-HIGH"}
-
-
-def _filter(
-    default: Sequence[CaseState],
-    text: str = SEARCH,
-    states: Names = option(""),  # its help depends on the default
-    tiers: tuple[ReviewTier, ...] = option("Only cases with this review priority.", "--tier"),
-    flags: Names = option("Only cases with this issue in the original answer.", "--flag"),
-    reasons: Names = option("Only cases with this reason for review.", "--reason", metavar="CODE"),
-    fields: Names = FIELD,
-    datasets: Names = DATASET,
-    models: Names = option("Only cases that this model audited.", "--model", metavar="MODEL"),
-    reviewers: Names = option("Only cases that this person decided.", "--reviewer"),
-    quality: Any = option("Only this range of quality, such as 0.2-0.8.", **SCORES),
-    confidence: Any = option("Only this range of confidence.", **SCORES),
-) -> CaseFilter:
-    """Return the filter that the options describe. Without --state it selects the ``default``
-    states.
-    """
-    values: dict[str, Any] = {
-        "text": text,
-        "tiers": tiers,
-        "flags": flags,
-        "reasons": reasons,
-        "fields": fields,
-        "datasets": datasets,
-        "models": models,
-        "reviewers": reviewers,
-    }
-    for name, bounds in (("quality", quality), ("confidence", confidence)):
-        values[f"{name}_from"], values[f"{name}_to"] = bounds or (None, None)
-    chosen = states or default
-    return CaseFilter.model_validate({**values, "states": () if _ANY in chosen else tuple(chosen)})
-
-
-def filter_options(unless_given: str, states: Sequence[CaseState]) -> Any:
-    """Declare the filters of the queue, passed to the command as a ``CaseFilter``.
+def filter_options(unless_given: str, default: Sequence[CaseState]) -> Callable[[Body], Body]:
+    """Return the decorator that adds the filters of the queue, passed as ``case_filter``.
 
     Args:
         unless_given: The default of ``--state`` in words, for the help text.
-        states: The states selected without ``--state``.
+        default: The states selected without ``--state``.
 
     """
-    state = (
-        f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}."
-    )
-    choice = option(state, "--state", type=click.Choice([*STATES, _ANY]), metavar="STATE")
-    return options(partial(_filter, states), states=choice)
+
+    def decorate(command: Body) -> Body:
+        @search_option
+        @click.option(
+            "--state",
+            "states",
+            type=click.Choice([*STATES, _ANY]),
+            multiple=True,
+            metavar="STATE",
+            help=f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}.",
+        )
+        @click.option(
+            "--tier",
+            "tiers",
+            type=click.Choice(get_args(ReviewTier)),
+            multiple=True,
+            help="Only cases with this review priority.",
+        )
+        @click.option(
+            "--flag",
+            "flags",
+            multiple=True,
+            metavar="NAME",
+            help="Only cases with this issue in the original answer.",
+        )
+        @click.option(
+            "--reason",
+            "reasons",
+            multiple=True,
+            metavar="CODE",
+            help="Only cases with this reason for review.",
+        )
+        @field_option
+        @dataset_option
+        @click.option(
+            "--model",
+            "models",
+            multiple=True,
+            metavar="MODEL",
+            help="Only cases that this model audited.",
+        )
+        @click.option(
+            "--reviewer",
+            "reviewers",
+            multiple=True,
+            metavar="NAME",
+            help="Only cases that this person decided.",
+        )
+        @click.option(
+            "--quality",
+            type=_range,
+            metavar="LOW-HIGH",
+            help="Only this range of quality, such as 0.2-0.8.",
+        )
+        @click.option(
+            "--confidence", type=_range, metavar="LOW-HIGH", help="Only this range of confidence."
+        )
+        @functools.wraps(command)
+        def call(
+            text: str,
+            states: tuple[CaseState | Literal["any"], ...],
+            tiers: tuple[ReviewTier, ...],
+            flags: Names,
+            reasons: Names,
+            fields: Names,
+            datasets: Names,
+            models: Names,
+            reviewers: Names,
+            quality: _Range | None,
+            confidence: _Range | None,
+            **arguments: Any,
+        ) -> None:
+            chosen = states or default
+            values: dict[str, Any] = {
+                "text": text,
+                "states": () if _ANY in chosen else chosen,
+                "tiers": tiers,
+                "flags": flags,
+                "reasons": reasons,
+                "fields": fields,
+                "datasets": datasets,
+                "models": models,
+                "reviewers": reviewers,
+            }
+            for name, bounds in (("quality", quality), ("confidence", confidence)):
+                values[f"{name}_from"], values[f"{name}_to"] = bounds or (None, None)
+            command(case_filter=CaseFilter.model_validate(values), **arguments)
+
+        return call
+
+    return decorate
 
 
 def open_workbench(database: Path) -> Workbench:
@@ -404,7 +530,7 @@ def open_workbench(database: Path) -> Workbench:
     return Workbench.open(database, chosen_settings())
 
 
-def open_existing(db: Path | None = DATABASE, unguarded: Unguarded = "refuse") -> Workbench:
+def open_existing(db: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
     """Open the workbench on an existing database, since reading must not create one.
 
     Args:
@@ -421,7 +547,15 @@ def open_existing(db: Path | None = DATABASE, unguarded: Unguarded = "refuse") -
     return Workbench.open(path, chosen_settings(), unguarded=unguarded)
 
 
-WORKBENCH = options(open_existing)
+def workbench_option(command: Body) -> Body:
+    """Add ``--db``, passed as ``workbench``, opened on the existing database."""
+
+    @database_option
+    @functools.wraps(command)
+    def call(db: Path | None, **arguments: Any) -> None:
+        command(workbench=open_existing(db), **arguments)
+
+    return call
 
 
 def operator(name: str | None = None) -> Actor:

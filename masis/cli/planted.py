@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, argument, command, option
+from masis.cli.commands import CommandGroup
 from masis.cli.output import Emit, ProgressBar, say
 from masis.schema.faults import FAULT_KINDS, FaultKind
 from masis.schema.wording import count_noun
@@ -19,7 +19,9 @@ from masis.services.trust.summary import figure_text
 from masis.trust.faults import Recall
 from masis.views.faults import FAULT
 
-BY = option("The name to record. Default: your login name.", metavar="NAME")
+by_option = click.option(
+    "--by", metavar="NAME", help="The name to record. Default: your login name."
+)
 
 
 @click.group(cls=CommandGroup)
@@ -35,23 +37,39 @@ def planted() -> None:
     """
 
 
-@command("Plant copies with faults in the queue.", group=planted)
+@planted.command(short_help="Plant copies with faults in the queue.")
+@click.argument("count", type=int)
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(get_args(FaultKind)),
+    multiple=True,
+    help="A kind of fault to plant. Can be repeated. Default: all.",
+)
+@click.option("--dataset", default="", metavar="NAME", help="Only answers in this data set.")
+@click.option("--field", default="", metavar="NAME", help="Only answers in this field.")
+@click.option(
+    "--text", default="", metavar="WORDS", help="Only answers whose cases contain these words."
+)
+@click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="The random seed for answers, places and words. Default: a random one, which is printed.",
+)
+@by_option
+@shared.json_option
+@shared.workbench_option
 def add(
-    count: int = argument(),
-    kinds: tuple[FaultKind, ...] = option(
-        "A kind of fault to plant. Can be repeated. Default: all.", "--kind"
-    ),
-    dataset: str = option("Only answers in this data set.", default="", metavar="NAME"),
-    field: str = option("Only answers in this field.", default="", metavar="NAME"),
-    text: str = option(
-        "Only answers whose cases contain these words.", default="", metavar="WORDS"
-    ),
-    seed: int | None = option(
-        "The random seed for answers, places and words. Default: a random one, which is printed."
-    ),
-    by: str | None = BY,
-    emit: Emit = shared.EMIT,
-    workbench: Workbench = shared.WORKBENCH,
+    count: int,
+    kinds: tuple[FaultKind, ...],
+    dataset: str,
+    field: str,
+    text: str,
+    seed: int | None,
+    by: str | None,
+    emit: Emit,
+    workbench: Workbench,
 ) -> None:
     """Plant COUNT copies of sound answers, each with one certain fault; they wait to be audited as
     other new cases do.
@@ -85,10 +103,11 @@ def add(
         say(f"{count_noun(answers, 'answer')} left alone: {reason}.")
 
 
-@command("Withdraw the undecided copies.", group=planted)
-def withdraw(
-    by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
-) -> None:
+@planted.command(short_help="Withdraw the undecided copies.")
+@by_option
+@shared.json_option
+@shared.workbench_option
+def withdraw(by: str | None, emit: Emit, workbench: Workbench) -> None:
     """Take back every copy that nobody has decided; its text is removed and the log records it.
 
     masis planted withdraw
@@ -98,10 +117,11 @@ def withdraw(
     say(f"{count_noun(done, 'copy', 'copies')} withdrawn.")
 
 
-@command("Show how many planted faults the audit and each reviewer found.", group=planted)
-def recall(
-    by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
-) -> None:
+@planted.command(short_help="Show how many planted faults the audit and each reviewer found.")
+@by_option
+@shared.json_option
+@shared.workbench_option
+def recall(by: str | None, emit: Emit, workbench: Workbench) -> None:
     """Show how many planted faults the audit and each reviewer found, by kind, with exact 95%
     intervals.
 

@@ -4,25 +4,18 @@ answer a question.
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import click
 
 from masis.audit.control.run_control import RunBudget, RunControl
 from masis.cli import options as shared
-from masis.cli.commands import (
-    CommandGroup,
-    JobFailed,
-    argument,
-    command,
-    end_interrupted,
-    option,
-    options,
-)
+from masis.cli.commands import Command, CommandGroup, JobFailed, end_interrupted
 from masis.cli.options import Names
 from masis.cli.output import (
     Emit,
@@ -61,15 +54,19 @@ from masis.settings import Settings, database_path
 from masis.settings.reference import option_help
 from masis.views.screening import RECOMMENDATIONS
 
-FILES = argument(metavar="[FILE]...", type=shared.existing_file)
-FORMAT = option(
-    "json: everything about the screening. csv: a line per graded abstract. ris: the kept"
+Form = Literal["json", "csv", "ris", "labels", "svg"]
+
+files_argument = click.argument("files", type=shared.existing_file, nargs=-1, metavar="[FILE]...")
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(get_args(Form)),
+    default="json",
+    show_default=True,
+    help="json: everything about the screening. csv: a line per graded abstract. ris: the kept"
     " abstracts. labels: all abstracts as RIS with labels for ASReview and Rayyan. svg: the"
     " PRISMA 2020 flow diagram.",
-    "--format",
-    default="json",
 )
-Form = Literal["json", "csv", "ris", "labels", "svg"]
 
 
 class Reader:
@@ -149,12 +146,11 @@ def _screening_source(value: str | Path) -> Path | str:
     return value if stored else shared.existing_file(value)
 
 
-def _concept_option(name: Part) -> Any:
+def _concept_option(name: Part) -> Callable[[shared.Body], shared.Body]:
     none_hint = ", or '' for none" if name == "comparison" else ""
-    return option(f"The {name}, instead of the one read from the question{none_hint}.")
-
-
-RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000))
+    return click.option(
+        f"--{name}", help=f"The {name}, instead of the one read from the question{none_hint}."
+    )
 
 
 class ScreeningRequest(NamedTuple):
@@ -164,60 +160,95 @@ class ScreeningRequest(NamedTuple):
     settings: Settings
 
 
-def _screening_request(
-    question: str = option(
-        "The question that the evidence should answer.", "--question", "-q", required=True
-    ),
-    population: str | None = _concept_option("population"),
-    intervention: str | None = _concept_option("intervention"),
-    comparison: str | None = _concept_option("comparison"),
-    outcome: str | None = _concept_option("outcome"),
-    graders: Names = option(
-        "The grader: offline (the default: no key, no network) or a model. Repeat it to grade"
-        " with several.",
+def request_options(command: shared.Body) -> shared.Body:
+    """Add the question and the settings of a screening, passed as ``request``."""
+
+    @click.option(
+        "--question", "-q", required=True, help="The question that the evidence should answer."
+    )
+    @_concept_option("population")
+    @_concept_option("intervention")
+    @_concept_option("comparison")
+    @_concept_option("outcome")
+    @click.option(
         "--grader",
+        "graders",
+        multiple=True,
         metavar="MODEL",
-    ),
-    retrieve: int | None = RETRIEVE,
-    assignments: Names = option("Any other setting of screening.", "--set", metavar="KEY=VALUE"),
-) -> ScreeningRequest:
-    if not question.strip():
-        raise click.UsageError(
-            "--question is empty. Write the question that the evidence should answer."
-        )
-    named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
-    assigned = (f"{name}={value}" for name, value in named.items() if value is not None)
-    settings = shared.chosen_settings((), (*assignments, *assigned))
-    concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
-    if stated := {part: text for part, text in concepts if text is not None}:
-        lines = written_lines(concept_lines(settings.screening_concepts) | stated)
-        try:
-            settings = settings.with_values({"screening_concepts": lines})
-        except ValueError as error:
+        help="The grader: offline (the default: no key, no network) or a model. Repeat it to grade"
+        " with several.",
+    )
+    @click.option(
+        "--retrieve",
+        type=click.IntRange(1, 1000),
+        metavar="N",
+        help=option_help("screening_retrieve"),
+    )
+    @click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Any other setting of screening.",
+    )
+    @functools.wraps(command)
+    def call(
+        question: str,
+        population: str | None,
+        intervention: str | None,
+        comparison: str | None,
+        outcome: str | None,
+        graders: Names,
+        retrieve: int | None,
+        assignments: Names,
+        **arguments: Any,
+    ) -> None:
+        if not question.strip():
             raise click.UsageError(
-                "the concepts are too long. Use at most 10,000 characters together."
-            ) from error
-    return ScreeningRequest(question, settings)
+                "--question is empty. Write the question that the evidence should answer."
+            )
+        named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
+        assigned = (f"{name}={value}" for name, value in named.items() if value is not None)
+        settings = shared.chosen_settings((), (*assignments, *assigned))
+        concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
+        if stated := {part: text for part, text in concepts if text is not None}:
+            lines = written_lines(concept_lines(settings.screening_concepts) | stated)
+            try:
+                settings = settings.with_values({"screening_concepts": lines})
+            except ValueError as error:
+                raise click.UsageError(
+                    "the concepts are too long. Use at most 10,000 characters together."
+                ) from error
+        command(request=ScreeningRequest(question, settings), **arguments)
+
+    return call
 
 
-ASKED = options(_screening_request)
-
-
-@command()
+@click.command(cls=Command)
+@click.argument("sources", type=_screening_source, nargs=-1, required=True, metavar="SOURCE...")
+@request_options
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Grade every abstract in the first round, without a search.",
+)
+@format_option
+@click.option(
+    "--db",
+    type=shared.PATH,
+    metavar="PATH",
+    help="Store the screening and the records of its files in this database. A screening that"
+    " searches a corpus is always stored.",
+)
+@shared.out_option()
 def screen(
-    sources: tuple[Path | str, ...] = argument(
-        required=True, metavar="SOURCE...", type=_screening_source
-    ),
-    request: ScreeningRequest = ASKED,
-    everything: bool = option(
-        "Grade every abstract in the first round, without a search.", "--all"
-    ),
-    form: Form = FORMAT,
-    db: Path | None = option(
-        "Store the screening and the records of its files in this database. A screening that"
-        " searches a corpus is always stored."
-    ),
-    out: Path = shared.out(),
+    sources: tuple[Path | str, ...],
+    request: ScreeningRequest,
+    everything: bool,
+    form: Form,
+    db: Path | None,
+    out: Path,
 ) -> None:
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing
     more can be found.
@@ -340,14 +371,24 @@ def screening() -> None:
     """
 
 
-@command("Make further rounds for a finished screening.", group=screening)
+@screening.command(short_help="Make further rounds for a finished screening.")
+@click.argument("screening")
+@files_argument
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 20),
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="The maximum number of further rounds.",
+)
+@click.option(
+    "--db", type=shared.PATH, metavar="PATH", help="The database that holds the screening."
+)
+@format_option
+@shared.out_option()
 def further(
-    screening: str = argument(),
-    files: tuple[Path, ...] = FILES,
-    rounds: int = option("The maximum number of further rounds.", default=2, within=(1, 20)),
-    db: Path | None = option("The database that holds the screening."),
-    form: Form = FORMAT,
-    out: Path = shared.out(),
+    screening: str, files: tuple[Path, ...], rounds: int, db: Path | None, form: Form, out: Path
 ) -> None:
     """Make further rounds for a finished screening: they ask for what is still missing.
 
@@ -476,21 +517,38 @@ def _write_screening(
             )
 
 
-@command("Store abstracts to search and screen.", group=screening)
+@screening.command(short_help="Store abstracts to search and screen.")
+@click.argument("name", required=False)
+@files_argument
+@click.option(
+    "--search",
+    "query",
+    metavar="WORDS",
+    help="Print the abstracts that contain any of these words, best match first.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many abstracts to print.",
+)
+@click.option(
+    "--remove",
+    is_flag=True,
+    help="Remove the corpus. Screenings keep copies of the abstracts they graded.",
+)
+@shared.json_option
+@shared.database_option
 def corpus(
-    name: str | None = argument(required=False),
-    files: tuple[Path, ...] = FILES,
-    query: str | None = option(
-        "Print the abstracts that contain any of these words, best match first.",
-        "--search",
-        metavar="WORDS",
-    ),
-    limit: int = option("How many abstracts to print.", default=20, within=(1, 1000)),
-    remove: bool = option(
-        "Remove the corpus. Screenings keep copies of the abstracts they graded."
-    ),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
+    name: str | None,
+    files: tuple[Path, ...],
+    query: str | None,
+    limit: int,
+    remove: bool,
+    emit: Emit,
+    db: Path | None,
 ) -> None:
     """Store abstracts, to be searched and screened.
 
@@ -574,17 +632,24 @@ def _add_to_corpus(workbench: Workbench, name: str, files: Iterable[Path], emit:
     reader.errors.end()
 
 
-@command("Import decisions from ASReview, Rayyan or Covidence as overrides.", group=screening)
+@screening.command(short_help="Import decisions from ASReview, Rayyan or Covidence as overrides.")
+@click.argument("screening")
+@click.argument("files", type=shared.existing_file, nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--as",
+    "every",
+    type=click.Choice(get_args(Recommendation)),
+    help="The decision for every record in the files. Use it for Covidence, which exports one"
+    " list per decision.",
+)
+@shared.json_option
+@shared.database_option
 def labels(
-    screening: str = argument(),
-    files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing_file),
-    every: Recommendation | None = option(
-        "The decision for every record in the files. Use it for Covidence, which exports one"
-        " list per decision.",
-        "--as",
-    ),
-    emit: Emit = shared.EMIT,
-    db: Path | None = shared.DATABASE,
+    screening: str,
+    files: tuple[Path, ...],
+    every: Recommendation | None,
+    emit: Emit,
+    db: Path | None,
 ) -> None:
     """Take what people decided in another screening tool as overrides of a screening.
 
@@ -616,8 +681,10 @@ def labels(
     reader.errors.end("")
 
 
-@command("Show whether people change grades more often than before.", group=screening)
-def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+@screening.command(short_help="Show whether people change grades more often than before.")
+@shared.json_option
+@shared.workbench_option
+def drift(emit: Emit, workbench: Workbench) -> None:
     """Show whether people change grades of abstracts more often than before, and what the
     acceptance memory holds.
 

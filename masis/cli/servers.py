@@ -16,7 +16,7 @@ import click
 
 from masis.api.roles import check_models
 from masis.cli import options as shared
-from masis.cli.commands import JobFailed, argument, command, option
+from masis.cli.commands import Command, JobFailed
 from masis.cli.options import Judges, Names
 from masis.cli.output import LogLines, ProgressBar, say, send_telemetry
 from masis.errors import SettingsError
@@ -34,16 +34,27 @@ from masis.settings.sign_in import SignIn, name_problem, new_secret
 if TYPE_CHECKING:
     from masis.ui.shell.reach import Reach
 
-PORT = option("Default: 8501, or the next free one.", "--port", within=(1, 65535))
+port_option = click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    metavar="N",
+    help="Default: 8501, or the next free one.",
+)
 
 
-@command()
-def demo(
-    reset: bool = option("Start over and delete every run and decision of the demo."),
-    port: int | None = PORT,
-    no_browser: bool = option("Don't open a browser."),
-    db: Path | None = option("The demo's database. Default: demo.db in your data folder."),
-) -> None:
+@click.command(cls=Command)
+@click.option(
+    "--reset", is_flag=True, help="Start over and delete every run and decision of the demo."
+)
+@port_option
+@click.option("--no-browser", is_flag=True, help="Don't open a browser.")
+@click.option(
+    "--db",
+    type=shared.PATH,
+    metavar="PATH",
+    help="The demo's database. Default: demo.db in your data folder.",
+)
+def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> None:
     """Open the workbench on cases written to show it: no key, no network, nothing to set up.
 
     The demo has a database of its own; yours is not touched.
@@ -64,28 +75,41 @@ def demo(
     _open_workbench(database, port, browser=not no_browser)
 
 
-@command()
+@click.command(cls=Command)
+@port_option
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. An address that others can reach needs --sign-in or --insecure.",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name or address that others use. Can be repeated. Requests to other hosts are"
+    " refused. "
+    " [default: only 127.0.0.1, localhost and ::1]",
+)
+@click.option(
+    "--sign-in",
+    type=shared.FILE,
+    metavar="FILE",
+    help="Require sign-in with this file, which lists people with their roles or an OpenID"
+    " Connect provider.",
+)
+@click.option("--insecure", is_flag=True, help="Let others in without sign-in. Every page says so.")
+@click.option("--browser/--no-browser", help="Open a browser.  [default: no-browser]")
+@shared.database_option
 def serve(
-    port: int | None = PORT,
-    address: str = option(
-        "The address to listen on. An address that others can reach needs --sign-in or --insecure.",
-        default="127.0.0.1",
-    ),
-    allow_hosts: Names = option(
-        "A host name or address that others use. Can be repeated. Requests to other hosts are"
-        " refused. "
-        " [default: only 127.0.0.1, localhost and ::1]",
-        "--allow-host",
-    ),
-    sign_in: Path | None = option(
-        "Require sign-in with this file, which lists people with their roles or an OpenID"
-        " Connect provider.",
-        type=shared.FILE,
-        metavar="FILE",
-    ),
-    insecure: bool = option("Let others in without sign-in. Every page says so."),
-    browser: bool = option("Open a browser.  [default: no-browser]", "--browser/--no-browser"),
-    db: Path | None = shared.DATABASE,
+    port: int | None,
+    address: str,
+    allow_hosts: Names,
+    sign_in: Path | None,
+    insecure: bool,
+    browser: bool,
+    db: Path | None,
 ) -> None:
     """Open the workbench on your own cases.
 
@@ -158,16 +182,20 @@ def _open_workbench(
         raise click.exceptions.Exit(status)
 
 
-@command()
-def person(
-    name: str = argument(),
-    role: str = option(
-        "The person's role; docs/security.md lists the rights of each.",
-        type=click.Choice(ROLES),
-        required=True,
-    ),
-    no_secret: bool = option("Leave out the secret, for a person who signs in with a provider."),
-) -> None:
+@click.command(cls=Command)
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    required=True,
+    help="The person's role; docs/security.md lists the rights of each.",
+)
+@click.option(
+    "--no-secret",
+    is_flag=True,
+    help="Leave out the secret, for a person who signs in with a provider.",
+)
+def person(name: str, role: str, no_secret: bool) -> None:
     """Print the entry of a person for the sign-in file, and a new secret for them.
 
     The entry goes to stdout, the secret to stderr, once: only its digest is in the entry.
@@ -185,19 +213,38 @@ def person(
     click.echo("\n".join(lines) + "\n")
 
 
-@command()
+@click.command(cls=Command)
+@click.option("--address", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", default=8700, show_default=True)
+@click.option(
+    "--sources", type=shared.FILE, metavar="PATH", help="The file of sources, described below."
+)
+@click.option(
+    "--allow-host",
+    "allowed",
+    multiple=True,
+    metavar="NAME",
+    help="A host name that programs use. Can be repeated.",
+)
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Allow unencrypted HTTP from other machines. Prefer a TLS proxy in front.",
+)
+@click.option(
+    "--new-token",
+    metavar="SOURCE",
+    help="Print a token for a source and its entry in the file, then exit.",
+)
+@shared.database_option
 def ingest(
-    address: str = option("The address to listen on.", default="127.0.0.1"),
-    port: int = option("", default=8700, within=(1, 65535)),
-    sources: Path | None = option("The file of sources, described below.", type=shared.FILE),
-    allowed: Names = option("A host name that programs use. Can be repeated.", "--allow-host"),
-    insecure: bool = option(
-        "Allow unencrypted HTTP from other machines. Prefer a TLS proxy in front."
-    ),
-    new_token: str | None = option(
-        "Print a token for a source and its entry in the file, then exit.", metavar="SOURCE"
-    ),
-    db: Path | None = shared.DATABASE,
+    address: str,
+    port: int,
+    sources: Path | None,
+    allowed: Names,
+    insecure: bool,
+    new_token: str | None,
+    db: Path | None,
 ) -> None:
     """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names,
     and audit them.
@@ -272,36 +319,59 @@ def ingest(
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
 
 
-@command()
+@click.command(cls=Command)
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "http"]),
+    default="stdio",
+    show_default=True,
+    help="stdio: for a client that starts this command. http: streamable HTTP at /mcp.",
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen on, with http."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=8765,
+    show_default=True,
+    help="The port, with http. 0 picks a free one, which is shown on stderr.",
+)
+@click.option(
+    "--allow-host",
+    "allowed",
+    multiple=True,
+    metavar="NAME",
+    help="A host name that others use, with http. Without one the server accepts only this"
+    " machine; with one it also needs a secret in MASIS_MCP_TOKEN. Can be repeated.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="The number of concurrent audits. Default: 2; with models, the number of concurrent"
+    " calls to a provider, at least 4.",
+)
+@click.option(
+    "--max-cost",
+    type=shared.COST,
+    metavar="USD",
+    help="The most that model calls may cost until the server ends; after that, tools call no"
+    " model. Prices: docs/models.md.",
+)
+@shared.judges_options
+@shared.database_option
+@shared.log_options
 def mcp(
-    transport: Literal["stdio", "http"] = option(
-        "stdio: for a client that starts this command. http: streamable HTTP at /mcp.",
-        default="stdio",
-    ),
-    host: str = option("The address to listen on, with http.", default="127.0.0.1"),
-    port: int = option(
-        "The port, with http. 0 picks a free one, which is shown on stderr.",
-        default=8765,
-        within=(0, 65535),
-    ),
-    allowed: Names = option(
-        "A host name that others use, with http. Without one the server accepts only this"
-        " machine; with one it also needs a secret in MASIS_MCP_TOKEN. Can be repeated.",
-        "--allow-host",
-    ),
-    concurrency: int | None = option(
-        "The number of concurrent audits. Default: 2; with models, the number of concurrent"
-        " calls to a provider, at least 4.",
-        within=(1, 64),
-    ),
-    max_cost: float | None = option(
-        "The most that model calls may cost until the server ends; after that, tools call no"
-        " model. Prices: docs/models.md.",
-        **shared.COST,
-    ),
-    judges: Judges = shared.JUDGES,
-    db: Path | None = shared.DATABASE,
-    log: None = shared.LOG,
+    transport: Literal["stdio", "http"],
+    host: str,
+    port: int,
+    allowed: Names,
+    concurrency: int | None,
+    max_cost: float | None,
+    judges: Judges,
+    db: Path | None,
 ) -> None:
     """Serve the tools of the workbench to agents, over the Model Context Protocol: reading and
     auditing, no deciding.
