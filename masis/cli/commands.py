@@ -1,21 +1,17 @@
-"""Commands with their help and exit codes, and of group that imports them on first use."""
+"""Commands with their help and exit codes, and the group that imports them on first use."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import inspect
-from collections.abc import Mapping
-from typing import (
-    Annotated,
-    Any, NamedTuple,
-    NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from masis.cli.output import printable, say
 from masis.errors import MasisError, SettingsError
-from masis.schema.registry import RegisteredName
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 + SIGINT, as in shells."""
@@ -40,12 +36,29 @@ def help_text(docstring: str) -> str:
     for part in inspect.cleandoc(docstring).split("\n\n"):
         lines = part.splitlines()
         if lines and all(line.startswith(("  ", "masis ")) for line in lines):
-            # lost where all of a docstring's lines have it
+            # inspect.cleandoc removes an indentation that all lines share
             indent = "" if part.startswith(" ") else "  "
             parts.append("\n".join(["\b", *(f"{indent}{line}" for line in lines)]))
         else:
             parts.append(part)
     return "\n\n".join(parts)
+
+
+class RegisteredChoice(click.Choice[str]):
+    """A choice of the names of a registry, which it asks whenever an option is parsed or shown.
+
+    Reading them when a command is imported would miss entries that are added later, and would open
+    the metadata of every installed package even to print a version.
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names that are valid now."""
+        return tuple(self._names())
 
 
 class Command(click.Command):
@@ -68,7 +81,7 @@ class Lazy(NamedTuple):
 
 
 class CommandGroup(click.Group):
-    """A group that lists its commands in order of definition and turns errors into a line and an
+    """A group that lists its commands in order of definition, and turns errors into one line and an
     exit code.
 
     ``headings`` holds commands by heading. They are imported when called, so the overview stays
@@ -88,11 +101,11 @@ class CommandGroup(click.Group):
         }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of their making: as a newcomer meets them."""
+        """Return the names of the commands in the order of their definition."""
         return [*self.lazy, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported; None where there is none of that name."""
+        """Import and return a command, or return None if there is no such command."""
         if cmd_name not in self.lazy:
             return self.commands.get(cmd_name)
         module, _, name = self.lazy[cmd_name].target.partition(":")
@@ -102,7 +115,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest right name for a wrong one."""
+        """Resolve a command, and suggest the nearest name for an unknown one."""
         names = self.list_commands(ctx)
         if args and args[0] not in names and not args[0].startswith("-"):
             for name in (name for name, entry in self.lazy.items() if entry.is_group):
@@ -125,8 +138,9 @@ class CommandGroup(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. What people can cause is one line; anything else says how to
-        see more.
+        """Run the command, and report each error in one line.
+
+        An unexpected error says how to see its traceback.
         """
         try:
             return super().invoke(ctx)

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import Command, CommandGroup, JobFailed
+from masis.cli.commands import Command, CommandGroup, JobFailed, RegisteredChoice
 from masis.cli.options import FileOptions
 from masis.cli.output import Emit, ErrorReport, ProgressBar, say, table
 from masis.datasets import loading
@@ -410,8 +410,8 @@ encoding_option = click.option(
     "encoding",
     type=click.Choice(ENCODINGS),
     help="The encoding of the rows; csv and parquet:"
-    f" {', '.join(n for n, f in export_formats().items() if f.tabular)}. Default: the file's extension,"
-    " else jsonl.",
+    f" {', '.join(n for n, f in export_formats().items() if f.tabular)}. Default: the file's"
+    " extension, else jsonl.",
 )
 out_option = shared.out_option("The file to write (a folder for hf); '-' for stdout.", folders=True)
 
@@ -427,14 +427,12 @@ WHOLE = {
 @click.option(
     "--format",
     "form",
-    type=click.Choice([*WHOLE, *FORMATS]),
+    type=RegisteredChoice(lambda: [*WHOLE, *export_formats()]),
     required=True,
     help=" ".join(
-            f"{name}: {summary}."
-    "executions: the log of name, summary in "
-    + | {n: f.summary for n, f in export_formats().items()}
-            ).items()
-        ),
+        f"{name}: {summary}."
+        for name, summary in (WHOLE | {n: f.summary for n, f in export_formats().items()}).items()
+    ),
 )
 @encoding_option
 @out_option

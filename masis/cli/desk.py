@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import click
 
 from masis.cli import options as shared
-from masis.cli.commands import Command, JobFailed
+from masis.cli.commands import Command, JobFailed, RegisteredChoice
 from masis.cli.options import Names
 from masis.cli.output import QUESTION_SHOWN, Emit, ProgressBar, say, table
 from masis.datasets.readers.decisions import read_decisions
@@ -25,7 +25,7 @@ from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
-from masis.services.records import DEFAULT_ORDER, CaseFilter, OrderName
+from masis.services.records import DEFAULT_ORDER, ORDERS, CaseFilter, OrderName
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
@@ -68,15 +68,15 @@ def desk_options(command: shared.Body) -> shared.Body:
 @shared.dataset_option
 @click.option(
     "--order",
-    type=click.Choice(get_args(QueueOrder)),
-    default="risk",
+    type=RegisteredChoice(lambda: ORDERS),
+    default=DEFAULT_ORDER,
     show_default=True,
     help="The order of the list.",
 )
 @desk_options
 @shared.json_option
 def queue(
-    limit: int, text: str, fields: Names, datasets: Names, order: QueueOrder, desk: Desk, emit: Emit
+    limit: int, text: str, fields: Names, datasets: Names, order: OrderName, desk: Desk, emit: Emit
 ) -> None:
     """List the cases that wait for your decision, the most pressing first.
 
