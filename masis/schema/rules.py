@@ -159,6 +159,7 @@ KINDS: dict[str, Kind] = {
     "misattributed": Kind("misattributed citation", "misattributed citations", "bad"),
     "partial": Kind("partly supported claim", "partly supported claims", "bad", per_claim=True),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
+    "check": Kind("serious issue by an added check", "serious issues by added checks", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad", is_issue=False),
     "figure": Kind(
         "figure not in the evidence", "figures not in the evidence", "calm", counted_in_line=True
@@ -175,6 +176,9 @@ KINDS: dict[str, Kind] = {
         minor=True,
     ),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn", minor=True),
+    "lesser_check": Kind(
+        "lesser issue by an added check", "lesser issues by added checks", "warn", minor=True
+    ),
     "conflict": Kind(
         "conflict between sources",
         "conflicts between sources",

@@ -555,6 +555,8 @@ def _kind_beyond_checks(issue: Issue) -> str:
     rule = RULES.get(issue.rule)
     if rule is not None and not rule.has_own_line:
         return rule.kind
+    if issue.source == "checks":
+        return "check" if issue.major else "lesser_check"
     if issue.source == "critic":
         return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
     return ""

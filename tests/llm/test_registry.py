@@ -172,7 +172,7 @@ def test_keys_are_read_from_the_environment_or_a_secrets_file(
     found = secret("OPENAI_API_KEY", named | {"OPENAI_API_KEY": "sk-from-environment"})
     assert found.get_secret_value() == "sk-from-environment"
     assert secret("ANTHROPIC_API_KEY", named) is None
-    with pytest.raises(SettingsError, match="ODD: a key is text"):
+    with pytest.raises(SettingsError, match="ODD: isn't text"):
         secret("ODD", named)
     with pytest.raises(SettingsError, match="MASIS_SECRETS"):
         secret("OPENAI_API_KEY", {"MASIS_SECRETS": str(tmp_path / "absent.toml")})

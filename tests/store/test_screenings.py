@@ -556,7 +556,8 @@ def test_hostile_text_cant_steer_or_break_search(searchable: Store, pieces: list
     }
     if not any("-" in term or "'" in term for term in terms):
         assert found >= holding
-        if query.isascii():
+        # SQLite's Porter stemmer takes "asthmae" for "asthma", so such terms may find more.
+        if query.isascii() and not any(term.endswith(("e", "s")) for term in terms):
             assert found == holding
 
 

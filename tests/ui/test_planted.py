@@ -34,7 +34,7 @@ def test_without_sound_answers_the_page_explains_how_to_get_them(
     assert "Plant faults" not in labels(page)
 
 
-def test_no_page_reveals_a_planted_copy_before_its_decision(workbench: Workbench) -> None:
+def test_no_page_reveals_a_copy_before_its_decision(workbench: Workbench) -> None:
     workbench.planted.plant(ADA, 1, seed=3)
     (copy,) = audit_copies(workbench)
     for name, address in (
