@@ -19,7 +19,7 @@ from masis.cli import options as shared
 from masis.cli.commands import Command, JobFailed
 from masis.cli.options import Judges, Names
 from masis.cli.output import LogLines, ProgressBar, say, send_telemetry
-from masis.errors import SettingsError
+from masis.errors import OtherSchema, SettingsError
 from masis.integrations import require
 from masis.schema.actor import ROLES
 from masis.schema.wording import count_noun
@@ -71,7 +71,16 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     if reset:
         for suffix in ("", "-wal", "-shm"):  # with the files that SQLite keeps beside it
             database.with_name(database.name + suffix).unlink(missing_ok=True)
-    _prepare_demo(shared.open_workbench(database))
+    try:
+        workbench = shared.open_workbench(database)
+    except OtherSchema as error:
+        if db is not None:
+            raise
+        raise JobFailed(
+            f"{database}: was made by a development version of the workbench. Start over with"
+            " `masis demo --reset`, which deletes the runs and decisions of the demo."
+        ) from error
+    _prepare_demo(workbench)
     _open_workbench(database, port, browser=not no_browser)
 
 

@@ -4,14 +4,19 @@ person``.
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from masis.services import Workbench, demo_case_files, demo_cases
+from masis.settings import demo_database_path
 from masis.settings.sign_in import SignIn
+from masis.store import Store
 from masis.ui.shell.reach import ONLY_HERE, Reach
+from tests.cases import case_of
 from tests.cli.running import Masis
 from tests.reviewing import decide
 
@@ -88,6 +93,17 @@ def test_a_reset_never_touches_a_database_that_was_named(
     assert result.exit_code == 2
     assert "deletes only the demo's own database" in result.stderr
     assert mine.stat().st_size == before
+
+
+def test_a_demo_of_a_development_version_says_how_to_start_over(masis: Masis) -> None:
+    database = demo_database_path()
+    with Store.open(database) as store:
+        store.cases.add(case_of("Ten metres [a].", {"a": "It is ten metres long."}))
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE store_info SET value = 'another' WHERE key = 'schema'")
+    result = masis("demo", "--no-browser")
+    assert result.exit_code == 1
+    assert "Start over with `masis demo --reset`" in result.stderr
 
 
 @pytest.mark.slow
