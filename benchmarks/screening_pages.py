@@ -99,7 +99,8 @@ def main(data: Path) -> int:
                 (r for r in each.rounds if r.ruling.decision == "sufficient"), each.rounds[-1]
             )
             tally = last.ruling.tally
-            print(f"  {size:>3}: {each.outcome:22} {len(each.rounds)} rounds, {tally.keep} of {tally.votes} keep, "
+            print(f"  {size:>3}: {each.outcome:22} {len(each.rounds)} rounds, {tally.keep} of "
+                  f"{tally.votes} keep, "
                   f"average {last.ruling.average or 0:.3f}{', too few' if last.ruling.too_few else ''}")  # fmt: skip
     print(
         f"of {len(QUESTIONS)} questions {equal} equal at 20 and more, {safe} at 8 no more lenient"

@@ -122,7 +122,8 @@ def table() -> str:
     registry: pint.UnitRegistry[float] = pint.UnitRegistry()
     lines = [
         (
-            f"# Made by tools/units.py from the registry of Pint {pint.__version__} (BSD). Change that,"
+            f"# Made by tools/units.py from the registry of Pint {pint.__version__} (BSD). Change "
+            f"that,"
             " not this."
         )
     ]

@@ -110,12 +110,12 @@ GROUPS: dict[str, dict[str, Lazy]] = {
     },
 }
 
-HELP = """Audit AI answers against their evidence: citations, claims, a critic, a reviser, a judge, and the person who
-decides. Needs no key and no network unless you choose a model that does.
+HELP = """Audit AI answers against their evidence: citations, claims, a critic, a reviser, a judge,
+and the person who decides. Needs no key and no network unless you choose a model that does.
 
   masis demo                                  look around with prepared cases
   masis audit cases.jsonl                     audit your own, and see what is wrong with them
-  masis queue                                 what waits for a decision; masis serve shows it in the browser
+  masis queue                                 list the cases that wait for a decision
 
 Every command explains itself: masis COMMAND --help.
 """

@@ -180,7 +180,7 @@ def audit(
     hint, and the others are still audited.
 
       masis audit cases.jsonl
-      masis audit answers.csv --map id=nr --map query=question --map answer=response --map evidence=context
+      masis audit answers.csv --map query=question --map answer=response --map evidence=context
       masis audit cases.jsonl --json | jq -r 'select(.issue != "") | .case'
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
@@ -193,7 +193,7 @@ def audit(
       masis audit cases.jsonl --model openai --record replies.jsonl
       masis audit cases.jsonl --replay replies.jsonl
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
-      masis audit s3://bucket/answers/ --engine ray --address auto --out s3://bucket/audited/ --max-cost 500
+      masis audit s3://bucket/answers/ --engine ray --out s3://bucket/audited/ --max-cost 500
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes
     on from there.
@@ -614,7 +614,8 @@ def show_estimate(
     skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
     say(
         "Estimate for"
-        f" {'about ' if scale > 1 else ''}{count_noun(round(number * scale), 'case')}{skipped}: up to"
+        f" {'about ' if scale > 1 else ''}{count_noun(round(number * scale), 'case')}{skipped}: "
+        f"up to"
         f" {round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
         f" Depth {settings.depth}. {UNCHECKED[settings.depth]}"
     )

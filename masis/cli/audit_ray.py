@@ -105,7 +105,7 @@ def run_ray_audit(
 
 
 def pace(totals: Totals, size: int, seconds: float) -> str:
-    """Return the progress, speed and remaining time of a job with ``size`` bytes of input in words."""
+    """Describe the progress, speed and remaining time of a job with ``size`` bytes of input."""
     cost = f", {dollars(totals.cost_usd)}" if totals.calls else ""
     left = seconds * (size - totals.size) / totals.size if totals.size else None
     rest = "" if left is None else f", about {duration(left * 1000)} left"

@@ -366,7 +366,7 @@ def _import_cases(
 
 
 def _shares(value: str | SplitShares) -> SplitShares:
-    """Parse the shares of train, validation and test, written as ``80/10/10``. Raises BadParameter."""
+    """Parse shares of train, validation and test such as ``80/10/10``. Raises BadParameter."""
     if isinstance(value, SplitShares):
         return value
     parts = value.split("/")
@@ -527,7 +527,8 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
     emit(manifest)
     counts = manifest["counts"]
     say(
-        f"{count_noun(counts['rows'], 'row')} of {count_noun(counts['cases'], 'case')} written{_to(out)}."
+        f"{count_noun(counts['rows'], 'row')} of {count_noun(counts['cases'], 'case')} "
+        f"written{_to(out)}."
     )
     for reason, number in counts["left_out"].items():
         hint = " --format decided has a row for every decided case." if reason == "no label" else ""
@@ -562,7 +563,7 @@ CHANGES = {
 def dataset() -> None:
     """Freeze data sets under names, compare them, and write them again byte for byte.
 
-      masis dataset freeze pilot-1 --format labels --dataset pilot --description "before the second round"
+      masis dataset freeze pilot-1 --format labels --dataset pilot --description "first round"
       masis dataset compare pilot-1 pilot-2
       masis dataset export pilot-1 --out pilot-1.jsonl
 
@@ -685,7 +686,8 @@ def compare(first: str, second: str, limit: int, emit: Emit, workbench: Workbenc
     for case in comparison.cases:
         before, after = (" ".join(stood) if stood else "absent" for stood in (case.was, case.now))
         lines.append(
-            f"{', '.join(CHANGES[kind] for kind in case.kinds)}  {case.case_id}  {before} -> {after}"
+            f"{', '.join(CHANGES[kind] for kind in case.kinds)}  {case.case_id}  {before} -> "
+            f"{after}"
         )
     emit(list(comparison.cases), lines)
     if (more := comparison.total - len(comparison.cases)) > 0:

@@ -224,7 +224,7 @@ def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
 
 
 def _make_key(file: Path) -> bytes:
-    """Write a new key to a file that only its owner can read. Raises JobFailed if the file exists."""
+    """Write a new key to a file that only its owner can read. Raises JobFailed if it exists."""
     key = secrets.token_hex(32)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -255,7 +255,8 @@ def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Ite
         ) from error
     if check.length < length:
         yield (
-            f"the log has {count_noun(check.length, 'entry', 'entries')}, {length:,} were noted: the"
+            f"the log has {count_noun(check.length, 'entry', 'entries')}, {length:,} were "
+            f"noted: the"
             " end was cut off"
         )
     elif length > 0:
@@ -370,7 +371,8 @@ def purge(
     emit(record | {"removed": gone, "file": file}, [line] if line else ())
     if gone is not None and gone.runs < plan.runs:
         say(
-            f"{count_noun(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when it was"
+            f"{count_noun(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when "
+            f"it was"
             " stopped."
         )
     if done.lingers:
@@ -393,7 +395,8 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
     yield f"  goes   {_amount(plan)}"
     if plan.waiting:
         yield (
-            f"         {count_noun(plan.waiting, 'of them', 'of them')} needing review; --keep-waiting"
+            f"         {count_noun(plan.waiting, 'of them', 'of them')} needing review; "
+            f"--keep-waiting"
             " keeps those"
         )
     reasons = {
@@ -408,7 +411,8 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
     )
     for record in plan.goes if listed else ():
         if record.id:
-            yield f"  - {record.kind} {record.id}  ended {record.ended_at[:19]}  {record.about[:80]}"
+            ended = record.ended_at[:19]
+            yield f"  - {record.kind} {record.id}  ended {ended}  {record.about[:80]}"
 
 
 def _rule_words(rule: RetentionRule) -> str:
@@ -563,7 +567,8 @@ def case(
     emit({"case": case_id, **plain(done)})
     say(
         f"Case {case_id} is redacted: {count_noun(done.entries, 'decision')},"
-        f" {count_noun(done.runs, 'run')} and {count_noun(done.drafts, 'field')} of drafts with it. Entry"
+        f" {count_noun(done.runs, 'run')} and {count_noun(done.drafts, 'field')} of drafts with "
+        f"it. Entry"
         f" {done.entry.id} of the decision log records it."
     )
 

@@ -276,7 +276,7 @@ def decide(
     "machine_shown". The same file again decides nothing twice.
 
       masis decide strategy-01 reject --reason unsupported
-      masis decide strategy-01 override --corrected-answer "It is 120 metres long [1]." --reason contradicted
+      masis decide strategy-01 override --corrected-answer "120 metres [1]." --reason contradicted
       masis decide strategy-01 approve --acknowledge --label "supported=It is 120 metres long"
       masis decide --file decisions.jsonl --dry-run
       masis decide --file label-studio-export.json --json
@@ -355,7 +355,8 @@ def _decide_file(
         why = f": {result.error}" if result.error else ""
         emit(record, [f"line {result.line}  {result.case}  {result.verdict}  {word}{why}"])
     say(
-        f"{count_noun(recorded, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused."
+        f"{count_noun(recorded, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} "
+        f"refused."
     )
     if failed:
         raise JobFailed(

@@ -243,7 +243,8 @@ Half = Literal["report", "fit", "all"]
     "verifiers",
     multiple=True,
     metavar="MODEL",
-    help="Compare verifiers on the labelled claims instead: offline, local:..., a language model, or"
+    help="Compare verifiers on the labelled claims instead: offline, local:..., a language "
+    "model, or"
     " offline,MODEL. Can be repeated; each is measured on the same claims.",
 )
 @click.option(
@@ -270,9 +271,10 @@ def bench(
     takes. A FILE of runs is measured likewise, without the issues.
 
       masis bench data/cases
-      masis audit data/cases --model openai --out runs.jsonl && masis bench data/cases --half all --runs runs.jsonl
+      masis audit data/cases --model openai --out runs.jsonl
+      masis bench data/cases --half all --runs runs.jsonl
       masis bench hagrid_claims.jsonl wice_claims.jsonl --json > metrics.jsonl
-      masis bench mine.jsonl --half all --verifier offline --verifier local:ORG/NAME --verifier openai:gpt-4o-mini
+      masis bench mine.jsonl --half all --verifier offline --verifier openai:gpt-4o-mini
 
     Exit code 0: every file was measured. 1: some were not. 2: wrong use.
     """
@@ -491,7 +493,8 @@ def optimize(
     cases = _training_cases(source, db)
     parts = labelled.split_by_question(cases, held_out, seed)
     say(
-        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them"
+        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of "
+        f"them"
         f" with issues: {len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
     )
     notice = "Stopping after the calls under way; nothing will be stored."
@@ -566,7 +569,8 @@ def _program_lines(program: Program) -> Iterator[str]:
         yield "It did not improve."
     spent = f"{program.calls:,} calls, {program.tokens:,} tokens, {cost_text(program.cost_usd)}"
     measured = (
-        f"Metric {program.metric}, on {count_noun(program.after.answers, 'answer')} that nothing was learnt"
+        f"Metric {program.metric}, on {count_noun(program.after.answers, 'answer')} that nothing "
+        f"was learnt"
         " from."
     )
     yield f"{count_noun(program.demonstrations, 'demonstration')}; {spent}. {measured}"

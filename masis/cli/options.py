@@ -170,7 +170,7 @@ sheet_option = click.option(
 
 
 class FileOptions(NamedTuple):
-    """How to read a file: its profile, the keys that hold its fields, and the sheet of a workbook."""
+    """How to read a file: its profile, the keys of its fields, and the sheet of a workbook."""
 
     profile: Profile | str | None
     names: dict[str, str | None]
@@ -219,7 +219,8 @@ def reading_options(command: Body) -> Body:
         "maps",
         multiple=True,
         metavar="FIELD=KEY|FILE",
-        help="The key or column that holds a field, such as answer=response or query=inputs.question."
+        help="The key or column that holds a field, such as answer=response or "
+        "query=inputs.question."
         " Repeat it for more fields, and for evidence if several columns hold a chunk each."
         " 'answer=' drafts the answers, 'id=' derives ids from the content, 'evidence.id=' makes"
         " [1] mean the first chunk, and 'evidence.split=|' sets the separator of chunks in one"
@@ -236,7 +237,7 @@ def reading_options(command: Body) -> Body:
 
 @contextmanager
 def spool_stdin(file: Path) -> Iterator[Path]:
-    """Yield the path of the file. Stdin is copied to a temporary file so that it can be read twice."""
+    """Yield the path of the file; stdin is copied to a temporary file to be read twice."""
     if file != STDIO:
         yield file
         return
@@ -439,7 +440,8 @@ def filter_options(unless_given: str, default: Sequence[CaseState]) -> Callable[
             type=click.Choice([*STATES, _ANY]),
             multiple=True,
             metavar="STATE",
-            help=f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}.",
+            help=f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: "
+            f"{unless_given}.",
         )
         @click.option(
             "--tier",

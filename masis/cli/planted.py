@@ -96,7 +96,8 @@ def add(
         f"{FAULT[kind].lower()} {number:,}" for kind, number in planting.planted.items()
     )
     say(
-        f"{count_noun(planting.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed"
+        f"{count_noun(planting.total, 'copy', 'copies')} "
+        f"planted{f' ({by_kind})' if by_kind else ''}, seed"
         f" {planting.seed}."
     )
     for reason, answers in planting.refused.items():

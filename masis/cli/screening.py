@@ -141,7 +141,7 @@ def _file_names(files: Iterable[Path]) -> str:
 
 
 def _screening_source(value: str | Path) -> Path | str:
-    """Parse a source: a file of abstracts, ``-``, ``corpus:NAME`` in the database, or ``pubmed``."""
+    """Parse a source: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or ``pubmed``."""
     stored = isinstance(value, str) and (value == PUBMED or value.startswith(CORPUS))
     return value if stored else shared.existing_file(value)
 
@@ -262,8 +262,8 @@ def screen(
     The question is read as concepts: population, intervention, comparison, outcome. Set those that
     are read wrong; commas separate concepts, an equals sign gives another name for one.
 
-      masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
-      masis screen export.ris -q "Is statin therapy worth it after a stroke?" --outcome "recurrence = second stroke"
+      masis screen export.ris -q "Does metformin reduce mortality?" --out screening.json
+      masis screen export.ris -q "Do statins prevent strokes?" --outcome "stroke = apoplexy"
       masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
       masis screen corpus:asthma pubmed -q "Do inhaled steroids slow growth in children?"
 
@@ -588,7 +588,8 @@ def corpus(
             workbench.store.corpora.imports(name),
         )
         lines = (
-            f"{import_.at}  {import_.source}: {import_.identified:,} identified, {import_.added:,} added,"
+            f"{import_.at}  {import_.source}: {import_.identified:,} identified, "
+            f"{import_.added:,} added,"
             f" {_refused_records(import_)}"
             for import_ in imports
         )
@@ -597,7 +598,10 @@ def corpus(
 
 def _corpus_line(summary: CorpusSummary) -> str:
     abstracts = count_noun(summary.abstracts, "abstract")
-    return f"{summary.name}  {abstracts}, {summary.identified:,} identified, {_refused_records(summary)}"
+    return (
+        f"{summary.name}  {abstracts}, {summary.identified:,} identified,"
+        f" {_refused_records(summary)}"
+    )
 
 
 def _refused_records(counts: CorpusSummary | CorpusImport) -> str:
@@ -672,7 +676,8 @@ def labels(
     taken = workbench.screenings.import_labels(shared.operator(), screening, read, every=every)
     reader.errors.add_all(record for record in records if isinstance(record, InputError))
     say(
-        f"{count_noun(taken.changed, 'grade')} changed, {taken.unchanged} as they were, {taken.undecided}"
+        f"{count_noun(taken.changed, 'grade')} changed, {taken.unchanged} as they were, "
+        f"{taken.undecided}"
         f" without a decision, {taken.unknown} not in the screening."
     )
     opened = workbench.screenings.open(screening).screening

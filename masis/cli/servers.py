@@ -90,7 +90,8 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     "--address",
     default="127.0.0.1",
     show_default=True,
-    help="The address to listen on. An address that others can reach needs --sign-in or --insecure.",
+    help="The address to listen on. An address that others can reach needs --sign-in or "
+    "--insecure.",
 )
 @click.option(
     "--allow-host",
@@ -300,7 +301,8 @@ def ingest(
         jobs.audit_arrived(auditing)
     calls = webhook.start(workbench)
     say(
-        f"Database: {workbench.database}. {count_noun(len(known_sources), 'source')}: {', '.join(known_sources)}."
+        f"Database: {workbench.database}. {count_noun(len(known_sources), 'source')}: "
+        f"{', '.join(known_sources)}."
     )
     say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
     judging = (
@@ -389,7 +391,7 @@ def mcp(
     list_queue, search_evidence. Runs and cases are resources.
 
       masis mcp                                            over stdin and stdout
-      masis mcp --db review.db --model openai              who judges is chosen here, not by the agent
+      masis mcp --db review.db --model openai              you choose the models, not the agent
       masis mcp --transport http --port 8765               at http://127.0.0.1:8765/mcp
       MASIS_MCP_TOKEN=... masis mcp --transport http --host 0.0.0.0 --allow-host audits.example.org
 

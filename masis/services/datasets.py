@@ -80,7 +80,7 @@ class ExportService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> ExportResult:
-        """Write the matching cases to a file (a folder for some formats) with a manifest, atomically.
+        """Write the matching cases atomically to a file (or folder) with a manifest.
 
         Raises:
             InputError: The format, the encoding or the path isn't valid.
@@ -194,8 +194,9 @@ class DatasetService(Service):
     def write(
         self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
     ) -> ExportResult:
-        """Write a version to a file (a folder for some formats) with its manifest: exactly the frozen
-        bytes, or nothing.
+        """Write a version to a file (a folder for some formats) with its manifest.
+
+        It writes exactly the frozen bytes, or nothing.
 
         Raises:
             UnknownRecord: There is no such version.

@@ -313,8 +313,10 @@ def test_wrong_use_names_the_right_one_and_changes_nothing(
 
 
 @pytest.mark.parametrize("words", ["queue", "show a", "log", "metrics", "trust", "health", "export --format cases",
-                                   "report a", "verify-log", "purge", "dataset list", "screening corpus",
-                                   "screening drift", "db backup copy.db", "db reassess"])  # fmt: skip
+                                   "report a", "verify-log", "purge", "dataset list", ("screening "
+                                                                                      "corpus"),
+                                   ("screening "
+                                   "drift"), "db backup copy.db", "db reassess"])  # fmt: skip
 def test_reading_creates_no_database(masis: Masis, tmp_path: Path, words: str) -> None:
     result = masis(*words.split(), "--db", tmp_path / "none.db")
     assert result.exit_code == 1

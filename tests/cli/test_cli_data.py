@@ -240,8 +240,8 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
         result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
         assert result.exit_code == 0, result.output
         return (
-            "this shows audit results of 2 undecided cases that the team's policy hides from reviewers"
-            in result.stderr
+            "this shows audit results of 2 undecided cases that the team's policy hides from "
+            "reviewers" in result.stderr
         )
 
     assert not warned("--format", "runs")

@@ -139,8 +139,8 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
     nothing = masis("screening", "further", whole.id, "--db", database)
     assert nothing.exit_code == 1
     assert (
-        f"further queries wouldn't find more: all {len(whole.grades)} abstracts of its sources are graded"
-        in nothing.stderr
+        f"further queries wouldn't find more: all {len(whole.grades)} abstracts of its sources "
+        f"are graded" in nothing.stderr
     )
     # nor in the same file again
     assert masis("screening", "further", whole.id, FILE, "--db", database).exit_code == 1

@@ -507,7 +507,8 @@ def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path
     entries = {f"masis.{name}" for name in masis.__all__ if name != "__version__"}
     assert not entries - pages["python.html"].ids
     loads = re.compile(
-        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//|<link\b[^>]*\bhref=\"(?:https?:)?//"
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//|"
+        r"<link\b[^>]*\bhref=\"(?:https?:)?//"
     )
     assert not [name for name in pages if loads.search((site / name).read_text(encoding="utf-8"))]
     sheets = (site / "_static").rglob("*.css")

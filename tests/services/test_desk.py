@@ -140,8 +140,10 @@ def test_a_blind_policy_hides_audit_results_on_the_desk(
          "corrected_answer: a corrected answer needs the verdict override"),
         (("case-0", "aprove"), InputError, "verdict: is 'aprove'"),
         (("case-0", "rejected", {"reason": "unsupported"}), InputError,
-         "verdict: is 'rejected', which isn't a verdict. Use one of approve, override, reject, escalate"),
-        (("case-0", "approve", {"iteration": 2}), InputError, "iteration: is 2. The audit has answers 1 to 1"),
+         ("verdict: is 'rejected', which isn't a verdict. Use one of approve, override, reject, "
+         "escalate")),
+        (("case-0", "approve", {"iteration": 2}), InputError, ("iteration: is 2. The audit has "
+                                                              "answers 1 to 1")),
         (("nobody", "approve"), UnknownRecord, "there is no case 'nobody'"),
         (("case-0", "approve", {"version": 0}), StaleVersion, "case-0"),
         (("case-0", "approve", {"labels": [{"text": "grey", "label": ""}]}), None, ""),
@@ -323,7 +325,8 @@ ARGILLA = [
             "case,verdict,reason,iteration\ncase-0,reject,unclear,1\n",
             [{"case": "case-0", "verdict": "reject", "reason": "unclear", "iteration": 1}],
         ),
-        ("d.jsonl", '{"case": "case-0", "verdict": "approve"}\n', [{"case": "case-0", "verdict": "approve"}]),
+        ("d.jsonl", ('{"case": "case-0", "verdict": '
+                    '"approve"}\n'), [{"case": "case-0", "verdict": "approve"}]),
     ],
     ids=["label-studio", "argilla", "csv", "jsonl"],
 )  # fmt: skip

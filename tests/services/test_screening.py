@@ -655,15 +655,21 @@ def one(text: str) -> Abstract:
         ("title,abstract,included\nAspirin,A trial.,1\n", ("keep", "ASReview", "")),
         ("title,abstract,asreview_label\nAspirin,A trial.,0\n", ("discard", "ASReview", "")),
         ("title,abstract,included\nAspirin,A trial.,\n", None),
-        ("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_irrelevant\nER  - \n", ("discard", "ASReview", "")),
+        (("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_irrelevant\nER  "
+         "- \n"), ("discard", "ASReview", "")),
         ("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_not_seen\nER  - \n", None),
-        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Included""} | RAYYAN-LABELS: x"\n',
+        (('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Included""} | RAYYAN-LABELS: '
+         'x"\n'),
          ("keep", "Rayyan", "")),
-        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Excluded""} | RAYYAN-EXCLUSION-REASONS: animals"\n',
+        (('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Excluded""} | '
+         'RAYYAN-EXCLUSION-REASONS: animals"\n'),
          ("discard", "Rayyan", "animals")),
-        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Included"", ""Ben""=>""Excluded""}"\n', None),
-        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Maybe""}"\n', ("needs_more", "Rayyan", "")),
-        ("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,Exclusion reason: Wrong population; ,#12\n",
+        (('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Included"", '
+         '""Ben""=>""Excluded""}"\n'), None),
+        (('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: '
+         '{""Ada""=>""Maybe""}"\n'), ("needs_more", "Rayyan", "")),
+        (("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,Exclusion reason: Wrong population; "
+         ",#12\n"),
          ("discard", "Covidence", "Wrong population")),
         ("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,,#12\n", None),
     ],

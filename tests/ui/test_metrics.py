@@ -168,8 +168,8 @@ def test_decisions_with_a_visible_verdict_arent_evidence_for_the_audit(
     decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
     said = texts(open_page("metrics"))
     assert (
-        "2 answers decided with its verdict in view (1 escalation left out, as it doesn't judge the answer)"
-        in said
+        "2 answers decided with its verdict in view (1 escalation left out, as it doesn't judge "
+        "the answer)" in said
     )
     app = open_page("metrics")
     drawn = drawn_on(app)

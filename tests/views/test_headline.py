@@ -243,7 +243,10 @@ def test_a_claims_headline_depends_on_its_verdict_and_omits_markers(
             "in 1950",
             f"{LONG}opened in 1931.",
             "It opened in 1950",
-            "…of the river and by the strike of the masons, the bridge is said to have opened in 1931",
+            (
+                "…of the river and by the strike of the masons, the bridge is said to have opened in "
+                "1931"
+            ),
         ),
         (  # what differs is far into both, and a verifier's claim words are the whole sentence
             f"{LONG}not been opened before 1950 [c2].",
@@ -477,7 +480,10 @@ def test_a_critic_headline_contrasts_answer_and_evidence(
     [
         (
             "the terms permit any use below the quota",
-            "The answer says “…app may run on a free-tier key, since the terms permit any use below",
+            (
+                "The answer says “…app may run on a free-tier key, since the terms permit any use "
+                "below"
+            ),
         ),
         ("permit", "The terms are misread. c2 says"),
         ("words of another sentence", "The terms are misread. c2 says"),

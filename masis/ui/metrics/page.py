@@ -931,7 +931,8 @@ def _draw_rate_tables(report: MetricsReport, alike: EqualRates) -> None:
         st.header(heading)
         if by == "at" and len(report.periods) > PERIODS_LISTED:
             st.caption(
-                f"The newest {PERIODS_LISTED} of {len(report.periods):,}; the charts above show all."
+                f"The newest {PERIODS_LISTED} of {len(report.periods):,}; the charts above show "
+                f"all."
             )
         columns, rows = rate_table(report, by, way, alike)
         opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened

@@ -66,17 +66,17 @@ QUESTION = (
 )
 
 EVIDENCE = """\
-[1] The city extended the opening hours of its four Ostergaard reading rooms from 40 to 63 hours a week in March 2021.
-The two rooms by the harbour kept their old hours and served as a comparison.
+[1] The city extended the opening hours of its four Ostergaard reading rooms from 40 to 63 hours a
+week in March 2021. The two rooms by the harbour kept their old hours and served as a comparison.
 
-[2] Visits to the four rooms rose from 212,000 in 2020 to 318,000 in 2022, an increase of 50%. The harbour rooms saw
-hardly any change.
+[2] Visits to the four rooms rose from 212,000 in 2020 to 318,000 in 2022, an increase of 50%. The
+harbour rooms saw hardly any change.
 
-[3] Staff costs went up by 1.9 million kroner a year. Two thirds of this went to evening supplements; no new posts
-were created.
+[3] Staff costs went up by 1.9 million kroner a year. Two thirds of this went to evening
+supplements; no new posts were created.
 
-[4] In the survey of autumn 2022, 71% of visitors under 25 said that they came mostly after 6 pm. Among visitors
-over 60 it was 9%.
+[4] In the survey of autumn 2022, 71% of visitors under 25 said that they came mostly after 6 pm.
+Among visitors over 60 it was 9%.
 """
 
 ANSWER = (
@@ -166,7 +166,9 @@ def show_new_audit(workbench: Workbench) -> None:
 
 
 _STYLE = """<style>
-@st-column:has(> div .st-key-new-audit-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+@st-column:has(> div .st-key-new-audit-rail) {
+  position: sticky; top: 4rem; align-self: flex-start;
+}
 </style>"""
 """Keeps the start button and the preview in view next to the long form."""
 

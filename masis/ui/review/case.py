@@ -514,7 +514,8 @@ def _draw_case_head(page: _Page) -> None:
         finding = (
             ""
             if worst is None
-            else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.render(LONGEST_QUOTED_IN_HEAD)}"
+            else ("" if worst.tone == "calm" else "The audit had found: ")
+            + worst.render(LONGEST_QUOTED_IN_HEAD)
         )
         text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {finding}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}

@@ -67,7 +67,7 @@ def typing_area(
         posted: Any = st.session_state[key].get("typed") if key in st.session_state else None
         if not isinstance(posted, dict) or not isinstance(posted.get("text"), str):
             return
-        # The same edit can arrive several times, because the browser sends it until it is confirmed.
+        # The same edit can arrive several times: the browser sends it until it is confirmed.
         receipt = {"mount": posted.get("mount"), "edit": posted.get("edit")}
         if receipt == st.session_state.get(stored):
             return

@@ -632,7 +632,8 @@ def _show_people(key: _CacheKey) -> None:
     cases = count_noun(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
     st.markdown(
-        f"**The same verdict: {figure_text(overall.raw)}.** {agreement_text(overall.alpha).capitalize()}."
+        f"**The same verdict: {figure_text(overall.raw)}.** "
+        f"{agreement_text(overall.alpha).capitalize()}."
     )
     st.caption(
         "The figures compare verdicts. With the same verdict, corrections or approved answers may"
