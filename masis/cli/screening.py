@@ -141,7 +141,7 @@ def _file_names(files: Iterable[Path]) -> str:
 
 
 def _screening_source(value: str | Path) -> Path | str:
-    """Parse a source: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or ``pubmed``."""
+    """Parse a source: a file of abstracts, ``-``, a stored ``corpus:NAME``, or ``pubmed``."""
     stored = isinstance(value, str) and (value == PUBMED or value.startswith(CORPUS))
     return value if stored else shared.existing_file(value)
 

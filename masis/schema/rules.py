@@ -175,9 +175,9 @@ KINDS: dict[str, Kind] = {
         counted_in_line=True,
         minor=True,
     ),
-    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn", minor=True),
-    "lesser_check": Kind(
-        "lesser issue by an added check", "lesser issues by added checks", "warn", minor=True
+    "minor": Kind("minor issue by the critic", "minor issues by the critic", "warn", minor=True),
+    "minor_check": Kind(
+        "minor issue by an added check", "minor issues by added checks", "warn", minor=True
     ),
     "conflict": Kind(
         "conflict between sources",

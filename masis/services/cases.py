@@ -396,7 +396,7 @@ class CaseService(Service):
         )
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         shown = {"standings": standings, "states": states, "reviewers": reviewers}
-        return facets.model_copy(update={**shown, "flags": {}, "lesser": 0})
+        return facets.model_copy(update={**shown, "flags": {}, "minor": 0})
 
     @requires("read")
     def values_for(self, actor: Actor, case_filter: CaseFilter, field: str) -> dict[str, int]:

@@ -109,7 +109,7 @@ class BatchProgress:
     """The progress of "audit everything": ``done`` of ``total`` cases, ``failed`` of which couldn't
     be audited.
 
-    ``standings`` counts the audited cases by standing, and ``lesser`` those with minor issues only.
+    ``standings`` counts the audited cases by standing, and ``minor`` those with minor issues only.
     ``cost_usd`` is None if a price is unknown.
     """
 
@@ -125,7 +125,7 @@ class BatchProgress:
     done: int = 0
     failed: int = 0
     standings: Counter[Standing] = field(default_factory=Counter)
-    lesser: int = 0
+    minor: int = 0
     cost_usd: float | None = 0.0
     running: set[str] = field(default_factory=set)
     stopping: bool = False
@@ -734,7 +734,7 @@ class Jobs:
         batch.failed += error is not None
         if case is not None:
             batch.standings[case.standing] += 1
-            batch.lesser += case.lesser
+            batch.minor += case.minor
         if uses_models(batch.settings):
             if usage is not None and batch.cost_usd is not None:
                 batch.cost_usd = None if usage.cost_usd is None else batch.cost_usd + usage.cost_usd

@@ -125,7 +125,7 @@ class CaseSummary(OneLine, Record):
     disagreement: float | None = None
 
     @property
-    def lesser(self) -> bool:
+    def minor(self) -> bool:
         """Whether no serious issue was found although there are minor ones."""
         return self.standing == "nothing_found" and self.severity is not None
 
@@ -142,10 +142,10 @@ CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
-    """The number of cases in the store by value; ``lesser`` in ``nothing_found`` have an issue."""
+    """The number of cases in the store by value; ``minor`` in ``nothing_found`` have an issue."""
 
     standings: dict[str, int]
-    lesser: int
+    minor: int
     states: dict[str, int]
     flags: dict[str, int]
     reviewers: dict[str, int]

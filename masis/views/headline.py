@@ -188,7 +188,7 @@ class Headline(Record):
         values: What the sentence mentions: quotations, names, counts and lists of words.
         counts: The number of issues of each kind, most serious first.
         minor: Whether the case still counts as "Nothing found"; the line then calls its issue a
-            lesser one.
+            minor one.
 
     """
 
@@ -207,7 +207,7 @@ class Headline(Record):
         """Return the line with quotations of at most ``longest`` characters."""
         lead = _line_prefix(self.kind, dict(self.counts).get(self.kind, 0))
         if self.minor:
-            lead = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
+            lead = f"Minor, {lead[:1].lower()}{lead[1:]}" if lead else "Minor: "
         return lead + _word_sentence(self.sentence, self.values, longest)
 
     @property
@@ -556,9 +556,9 @@ def _kind_beyond_checks(issue: Issue) -> str:
     if rule is not None and not rule.has_own_line:
         return rule.kind
     if issue.source == "checks":
-        return "check" if issue.major else "lesser_check"
+        return "check" if issue.major else "minor_check"
     if issue.source == "critic":
-        return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
+        return "safety" if issue.type == "safety" else "serious" if issue.major else "minor"
     return ""
 
 

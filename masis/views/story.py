@@ -194,7 +194,7 @@ def end_text(run: Run) -> str:
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
             "After 1 iteration: the checks found no issue of severity high or critical, so nothing"
-            " was revised. Lesser issues and claims that are not confirmed cause no revision."
+            " was revised. Minor issues and claims that are not confirmed cause no revision."
         )
     if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
         return (

@@ -110,7 +110,7 @@ STANDING: dict[Standing, Word] = {
     "not_confirmed": Word(
         "Not confirmed", "calm", "The audit found nothing wrong but couldn't confirm the answer"
     ),
-    # Not green: green means that the evidence supports something, and there may be a lesser issue.
+    # Not green: green means that the evidence supports something, and there may be a minor issue.
     "nothing_found": Word(
         "Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"
     ),
@@ -157,11 +157,11 @@ SEVERITY: dict[Severity, Word] = {
 
 
 LESSER = Word(
-    "Lesser issues only",
+    "Minor issues only",
     "calm",
-    "The audit found lesser issues, and nothing serious or unconfirmed",
+    "The audit found minor issues, and nothing serious or unconfirmed",
 )
-"""Replaces ``STANDING["nothing_found"]`` if the answer has a lesser issue."""
+"""Replaces ``STANDING["nothing_found"]`` if the answer has a minor issue."""
 
 
 def status_label(

@@ -225,8 +225,8 @@ def test_words_flagged_by_both_arent_a_disagreement(other: str) -> None:
 
 
 def test_critic_issues_of_other_types_or_places_arent_a_disagreement() -> None:
-    for lesser in ("ambiguity", "logical", "missing_info"):
-        assert codes(issues=(issue("medium", type=lesser, start=4, end=10),)) == []
+    for minor in ("ambiguity", "logical", "missing_info"):
+        assert codes(issues=(issue("medium", type=minor, start=4, end=10),)) == []
     for wording in ("unsupported", "factual", "outdated"):
         assert codes(issues=(issue("low", type=wording, start=4, end=10),)) == []
     elsewhere = check("contradicted", 0.1, claim=Claim(text="It opened in 1932.", start=30, end=48))

@@ -297,7 +297,7 @@ def test_all_unaudited_cases_are_audited_and_counted(
     assert (batch.total, batch.done, batch.failed, batch.limit_reached) == (5, 5, 0, False)
     audited = [workbench.cases.summary(case_id) for case_id in pool.begun[1:]]
     assert batch.standings == Counter(case.standing for case in audited)
-    assert batch.lesser == sum(case.lesser for case in audited)
+    assert batch.minor == sum(case.minor for case in audited)
     assert "new" not in {state for state, count in workbench.cases.facets().states.items() if count}
     assert len(pool.begun) == 6
     jobs.audit_all_new(ADA)

@@ -423,7 +423,7 @@ def test_nothing_found_is_counted_with_and_without_minor_issues(
             a_run(a_case(name), f"run {name}", iterations=(sound,), review_reasons=reasons)
         )
     facets = bench.cases.facets_for(ADA)
-    assert (facets.standings["nothing_found"], facets.lesser) == (3, 2)
+    assert (facets.standings["nothing_found"], facets.minor) == (3, 2)
     assert bench.cases.values(CaseFilter(), "severities") == {
         "none": 1,
         "low": 1,
@@ -442,7 +442,7 @@ def test_nothing_found_is_counted_with_and_without_minor_issues(
     bench.team.put_in_force(ADA, QueuePolicy(machine="never"))
     assert (
         bench.cases.standings_for(ADA, CaseFilter(text="open"))[1]
-        == bench.cases.facets_for(ADA).lesser
+        == bench.cases.facets_for(ADA).minor
         == 0
     )
 

@@ -122,7 +122,7 @@ LONG = (
         ("Growth was 14.2% in 2020 [c2].", "c2 has 11.9% where the answer has 14.2%"),
         (
             "The bridge is 120 metres long [c1]. It opened in 1931.",
-            "Lesser, 1 sentence without a citation: “It opened in 1931”",
+            "Minor, 1 sentence without a citation: “It opened in 1931”",
         ),
         (
             "The bridge is 120 metres long [c1] or a little more than that.",
@@ -302,16 +302,16 @@ def test_the_worst_kind_is_the_headline_and_others_are_counted(clean: Run) -> No
     assert (line.text, line.kind, line.tone) == ("The dose is too high", "safety", "bad")
     assert (
         line.others
-        == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue by the critic"
+        == "2 unsupported claims · 1 serious issue by the critic · 1 minor issue by the critic"
     )
-    assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("lesser", 1))
+    assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("minor", 1))
 
 
 @pytest.mark.parametrize(
     ("reasons", "text", "tone", "others"),
     [
-        ((), "Lesser, missing: The date", "calm", "2 lesser issues by the critic"),
-        (("low_quality",), "Missing: The date", "warn", "2 lesser issues by the critic"),
+        ((), "Minor, missing: The date", "calm", "2 minor issues by the critic"),
+        (("low_quality",), "Missing: The date", "warn", "2 minor issues by the critic"),
     ],
 )
 def test_without_serious_issues_the_headline_names_a_minor_one(
@@ -345,7 +345,7 @@ def test_a_missing_point_is_the_headline_if_nothing_else_was_found(clean: Run) -
     )
     line = headline(with_original(clean, issues=(point,) * 2))
     assert (line.text, line.others) == (
-        "Lesser, missing: never above 20 per cent",
+        "Minor, missing: never above 20 per cent",
         "1 more missing point",
     )
 
@@ -405,7 +405,7 @@ def test_a_conflict_found_by_the_critic_is_named_and_counted(clean: Run) -> None
     )
     line = headline(with_original(clean, critique=named))
     assert (line.text, line.others) == (
-        "Lesser, sources disagree: a says 1906, b 1946",
+        "Minor, sources disagree: a says 1906, b 1946",
         "1 more conflict between sources",
     )
     beside = headline(with_original(clean, critique=named, claims=(check("unsupported"),)))
@@ -617,7 +617,7 @@ def test_repeated_critic_issues_count_once_as_in_the_list() -> None:
     )
     changed = with_original(run, issues=cited)
     line, shown = headline(changed), answer_view(case, changed, 0)["issues"]
-    assert line.others == "1 missing point · 1 lesser issue by the critic"
+    assert line.others == "1 missing point · 1 minor issue by the critic"
     assert [(each["label"]["text"], len(each["also"])) for each in shown] == [
         ("fabricated", 2),
         ("missing point", 1),

@@ -186,7 +186,7 @@ class Queue(StorePart):
             words = {
                 f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")
             }
-            [(lesser,)] = self._database.cached_rows(
+            [(minor,)] = self._database.cached_rows(
                 "SELECT count(*) FROM cases INDEXED BY cases_severity "
                 "WHERE severity > '' AND standing = 'nothing_found'"
             )
@@ -198,10 +198,10 @@ class Queue(StorePart):
             for name, moved, with_issues in own.fetchall():
                 words["standings"][name] -= moved
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
-                lesser -= with_issues if name == "nothing_found" else 0
+                minor -= with_issues if name == "nothing_found" else 0
             words["standings"].pop("planted", None)
             words["states"].pop("planted", None)
-            return Facets(**words, flags=_count_items(self._values("flags")), lesser=lesser)
+            return Facets(**words, flags=_count_items(self._values("flags")), minor=minor)
 
     def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
         """Count the cases that would match with each value of a field, by that value.
@@ -235,7 +235,7 @@ class Queue(StorePart):
         return _count_items(counts) if field in _LISTS else counts
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """Count the matching cases by status, and those with lesser issues in ``nothing_found``.
+        """Count the matching cases by status, and those with minor issues in ``nothing_found``.
 
         The statuses are those that the filter's viewer sees; the filter's own are ignored.
         """
@@ -247,8 +247,8 @@ class Queue(StorePart):
                 FROM {matches.source} WHERE {matches.where} GROUP BY 1
             """  # noqa: S608
             counts = self._database.cached_rows(sql, (case_filter.viewer, *matches.values))
-        lesser = sum(with_issues for name, _, with_issues in counts if name == "nothing_found")
-        return {name: cases for name, cases, _ in counts}, lesser
+        minor = sum(with_issues for name, _, with_issues in counts if name == "nothing_found")
+        return {name: cases for name, cases, _ in counts}, minor
 
     def states(self) -> dict[str, int]:
         """Count the cases by state."""

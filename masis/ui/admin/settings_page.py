@@ -127,7 +127,7 @@ def _draw_database(workbench: Workbench) -> None:
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
     size = "" if hidden else f"{size_on_disk} on disk, "
     st.caption(f"{size}{count_noun(sum(facets.standings.values()), 'case')}")
-    standing_counts(facets.standings, lesser=facets.lesser)
+    standing_counts(facets.standings, minor=facets.minor)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 

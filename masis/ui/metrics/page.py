@@ -552,7 +552,7 @@ def _draw_answer_figures(
     st.markdown("**Where all cases stand now.** Each case is counted once.")
     adjudications = workbench.team.adjudications(actor())
     standing_counts(
-        facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser
+        facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
 
 

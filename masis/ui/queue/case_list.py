@@ -163,19 +163,19 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
     replaces the choice; only an address can choose several statuses.
     """
     chosen = address.several("standing", STANDING)
-    # "nothing found" alone can be split further, by lesser issues
+    # "nothing found" alone can be split further, by minor issues
     can_split = chosen == ["nothing_found"]
     shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if can_split else [])}
-    standings, lesser = facets.standings, facets.lesser
+    standings, minor = facets.standings, facets.minor
     if any(address.value(name) for name in address.FILTERS if name not in shown):
         if can_split:
             case_filter = case_filter.model_copy(update={"severities": ()})
-        standings, lesser = workbench.cases.standings_for(actor(), case_filter)
+        standings, minor = workbench.cases.standings_for(actor(), case_filter)
     counts = {
         name: standings.get(name, 0) for name in STANDING if standings.get(name) or name in chosen
     }
     several = len(chosen) > 1
-    with_lesser = {"nothing_found": f", {lesser:,} with lesser issues"} if lesser else {}
+    with_minor = {"nothing_found": f", {minor:,} with minor issues"} if minor else {}
     words = dict(STANDING)
     # if all waiting cases wait for the same thing, the filter names it as the rows do
     for state in ("escalated", "needs_adjudication"):
@@ -185,7 +185,7 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
         "Status",
         list(counts),
         selection_mode="multi" if several else "single",
-        format_func=lambda name: f"{words[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
+        format_func=lambda name: f"{words[name].text} {counts[name]:,}{with_minor.get(name, '')}",
         label_visibility="collapsed",
         **address.bind_query_param(
             "standing",
@@ -194,17 +194,17 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
             drops=("page", "severity"),
         ),
     )
-    if can_split and lesser:
-        parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
-        parts["none"] = f"No issue, at most a remark {counts['nothing_found'] - lesser:,}"
+    if can_split and minor:
+        parts = {address.in_words(SEVERITY): f"Minor issues only {minor:,}"}
+        parts["none"] = f"No issue, at most a remark {counts['nothing_found'] - minor:,}"
         severity = address.value("severity")
         st.pills(
-            "With and without lesser issues",
+            "With and without minor issues",
             list(parts),
             format_func=parts.__getitem__,
             label_visibility="collapsed",
             **address.bind_query_param(
-                "severity", shows=severity if severity in parts else None, key="lesser"
+                "severity", shows=severity if severity in parts else None, key="minor"
             ),
         )
 
@@ -327,7 +327,7 @@ def order_text(shown: CaseFilter) -> str:
     if shown.severities == ("none",):
         return "Cases with the most claims and the lowest confidence are first."
     if shown.standings == ("nothing_found",) and not shown.severities:
-        return "Cases with a lesser issue are first, the most severe before the others."
+        return "Cases with a minor issue are first, the most severe before the others."
     return "The most severe issue is first, then the most doubtful claims."
 
 

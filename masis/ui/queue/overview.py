@@ -66,7 +66,7 @@ def show_overview(workbench: Workbench) -> None:
     st.title(headline(facets), anchor=False)
     adjudications = workbench.team.adjudications(actor())
     standing_counts(
-        facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser
+        facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
     if text := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
         st.caption(text)
@@ -130,7 +130,7 @@ def standing_counts(
     states: Mapping[str, int] | None = None,
     order: str = "",
     adjudications: CasePage | None = None,
-    lesser: int = 0,
+    minor: int = 0,
 ) -> None:
     """Draw the number of cases by status, each a link. The numbers add up to all cases.
 
@@ -139,7 +139,7 @@ def standing_counts(
         states: The number of cases by state; splits the waiting cases by what they wait for.
         order: The order of the linked lists.
         adjudications: The cases that wait for the user's adjudication.
-        lesser: The number of cases with nothing but lesser issues.
+        minor: The number of cases with nothing but minor issues.
 
     """
     mine = adjudications or CasePage(rows=(), total=0)
@@ -160,8 +160,8 @@ def standing_counts(
             if count > 0:
                 parameters = {"standing": standing, "state": state, "order": order}
                 with_issues = (
-                    f", {lesser:,} with lesser issues"
-                    if standing == "nothing_found" and lesser
+                    f", {minor:,} with minor issues"
+                    if standing == "nothing_found" and minor
                     else ""
                 )
                 st.page_link(
@@ -404,7 +404,7 @@ def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
     with st.container(border=True, key="batch-summary"):
         st.markdown(" ".join(words))
         if not workbench.cases.hides_machine_from(actor()):
-            standing_counts(batch.standings, order="newest", lesser=batch.lesser)
+            standing_counts(batch.standings, order="newest", minor=batch.minor)
 
 
 def _draw_recent(workbench: Workbench) -> None:

@@ -152,7 +152,7 @@ def _draw_progress(workbench: Workbench) -> None:
     """Draw the progress of all cases, the reviewers, disagreements and escalated cases."""
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states, lesser=facets.lesser)
+    standing_counts(facets.standings, facets.states, minor=facets.minor)
     count = workbench.team.count_open(me, CaseFilter())
     adjudications = workbench.team.adjudications(me, size=1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
