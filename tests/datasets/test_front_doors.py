@@ -263,7 +263,7 @@ OTHERWISE_IN_A_FRAME = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_every_way_in_reads_a_record_the_same(
+def test_every_entry_point_reads_a_record_the_same(
     door: Callable[[list[dict[str, Any]], Path], list[Outcome]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -352,9 +352,7 @@ def _held(case: Case) -> dict[str, Any]:
         pytest.param(record(), {"answer": 5}, "map: names a number for answer.", id="no key"),
     ],
 )
-def test_a_field_map_says_where_a_field_is(
-    given: dict[str, Any], names: Any, expected: Expected
-) -> None:
+def test_a_field_map_locates_a_field(given: dict[str, Any], names: Any, expected: Expected) -> None:
     found = _outcome(lambda: case_of(given, "", names))
     assert (
         found.startswith(expected)
@@ -363,7 +361,7 @@ def test_a_field_map_says_where_a_field_is(
     )  # type: ignore[arg-type]
 
 
-def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> None:
+def test_the_map_suggested_by_an_error_reads_the_record(tmp_path: Path) -> None:
     """The hint is tried: as it is written, in Python and on the command line."""
     for number, (name, given, expected) in enumerate(RECORDS):
         if not isinstance(expected, str) or "may hold it" not in expected:
@@ -388,7 +386,7 @@ def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> Non
         assert _held(stored) == _held(case), name
 
 
-def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) -> None:
+def test_two_records_with_one_id_are_rejected_by_every_entry_point(tmp_path: Path) -> None:
     twice = [GOOD, GOOD | {"query": "How?"}]
     for read_both in (
         lambda: masis.read_cases(twice),
@@ -402,7 +400,7 @@ def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) ->
     assert len({"a", *ids}) == 3
 
 
-def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
+def test_several_chunk_columns_are_read_and_suggested_together(
     tmp_path: Path,
 ) -> None:
     frame = pd.DataFrame(
@@ -442,7 +440,7 @@ def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
         masis.read_cases(frame, map=names | {"evidence": "Snippet A + Snippet C"})
 
 
-def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_path: Path) -> None:
+def test_numeric_markers_are_read_as_positions_if_the_map_says_so(tmp_path: Path) -> None:
     chunks = [
         {"id": f"doc-{number}", "text": text} for number, text in ((17, "So."), (23, "Thus."))
     ]
@@ -515,7 +513,7 @@ def _evidence_of_cell(
         ("It is red.", TWO, [("chunk_1", "It is red.")]),
     ],
 )
-def test_several_chunks_in_one_text_are_split_where_it_is_certain(
+def test_several_chunks_in_one_text_are_split_if_unambiguous(
     text: str, answer: str, expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     assert _evidence_of_cell(text, answer, tmp_path, {}) == [expected] * 4
@@ -529,7 +527,7 @@ def test_several_chunks_in_one_text_are_split_where_it_is_certain(
         ("It is red.\nIt is blue.", "\n"),
     ],
 )
-def test_what_may_be_several_chunks_in_one_text_is_split_as_the_map_says(
+def test_ambiguous_chunks_in_one_text_are_split_by_the_map(
     text: str, separator: str, tmp_path: Path
 ) -> None:
     with pytest.raises(
@@ -553,7 +551,7 @@ def test_what_may_be_several_chunks_in_one_text_is_split_as_the_map_says(
 @pytest.mark.parametrize(
     "names", [("frage", "antwort", "beleg"), ("question", "response", "context")]
 )
-def test_chunks_with_ids_of_their_own_in_a_text_of_json_are_cited_by_place_as_the_proposal_says(
+def test_json_chunks_with_ids_are_cited_by_position_as_suggested(
     names: tuple[str, str, str], tmp_path: Path
 ) -> None:
     chunks = [
@@ -577,7 +575,7 @@ def test_chunks_with_ids_of_their_own_in_a_text_of_json_are_cited_by_place_as_th
     assert named.notes == ()
 
 
-def test_a_key_that_no_row_has_is_an_error_and_the_rows_are_read(tmp_path: Path) -> None:
+def test_an_unknown_key_is_an_error_and_the_rows_are_still_read(tmp_path: Path) -> None:
     rows = list(read_any([GOOD], None, {"labels": "nothing"}, name="f"))
     assert [row.case is not None for row in rows] == [True, False]
     assert str(rows[1].problems[0]).startswith("f, map: no row has 'nothing'. Check the name")
@@ -631,14 +629,14 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
         masis.run_audit(frame)
 
 
-def test_a_body_of_lines_and_a_list_of_cases_are_read_alike(tmp_path: Path) -> None:
+def test_an_ndjson_body_and_a_list_of_cases_are_read_the_same(tmp_path: Path) -> None:
     lines = "".join(json.dumps(GOOD | {"id": each}) + "\n" for each in "ab").encode()
     one = json.dumps({"cases": [GOOD | {"id": each} for each in "ab"]}).encode()
     assert list(read_body("ndjson", lines)) == list(read_body("json", one))
     assert [row.case for row in read_any(io.BytesIO(lines))] == list(read_body("json", one))
 
 
-def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None:
+def test_a_preview_rejects_the_same_records_as_an_import(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "w.db")
     look = workbench.imports.preview(
         Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f"
@@ -665,7 +663,7 @@ DOCUMENTED = {
     "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 or more says why": (
         ""
     ),
-    "the same record twice": "",  # test_two_records_under_one_id_are_refused_by_every_way_in
+    "the same record twice": "",  # test_two_records_with_one_id_are_rejected_by_every_entry_point
     "question, answer or evidence absent or empty, and an unread key has a known other name for it "
     "(`response`, `question`, `contexts`, ...) or holds a text of 60 characters or more outside "
     "`metadata`": ("the answer as response"),
@@ -674,7 +672,7 @@ DOCUMENTED = {
 """Which record of the table above shows a row of the table in docs/files.md."""
 
 
-def test_the_page_of_imports_says_what_is_read_as_what() -> None:
+def test_the_import_page_documents_every_accepted_key() -> None:
     page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     table = page.split("| in the record | read as |", 1)[1].split("\n\n", 1)[0]
     rows = [

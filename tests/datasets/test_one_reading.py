@@ -198,7 +198,7 @@ WAYS: dict[str, Way] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_way_in_reads_a_file_the_same(name: str, tmp_path: Path) -> None:
+def test_every_entry_point_reads_a_file_the_same(name: str, tmp_path: Path) -> None:
     file, content, names, expected = FILES[name]
     path = tmp_path / file
     path.write_bytes(content)
@@ -218,7 +218,7 @@ def test_every_way_in_reads_a_file_the_same(name: str, tmp_path: Path) -> None:
     assert all(case == first for case in cases.values())
 
 
-def test_a_field_of_the_map_goes_before_the_path_of_a_profile(tmp_path: Path) -> None:
+def test_a_mapped_field_outranks_the_path_of_a_profile(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_bytes(
         line(

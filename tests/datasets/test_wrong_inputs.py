@@ -183,7 +183,7 @@ def _read(path: Path, **options: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "content", "says", "hint"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
 )
-def test_what_is_wrong_is_a_sentence_with_place_and_a_hint_that_works(
+def test_every_problem_is_a_sentence_with_a_position_and_a_working_hint(
     name: str, content: bytes, says: str, hint: Hint, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -214,7 +214,7 @@ def test_what_is_wrong_is_a_sentence_with_place_and_a_hint_that_works(
     assert None not in cases
 
 
-def test_the_page_says_how_many_kinds_are_tried() -> None:
+def test_the_docs_state_how_many_kinds_of_error_are_tested() -> None:
     assert len(WRONG) >= 41
     page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     assert f"{len(WRONG)} kinds are tried" in " ".join(page.split())
@@ -236,7 +236,7 @@ def test_a_list_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
     assert peak < 8_000_000
 
 
-def test_a_row_of_a_million_small_things_is_refused_before_it_is_parsed(
+def test_a_row_with_too_many_values_is_rejected_before_parsing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "VALUES", 1_000)
@@ -289,7 +289,7 @@ it took, in MB.
         ("f.jsonl.gz", LINE + b'\n{"query": "', b'"}', "line 2: is longer than 64 MiB"),
     ],
 )
-def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_command_and_on_the_page(
+def test_a_gigabyte_line_is_rejected_in_bounded_memory_everywhere(
     tmp_path: Path, rounds: int, name: str, head: bytes, tail: bytes, says: str
 ) -> None:
     path = tmp_path / name
@@ -312,7 +312,7 @@ def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_comm
     assert int(memory) < 1_000
 
 
-def test_a_file_without_a_case_in_ten_thousand_rows_is_given_up(tmp_path: Path) -> None:
+def test_a_file_without_a_case_in_ten_thousand_rows_is_abandoned(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(b"[" + b"{}," * 10_001 + b"{}]")
     assert (

@@ -285,7 +285,7 @@ def trial(participants: int | None, **more: object) -> Grade:
     ids=["one trial", "of unknown size", "just too small", "large", "two", "meta-analysis", "review", "one cohort",
          "two reports of one trial", "two registered trials"],
 )  # fmt: skip
-def test_a_verdict_needs_two_independent_studies_or_one_large_one(
+def test_a_verdict_needs_two_independent_studies_or_one_strong_one(
     kept: list[Grade], enough: bool
 ) -> None:
     found = ruling.ruling(0, kept)

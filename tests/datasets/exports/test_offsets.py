@@ -204,7 +204,7 @@ def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_offsets_of_every_export_cut_out_the_labelled_words(
+def test_offsets_in_every_export_select_the_labeled_words(
     audited: Audited, data: st.DataObject
 ) -> None:
     bench = audited.bench
@@ -250,7 +250,7 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(
             assert len(set(ids)) == len(ids)
 
 
-def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they_stand_twice(
+def test_a_label_with_correct_offsets_keeps_them_even_if_its_words_occur_twice(
     audited: Audited,
 ) -> None:
     run = audited.runs["case-0"]
@@ -286,12 +286,12 @@ def _undo_one(bench: Workbench, runs: dict[str, Run]) -> bool:
 
 
 @given(st.text(alphabet="'=+-@ \tabＡ＝", max_size=8))
-def test_a_cell_of_csv_gives_its_text_back(text: str) -> None:
+def test_a_csv_cell_round_trips_its_text(text: str) -> None:
     assert unescaped(escape_formula(text)) == text
     assert not escape_formula(text).lstrip().startswith(("=", "+", "-", "@", "＝"))
 
 
-def test_a_file_is_what_its_manifest_says(audited: Audited, tmp_path: Path) -> None:
+def test_a_file_matches_its_manifest(audited: Audited, tmp_path: Path) -> None:
     file = tmp_path / "claims.csv"
     audited.bench.exports.write_file(ADA, file, "claims", Selection(CaseFilter()), encoding="csv")
     manifest = json.loads((tmp_path / "claims.csv.manifest.json").read_text())

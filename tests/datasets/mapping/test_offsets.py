@@ -81,21 +81,21 @@ def covered(case: masis.Case) -> list[str]:
 
 @pytest.mark.parametrize("make", [chat, responses, cohere])
 @pytest.mark.parametrize("part", ["It opened in 1931.", "It is long.", "1931"])
-def test_citations_that_count_utf16_units_cover_what_they_cite(make: Any, part: str) -> None:
+def test_citations_in_utf16_units_cover_the_cited_text(make: Any, part: str) -> None:
     start = BRIDGES.index(part)
     for place in (utf16(BRIDGES, part), (start, start + len(part))):
         (case,) = masis.read_cases([make(BRIDGES, place)])
         assert covered(case) == [part]
 
 
-def test_one_citation_that_fits_in_one_unit_only_tells_the_unit_of_all() -> None:
+def test_a_citation_valid_in_one_unit_only_decides_the_unit_of_all() -> None:
     text = "🌉🌉🌉🌉 aa bb cc dd"
     spans = [LabelSpan(*utf16(text, "aa")), LabelSpan(*utf16(text, "dd"))]
     assert [text[each.start : each.end] for each in to_character_spans(text, spans)] == ["aa", "dd"]
 
 
 @pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])
-def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(
+def test_a_citation_outside_the_answer_is_noted_and_kept_in_the_metadata(
     place: tuple[int, int],
 ) -> None:
     good = utf16(BRIDGES, "It is long.")
@@ -109,7 +109,7 @@ def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(
     assert (outside["start"], outside["end"], outside["evidence_id"]) == (*place, SOURCE)
 
 
-def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> None:
+def test_citations_of_a_custom_profile_are_read_the_same(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
         'query = "f"\nanswer = "a"\nevidence = "q"\ncitations = "b[].{start: von, end: bis,'
@@ -142,13 +142,13 @@ def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> No
         ("Nowhere.", 3, 11, None),
     ],
 )
-def test_a_label_stands_where_its_words_stand(
+def test_a_label_is_placed_where_its_quoted_words_occur(
     quoted: str, start: int, end: int | None, at: tuple[int, int] | None
 ) -> None:
     assert find_quoted_place(BRIDGES, quoted, start, end) == at
 
 
-def test_a_label_of_label_studio_over_a_line_break_has_the_words_of_the_answer() -> None:
+def test_a_label_studio_label_over_a_line_break_quotes_the_answer() -> None:
     answer = "It is 130 metres long [1].\nIt is red."
     task = {
         "id": 7.0,
@@ -165,7 +165,7 @@ def test_a_label_of_label_studio_over_a_line_break_has_the_words_of_the_answer()
     assert answer[claim.model_dump()["start"] : claim.model_dump()["end"]] == claim.text
 
 
-def test_outputs_of_langfuse_that_are_json_in_quotes_are_read() -> None:
+def test_langfuse_outputs_in_quoted_json_are_read() -> None:
     trace = {
         "id": "t1", "name": "rag", "input": '{"question": "How long?"}', "output": '"It is \\"long\\" [1]."',
         "observations": [{"type": "RETRIEVER", "output": '["It is long."]'}],

@@ -107,7 +107,7 @@ def _with_what_is_suggested(path: Path) -> bool:
     return bool(cases) and all(case.answer and case.without_text == () for case in cases)
 
 
-def test_shapes_of_other_tools_come_in_whole_most_with_no_option_the_rest_by_the_map_proposed(
+def test_public_file_shapes_are_read_directly_or_with_the_suggested_map(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "rows.json"
