@@ -147,7 +147,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 
 @pytest.mark.parametrize("each", EVERY)
-def test_every_command_explains_itself_with_an_example(masis: Masis, each: Each) -> None:
+def test_every_command_has_help_with_an_example(masis: Masis, each: Each) -> None:
     shown = masis(*each.name.split(), "--help")
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith(f"Usage: masis {each.name} ")
@@ -205,7 +205,7 @@ def test_a_shell_completes_commands_and_options(masis: Masis, typed: str, offere
     assert f"plain,{offered}" in found.stdout.splitlines()
 
 
-def test_the_page_of_the_command_line_is_what_help_prints() -> None:
+def test_the_command_line_docs_match_the_help_output() -> None:
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), (
         "run: python tools/cli_reference.py"
     )
@@ -288,7 +288,7 @@ WRONG: list[tuple[str, int, str]] = [
 
 
 @pytest.mark.parametrize(("words", "code", "says"), WRONG)
-def test_wrong_use_names_the_right_one_and_changes_nothing(
+def test_a_usage_error_suggests_the_correct_usage_and_changes_nothing(
     masis: Masis,
     prepared: Prepared,
     monkeypatch: pytest.MonkeyPatch,

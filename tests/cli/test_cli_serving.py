@@ -78,7 +78,7 @@ def test_the_demo_keeps_decisions_until_it_is_reset(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few")
-def test_a_reset_never_touches_a_database_that_was_named(
+def test_a_reset_never_changes_a_named_database(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     mine = tmp_path / "mine.db"
@@ -91,7 +91,7 @@ def test_a_reset_never_touches_a_database_that_was_named(
 
 
 @pytest.mark.slow
-def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
+def test_serve_listens_on_localhost_by_default(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     assert masis("serve", "--db", tmp_path / "mine.db").exit_code == 0
@@ -102,7 +102,7 @@ def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
 
 
 @pytest.mark.slow
-def test_a_server_is_opened_to_others_by_a_decision(
+def test_a_server_is_exposed_only_by_explicit_options(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     wide = ("--address", "0.0.0.0", "--allow-host", "audits.example.org", "--insecure")
@@ -112,7 +112,7 @@ def test_a_server_is_opened_to_others_by_a_decision(
     assert call["reach"].is_exposed
 
 
-def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
+def test_person_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
     masis: Masis, tmp_path: Path
 ) -> None:
     file, secrets = tmp_path / "people.toml", {}
@@ -129,7 +129,7 @@ def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
         assert sign_in.actor(sign_in.claims_of(name)) is not None
 
 
-def test_with_a_provider_the_entry_gives_the_role_only(masis: Masis) -> None:
+def test_with_an_identity_provider_the_entry_has_only_the_role(masis: Masis) -> None:
     result = masis("person", "ada@example.org", "--role", "lead", "--no-secret")
     assert result.stdout == '[people."ada@example.org"]\nrole = "lead"\n\n'
     assert not result.stderr
