@@ -73,7 +73,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
 
 
-def test_every_link_and_anchor_leads_somewhere() -> None:
+def test_every_link_and_anchor_resolves() -> None:
     broken = []
     for page in [*PAGES, *OTHERS]:
         for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
@@ -92,7 +92,7 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_every_picture_is_shown_and_light_enough() -> None:
+def test_every_image_is_used_and_small_enough() -> None:
     shown = {
         (page.parent / target).resolve()
         for page in [*PAGES, *OTHERS]
@@ -103,13 +103,13 @@ def test_every_picture_is_shown_and_light_enough() -> None:
     assert not [picture for picture in shown if picture.stat().st_size > LARGEST_PICTURE]
 
 
-def test_every_page_stands_in_the_contents() -> None:
+def test_every_page_is_in_the_table_of_contents() -> None:
     contents = [block.text for block in blocks(DOCS / "index.md") if block.language == "{toctree}"]
     listed = [page for text in contents for page in re.findall(r"<(\S+)>$", text, re.MULTILINE)]
     assert sorted([*listed, "index"]) == [page.stem for page in PAGES]
 
 
-def test_every_public_name_command_and_setting_has_an_entry() -> None:
+def test_every_public_name_command_and_setting_is_documented() -> None:
     pages = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
     guides = "\n".join(text for name, text in pages.items() if name not in GENERATED)
     missing = [
@@ -134,7 +134,7 @@ def test_every_public_name_command_and_setting_has_an_entry() -> None:
     assert not missing
 
 
-def test_every_measured_figure_is_that_of_its_file() -> None:
+def test_every_measured_figure_matches_its_file() -> None:
     stated = [
         (page.name, *each)
         for page in [*PAGES, *OTHERS]
@@ -153,7 +153,7 @@ def test_every_measured_figure_is_that_of_its_file() -> None:
         assert name not in figures.MEASURES or made["command"] == figures.MEASURES[name].command
 
 
-def test_the_docs_are_short_enough_to_be_read() -> None:
+def test_the_docs_stay_within_their_word_limit() -> None:
     words = 0
     for page in PAGES:
         if page.stem not in GENERATED:
@@ -164,14 +164,14 @@ def test_the_docs_are_short_enough_to_be_read() -> None:
     assert words <= MOST_WORDS
 
 
-def test_every_block_says_what_it_is() -> None:
+def test_every_code_block_has_a_known_language() -> None:
     for block in blocks(
         *(page for page in PAGES if page.stem not in GENERATED), ROOT / "README.md"
     ):
         assert block.language in LANGUAGES, f"{block.page}: {block.language} {block.text[:60]}"
 
 
-def test_blocks_of_toml_and_json_can_be_read() -> None:
+def test_toml_and_json_blocks_are_valid() -> None:
     reads = {"toml": tomllib.loads, "json": json.loads}
     for block in blocks(*PAGES, ROOT / "README.md"):
         if block.language in reads:
@@ -190,7 +190,7 @@ def commands(text: str) -> Iterator[tuple[list[str], str]]:
                 yield shlex.split(written)[1:], output.strip("> ")
 
 
-def test_every_command_is_one_and_has_the_options_it_names() -> None:
+def test_every_documented_command_and_option_exists() -> None:
     wrong = []
     for block in blocks(*PAGES, ROOT / "README.md"):
         for words, _ in commands(block.text) if block.language == "sh" else ():
@@ -209,7 +209,7 @@ def test_every_command_is_one_and_has_the_options_it_names() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_else_a_block_of_shell_starts_is_there() -> None:
+def test_every_script_and_make_target_in_a_shell_block_exists() -> None:
     targets = set(
         re.findall(
             r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
@@ -348,7 +348,7 @@ def test_the_commands_of_a_page_run_as_written(
                 ), line
 
 
-def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
+def test_buttons_named_in_tutorials_exist_on_the_pages() -> None:
     sources = "\n".join(
         file.read_text(encoding="utf-8")
         for folder in ("masis/ui", "masis/views", "masis/services", "pages")
@@ -425,7 +425,7 @@ def test_the_code_of_a_page_runs_as_written(
             tested(masis.assert_grounded)
 
 
-def test_code_that_runs_in_no_test_compiles_and_imports_what_is_there() -> None:
+def test_untested_code_blocks_compile_and_their_imports_exist() -> None:
     for block in blocks(*PAGES):
         first = block.text.lstrip().splitlines()[0]
         if (
@@ -467,7 +467,7 @@ class Built(HTMLParser):
 
 
 @pytest.mark.slow
-def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_the_built_site_is_complete_and_loads_nothing_external(tmp_path: Path) -> None:
     pytest.importorskip("furo", reason="the extra docs is not installed")
     site = tmp_path / "site"
     command = [

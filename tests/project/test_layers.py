@@ -121,12 +121,12 @@ def all_imports() -> list[Import]:
     return [each for file in sources() for each in imports(file)]
 
 
-def test_every_part_of_the_package_has_a_place_in_the_layers() -> None:
+def test_every_part_of_the_package_has_a_layer() -> None:
     parts = {part(module_name(file)) for file in sources()}
     assert parts <= set(RANK), f"say where {sorted(parts - set(RANK))} stand"
 
 
-def test_imports_run_one_way() -> None:
+def test_imports_point_one_way() -> None:
     wrong = []
     for each in all_imports():
         here, there = part(module_name(each.file)), part(each.module)
@@ -139,7 +139,7 @@ def test_imports_run_one_way() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_have_no_circular_imports() -> None:
     # A package's __init__ and its members know each other by nature; what counts is the circle
     # between files' bodies.
     graph: dict[str, set[str]] = {module_name(file): set() for file in sources()}
@@ -161,7 +161,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         visit(module, ())
 
 
-def test_libraries_stay_in_the_parts_they_are_for() -> None:
+def test_libraries_are_imported_only_where_allowed() -> None:
     wrong = [
         str(each)
         for each in all_imports()
@@ -243,9 +243,7 @@ def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.unparse(method if named else node)
 
 
-def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_what_is_everybodys() -> (
-    None
-):
+def test_code_above_the_services_writes_through_them_and_uses_only_shared_reads() -> None:
     wrong = [
         str(each)
         for each in all_imports()
@@ -268,11 +266,11 @@ def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_wha
         "desk.store.team.put_in_force(me, rubric)",
     ],
 )
-def test_a_write_and_a_store_handed_on_are_refused(source: str) -> None:
+def test_writing_or_passing_on_the_store_is_detected(source: str) -> None:
     assert list(reaching_past_reads(source))
 
 
-def test_the_reads_that_pages_may_use_are_there_and_write_nothing(tmp_path: Path) -> None:
+def test_the_shared_reads_exist_and_write_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path / "reads.db") as store:
         for name, methods in READS.items():
             for method in methods:
