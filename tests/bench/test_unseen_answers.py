@@ -55,7 +55,7 @@ def test_no_faulty_answer_is_accepted_and_no_faulty_claim_confirmed() -> None:
     assert judged()["true confirmed"] >= 120
 
 
-def test_flags_are_right_and_sound_citations_stay_sound() -> None:
+def test_flags_are_right_and_valid_citations_arent_flagged() -> None:
     assert judged()["faulty flagged"] >= 15
     assert judged()["true flagged"] <= judged()["faulty flagged"] // 10
     assert judged()["sound citations called fabricated"] == 0
