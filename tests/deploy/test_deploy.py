@@ -178,7 +178,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(
+def test_only_signed_in_users_get_pages_and_the_websocket(
     served: Served,
 ) -> None:
     assert (
@@ -218,7 +218,7 @@ def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(
     ],
 )
 @pytest.mark.parametrize("path", ["/sign-in", "/v1/cases"])
-def test_another_host_and_another_origin_are_refused(
+def test_another_host_or_origin_is_rejected(
     served: Served, headers: dict[str, str], status: int, path: str
 ) -> None:
     assert (
@@ -260,7 +260,7 @@ def test_a_person_signs_in_with_a_browser_and_uploads_a_file(served: Served) -> 
         browser.close()
 
 
-def test_the_caddyfile_is_understood_by_caddy(tmp_path: Path) -> None:
+def test_the_caddyfile_is_valid_for_caddy(tmp_path: Path) -> None:
     command = [
         str(PROXIES / "usr/bin/caddy"),
         "adapt",
@@ -280,7 +280,7 @@ def test_the_caddyfile_is_understood_by_caddy(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_be_written(
+def test_the_image_builds_and_starts_on_a_read_only_root(
     tmp_path: Path,
 ) -> None:
     """The steps of the Dockerfile in a clean environment: there may be no container
@@ -326,7 +326,7 @@ def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_b
 
 
 @pytest.mark.parametrize("unit", ["masis.service", "masis-ingest.service"])
-def test_a_unit_is_understood_by_systemd(unit: str, tmp_path: Path) -> None:
+def test_a_unit_is_valid_for_systemd(unit: str, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
     written = (DEPLOY / unit).read_text(encoding="utf-8")

@@ -100,7 +100,7 @@ def calls(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "options", [(), ("--concurrency", "4")], ids=["one at a time", "four at once"]
 )
-def test_every_reply_is_read_at_the_first_try(
+def test_every_reply_is_parsed_on_the_first_attempt(
     served: Served, cases: Path, options: tuple[str, ...]
 ) -> None:
     done, runs = audited(served, cases, *options)
@@ -111,7 +111,7 @@ def test_every_reply_is_read_at_the_first_try(
     assert all(max(call["prompt_tokens"] for call in calls([run])) > 2_000 for run in runs)
 
 
-def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> None:
+def test_a_claim_without_a_verdict_in_the_reply_is_unscored(served: Served, cases: Path) -> None:
     """The model gives no verdicts: each claim is unscored with that reason, and nothing is
     accepted.
     """
@@ -123,7 +123,7 @@ def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> No
             assert "no verdict" in check["unscored"]["reason"]
 
 
-def test_the_test_of_a_connection_says_who_answers(
+def test_the_connection_test_names_the_model(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERE_KEY", served.key)
@@ -138,7 +138,7 @@ def test_the_test_of_a_connection_says_who_answers(
         assert "tiny" in found.message or found.message.count("gpt-9") == 1
 
 
-def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) -> None:
+def test_an_invalid_key_is_reported_as_such(model: Path, cases: Path, tmp_path: Path) -> None:
     with running.litellm(model, tmp_path) as served:
         done, runs = audited(served, cases, key="sk-of-somebody-else")
     assert done.returncode == 1
@@ -147,7 +147,7 @@ def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["llamacpp", "llama-cpp-python"])
-def test_evidence_beyond_the_context_is_windowed_and_the_hint_is_named(
+def test_evidence_beyond_the_context_is_windowed_and_the_hint_is_shown(
     name: str, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     with STARTED[name](model, tmp_path, ctx=4096) as served:
