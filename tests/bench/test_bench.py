@@ -1,5 +1,5 @@
-"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing,
-files known by their keys.
+"""The report of ``masis bench``: abstentions count as wrong, halves are disjoint, and files are
+recognized by their keys.
 """
 
 import json
@@ -213,7 +213,7 @@ MISSED = pytest.mark.xfail(reason="an aim that is missed: docs/models.md", stric
 
 @cache
 def auditors_figures(path: Path) -> dict[str, float | None]:
-    """The auditor's figures on the report half; measured once for the tests of a file."""
+    """Return the auditor's metrics on the report half, measured once per file."""
     return {
         name: figure.value
         for name, figure in run_bench(path, bootstrap=0).readings[0].judges[0].figures.items()

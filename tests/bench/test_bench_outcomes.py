@@ -1,5 +1,5 @@
-"""What ``masis bench`` says of whole audits: findings, improvement, convergence, times, and what
-the spec asks for.
+"""Figures of ``masis bench`` for whole audits: issues, improvement, convergence, times, and the
+targets of the spec.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_a_labeled_redundant_reference_is_a_correct_issue_but_not_a_planted_one(
 
 
 def run(case: str = "c1", **changes: Any) -> Run:
-    """A run of this case, with changes; ``ms`` sets the times of its iterations."""
+    """Return a run of this case with changes; ``ms`` sets the times of its iterations."""
     made = run_audit(Case.model_validate(GOLD | {"id": case}))
     ms = changes.pop("ms", None)
     if ms is not None:

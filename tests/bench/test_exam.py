@@ -1,4 +1,6 @@
-"""The exam of a model: who passes, what a result holds for, and what an audit does without one."""
+"""The model exam: which models pass, how long a result is valid, and what an audit does without
+one.
+"""
 
 from __future__ import annotations
 
@@ -57,9 +59,9 @@ def taken(settings: Settings, model: str = "") -> ExamResult:
 
 
 def deny(reply: dict[str, Any], answer: str, words: str) -> None:
-    """Make a verifier's reply contradict every claim in whose sentence the words stand.
+    """Make a verifier's reply contradict every claim whose sentence contains the words.
 
-    The one place here that knows the form of a verifier's reply.
+    This is the only function here that depends on the format of a verifier's reply.
     """
     sentences = {row["sentence"]: row["text"] for row in map(json.loads, answer.splitlines())}
     for claim in reply["claims"]:
@@ -77,8 +79,8 @@ def is_a_verifiers(reply: dict[str, Any]) -> bool:
 
 
 def knowing(request: Request) -> Behaviour | None:
-    """Reply as a model would that finds every fault of the exam: it denies the claim in which the
-    fault stands.
+    """Reply like a model that finds every fault of the exam: contradict the claim that contains the
+    fault.
     """
     reply = sensible(request, "none")
     if is_a_verifiers(reply):
@@ -91,7 +93,7 @@ def knowing(request: Request) -> Behaviour | None:
 
 
 def believing(request: Request) -> Behaviour | None:
-    """Reply as a model would that calls every claim supported, and whose critic is sure of it."""
+    """Reply like a model that calls every claim supported, with a confident critic."""
     reply = sensible(request, "none")
     if "overall_quality_score" in reply:
         sure = dict.fromkeys(("overall_quality_score", "confidence", "critique_confidence"), 0.95)
@@ -265,7 +267,7 @@ def test_one_line_states_whether_a_model_passed(tmp_path: Path) -> None:
 
 
 def passed_by(run: Run, server: ModelServer) -> ExamResult:
-    """The result of an exam that whoever judged in a run passed."""
+    """Return a passing exam result for the models that judged in a run."""
     all_, none = (
         {"count": 16, "of": 16, "low": 0.8, "high": 1},
         {

@@ -1,6 +1,4 @@
-"""What the offline checks make of 120 longer answers that were written by somebody who had not seen
-the code.
-"""
+"""Results of the offline checks on 120 longer answers by a writer who hadn't seen the code."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ FLAGGED = ("contradicted", "unsupported")
 
 @cache
 def judged() -> Counter[str]:
-    """Count answers and claims by what the audit made of them and by what they are."""
+    """Count answers and claims by the audit's verdict and by their label."""
     counts = Counter[str]()
     for line in FILE.read_text(encoding="utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)

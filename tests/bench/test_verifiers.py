@@ -1,5 +1,5 @@
-"""Verifiers side by side: shares as counted by hand, the same rows for each, and the command that
-prints them.
+"""Comparing verifiers: shares match a count by hand, all verifiers get the same rows, and the
+command prints the result.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def audited(
 
 
 def in_fault(run: Run, label: dict[str, Any], start: int | None, end: int | None) -> bool:
-    """Whether a stretch of the answer lies in the sentence that is labelled faulty."""
+    """Return whether a span of the answer is in the sentence labeled as faulty."""
     if not label["faulty"] or start is None or end is None:
         return False
     at = run.iterations[0].answer.find(label["wrong_sentence"])

@@ -1,4 +1,4 @@
-"""``masis audit``: complete runs, resumable, several processes, interruptible without loss."""
+"""``masis audit``: complete runs that can be resumed, parallelized and interrupted without loss."""
 
 from __future__ import annotations
 

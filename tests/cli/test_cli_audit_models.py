@@ -1,5 +1,5 @@
-"""``masis audit`` with language models: asked first, estimated, limited in cost, taken up after a
-kill.
+"""``masis audit`` with language models: connection test, estimate, cost limit, and resuming after
+an interruption.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Every command: its help, an example that runs, its result as JSON, and wrong use that names the
-right one.
+"""Every command: its help, a working example, its JSON output, and usage errors that suggest the
+correct usage.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ MORE = {"config init": " --force", "bench": " --bootstrap 10 --half all"}
 
 
 class Each(NamedTuple):
-    """A command with the names that lead to it."""
+    """A command with its full name."""
 
     name: str
     command: click.Command
 
     def example(self) -> str:
-        """Its first example that needs no model, without what a shell or a reader makes of it."""
+        """Return its first example that needs no model, without shell syntax and comments."""
         found = [
             line.strip()
             for line in (self.command.help or "").splitlines()
@@ -104,8 +104,8 @@ RIS = (
 
 
 class Prepared(NamedTuple):
-    """A folder with a database and files that examples name, and what stands for the
-    ids in them.
+    """A folder with a database and the files named in examples, and the values of the ids in
+    them.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""``masis config``: what holds and who said so, the file looked over, and one to begin with."""
+"""``masis config``: effective settings and their origin, checking a file, and creating one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 
 @pytest.fixture
 def file(home: Path, tmp_path: Path) -> Path:
-    """The file of the working folder: three settings and a server."""
+    """The configuration file of the working folder: three settings and a server."""
     file = tmp_path / "masis.toml"
     file.write_text(
         "# ours\nmax_iterations = 2\n\n[retrieval.critique]\ndefaultStrictness = 'strict'\n\n"

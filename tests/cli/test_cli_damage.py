@@ -1,4 +1,4 @@
-"""A damaged run and a full disk are said in words, with the hint; what is not damaged goes on."""
+"""Damaged runs and a full disk are reported with a hint, and undamaged data stays usable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from tests.store.factories import a_case, a_decision, a_run, an_iteration
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A database with three runs; one has lost its result, one an iteration, and one is whole."""
+    """A database with three runs: one without its result, one without an iteration, and an intact
+    one.
+    """
     path = tmp_path / "damaged.db"
     with Store.open(path) as store:
         for number in (1, 2, 3):
@@ -58,7 +60,7 @@ def test_a_damaged_run_is_reported_with_its_case_and_a_hint(
 def _altered(
     path: Path, change: Callable[[dict[str, Any]], object], table: str, where: str
 ) -> None:
-    """Change what is stored of run-2, and pack it as it was packed."""
+    """Change the stored payload of run-2 and compress it again."""
     with Store.open(path) as store, store.database.transaction() as connection:
         row = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
         stored = json.loads(zlib.decompress(row[0]))
@@ -68,7 +70,7 @@ def _altered(
 
 
 def _decided(path: Path) -> Path:
-    """A database with three decided cases, whose answers each bear a label."""
+    """Create a database with three decided cases, each with a label on its answer."""
     with Store.open(path) as store:
         for number in (1, 2, 3):
             case = a_case(f"case-{number}", metadata={"trace_id": f"trace-{number}"})

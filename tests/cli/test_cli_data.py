@@ -1,5 +1,5 @@
-"""``masis import``, ``export`` and ``dataset``: files of any make in, data sets out, lakes both
-ways.
+"""``masis import``, ``export`` and ``dataset``: files of any format, datasets, and lakes in both
+directions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(
 
 
 def peak_mib(*arguments: str | Path) -> float:
-    """The most memory ``masis`` held while it ran, in MiB; it must succeed."""
+    """Run ``masis``, which must succeed, and return its peak memory in MiB."""
     code = (
         "import resource, sys\nfrom masis.cli import main\n"
         "main(sys.argv[1:], standalone_mode=False)\n"
@@ -175,9 +175,7 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two audited cases, of which one belongs to the data set pilot; each test leaves them as they
-    are.
-    """
+    """Two audited cases, one of them in the dataset pilot. Tests must not change them."""
     pilot = case("a", metadata={"dataset": "pilot"})
     workbench = desk(tmp_path_factory.mktemp("datasets") / "audited.db", pilot, case("b"))
     workbench.close()
@@ -324,9 +322,7 @@ ACCEPTED, WAITING, FAILED = 40, 5, 2
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """47 audited cases: 40 auto-accepted, 5 that need review, one that failed, and a row that is no
-    case.
-    """
+    """47 audited cases (40 auto-accepted, 5 that need review, 2 failed) and an invalid row."""
     folder = tmp_path / "audited"
     rows: dict[str, list[dict[str, object]]] = {"accepted": [], "needs_review": [], "failed": []}
     for number in range(ACCEPTED + WAITING):

@@ -1,5 +1,5 @@
-"""``masis purge``, ``db redact`` and ``db reassess``: what would go is said first, and recorded
-when it has gone.
+"""``masis purge``, ``db redact`` and ``db reassess``: changes are previewed first and recorded
+afterwards.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A case that waits, one that people decided on, and two that policy accepted, audited forty
-    days ago.
-    """
+    """A waiting case, a decided one and two auto-accepted ones, audited forty days ago."""
     clean = [case(name, answer=CLEAN) for name in ("accepted", "accepted too")]
     settings = Settings(spot_check_share=0)
     bench = desk(

@@ -1,5 +1,5 @@
-"""The desk by command: a queue, a case, decisions one by one or in a file, labels, the log,
-undoing, reports.
+"""Reviewing by command: the queue, a case, single and batch decisions, labels, the log, undo and
+reports.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def test_import_and_audit_report_their_results_as_json(masis: Masis, tmp_path: P
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with two audited cases, which reports leave as it is."""
+    """A database with two audited cases. Reports don't change it."""
     workbench = desk(tmp_path_factory.mktemp("report") / "first.db", case("ä"), case("b"))
     workbench.close()
     return workbench.database

@@ -1,4 +1,4 @@
-"""The frame of the command line: help that answers at once, errors as one line, exit codes."""
+"""Common behavior of the command line: fast help, one-line errors, and exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entrie
 
 
 def group_with(body: object) -> CommandGroup:
-    """A group of one command ``try`` that does ``body``."""
+    """Return a group with one command, ``try``, that runs ``body``."""
     group = CommandGroup(callback=lambda debug: None)
     group.add_command(click.command("try")(body))  # type: ignore[arg-type]
     group.params.append(click.Option(["--debug"], is_flag=True))

@@ -1,4 +1,4 @@
-"""``masis metrics``, ``trust`` and ``bench``: the figures of audits, for people and as JSON."""
+"""``masis metrics``, ``trust`` and ``bench``: figures for people and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOUND = "The bridge is 120 metres long [1]."
 
 @pytest.fixture
 def audited(masis: Masis, tmp_path: Path) -> Path:
-    """A database with three audits, one of a made-up reference."""
+    """A database with three audits, one with a fabricated reference."""
     file, database = tmp_path / "cases.jsonl", tmp_path / "metrics.db"
     file.write_bytes(lines(case("1"), case("2", answer=SOUND), case("3", answer=SOUND)))
     assert masis("audit", file, "--db", database).exit_code == 0

@@ -15,7 +15,7 @@ from tests.reviewing import decide
 
 @pytest.fixture
 def approved(masis: Masis, tmp_path: Path) -> Path:
-    """A database with three sound answers."""
+    """A database with three correct answers."""
     database = tmp_path / "planted.db"
     workbench = Workbench.open(database)
     fill_with_approved(workbench, 3)

@@ -1,6 +1,4 @@
-"""``masis screen`` and ``masis screening``: abstracts in, rounds told on the way,
-corpora, drift.
-"""
+"""``masis screen`` and ``masis screening``: abstracts, progress by round, corpora and drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``masis demo`` and ``masis serve``: which database they open, and what a reset forgets; ``masis
+"""``masis demo`` and ``masis serve`` (which database they open, what a reset deletes), and ``masis
 person``.
 """
 
@@ -18,7 +18,7 @@ from tests.reviewing import decide
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the server would have been started with."""
+    """The arguments that the server would have been started with."""
     calls: list[dict[str, Any]] = []
 
     def launch(
@@ -33,7 +33,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo cases of one field only: auditing all of them takes seconds."""
+    """The demo cases of one field only, because auditing all of them takes seconds."""
     one = demo_case_files()[:1]
     monkeypatch.setattr("masis.services.demo_database.demo_case_files", lambda: one)
 

@@ -1,5 +1,5 @@
-"""``import``, ``export``, ``health``, ``log``, ``verify-log``: what goes in comes out, what was
-altered is named.
+"""``import``, ``export``, ``health``, ``log`` and ``verify-log``: data round-trips and alterations
+are detected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from tools import tamper
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with three audited cases, two of them decided by a person, one decision undone."""
+    """A database with three audited cases; two were decided by a person, and one decision was
+    undone.
+    """
     workbench = desk(
         tmp_path_factory.mktemp("store") / "first.db", case("ä"), case("b", field="law"), case("c")
     )
@@ -199,7 +201,7 @@ def test_a_clean_audit_logs_nothing_by_default(masis: Masis, cases: Path, tmp_pa
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
-    """An audited, decided and signed database, and the head that somebody noted."""
+    """An audited, decided and signed database, and the log head that was noted."""
     path = tmp_path_factory.mktemp("signing") / "original.db"
     tamper.build(path)
     with Store.open(path) as store:

@@ -1,5 +1,5 @@
-"""What came in the place of an answer, taken apart: the answer, the thoughts before it, or why
-there is none.
+"""Model output is separated into the answer, the reasoning before it, or the reason why there is no
+answer.
 """
 
 from __future__ import annotations

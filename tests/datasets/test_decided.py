@@ -1,4 +1,4 @@
-"""What was decided, taken elsewhere: whole, of one moment, and harmless in a spreadsheet."""
+"""Exports of decided cases: complete, consistent, and safe in a spreadsheet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One answer as a document, Markdown, HTML or Word, and folders of them: question, answer and
+"""Answers as documents (Markdown, HTML or Word) and folders of them: question, answer and
 footnotes.
 """
 
@@ -59,9 +59,7 @@ HTML = """<html><head><title>x</title><style>p {}</style></head><body><nav><a hr
 
 
 def word(*, footnote: str = "The bridge is 120 metres long.") -> bytes:
-    """A Word document with a heading, a paragraph and a footnote, of the parts that
-    Word requires.
-    """
+    """Return a minimal Word document with a heading, a paragraph and a footnote."""
     main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006"

@@ -1,7 +1,7 @@
-"""By whichever way a record comes in, it is read the same or refused with the same words.
+"""Every entry point reads a record the same or rejects it with the same message.
 
-``RECORDS`` are records as people bring them. Every way in reads each of them by
-``masis.schema.reading``, whose table docs/files.md repeats.
+``RECORDS`` are records as users provide them. Every entry point reads them with
+``masis.schema.reading``; docs/files.md repeats its table.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ CITATION = {"start": 0, "end": 2, "evidence_id": "1"}
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """The good record with some fields replaced; ``...`` takes a field away."""
+    """Return the valid record with some fields replaced; ``...`` removes a field."""
     return {key: value for key, value in (GOOD | changes).items() if value is not ...}
 
 
 def read(**fields: Any) -> dict[str, Any]:
-    """What a record is read as, of the fields that matter."""
+    """Return the relevant fields of a case."""
     return {"query": "Why?", "answer": "So [1].", "evidence": [("1", "So.")]} | fields
 
 
@@ -171,9 +171,7 @@ def by_case(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_run_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """``run_audit`` and ``audit_many`` read what they are given by ``case_of``, before anything
-    else.
-    """
+    """``run_audit`` and ``audit_many`` read their input with ``case_of`` first."""
     assert audits.case_of is batch.case_of is case_of
     return [_outcome(lambda given=each: case_of(given)) for each in records]  # type: ignore[misc]
 
@@ -186,7 +184,7 @@ def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """A frame has no place for a missing key."""
+    """A frame can't represent a missing key."""
     frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
     return [
         _outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0])
@@ -216,7 +214,7 @@ def by_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """A case is found again by its id, an error by its line."""
+    """Match each case by its id and each error by its line."""
     file, database = _written(records, folder), folder / "w.db"
     result = CliRunner().invoke(main, [*command, str(file), "--db", str(database)])
     assert result.exit_code == 1, result.output
@@ -287,9 +285,7 @@ def test_every_entry_point_reads_a_record_the_same(
 
 
 def _distinct() -> list[dict[str, Any]]:
-    """The records, each that has the id ``a`` with an id of its own: the doors look for repeated
-    ones too.
-    """
+    """Return the records with unique ids, because entry points also reject repeated ids."""
     return [
         given | {"id": f"n{n}"} if given.get("id") == "a" else given
         for n, (_, given, _) in enumerate(RECORDS)
@@ -362,7 +358,7 @@ def test_a_field_map_locates_a_field(given: dict[str, Any], names: Any, expected
 
 
 def test_the_map_suggested_by_an_error_reads_the_record(tmp_path: Path) -> None:
-    """The hint is tried: as it is written, in Python and on the command line."""
+    """The hint is tried as written, in Python and on the command line."""
     for number, (name, given, expected) in enumerate(RECORDS):
         if not isinstance(expected, str) or "may hold it" not in expected:
             continue
@@ -478,8 +474,8 @@ PASSAGES = "Name the separator of the chunks: --map 'evidence.split="
 def _evidence_of_cell(
     text: str, answer: str, folder: Path, names: dict[str, str | None]
 ) -> list[list[tuple[str, str]]]:
-    """Read one text of evidence from a file, a frame under our names and its own, and rows that a
-    map explains.
+    """Read the same evidence text from a file, a frame with our names, a frame with its own names,
+    and mapped rows.
     """
     own = pd.DataFrame([{"query": "Which colour?", "answer": answer, "evidence": text}])
     frame = own.rename(columns={"query": "frage", "answer": "antwort", "evidence": "beleg"})
@@ -582,7 +578,7 @@ def test_an_unknown_key_is_an_error_and_the_rows_are_still_read(tmp_path: Path) 
 
 
 class _Dataset(list[dict[str, Any]]):
-    """What a data set of Hugging Face offers: rows, and the names and types of its columns."""
+    """Imitates a Hugging Face dataset: rows, and the names and types of its columns."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__(frame.to_dict("records"))

@@ -1,5 +1,5 @@
-"""The lake: one schema for every file, the outcome in the folder's name, cases and runs that come
-back whole.
+"""The lake: one schema for every file, the outcome in the folder name, and cases and runs that
+round-trip.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Conversations: the last answer is audited, the turns before it are kept and shown, other shapes
-stay as they are.
+"""Conversations: the last answer is audited, earlier turns are stored and shown, and unknown
+formats stay unchanged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Objects that tools write as JSON into one text are looked into: by profiles, by maps and by what
-is proposed.
-"""
+"""JSON objects inside a text are parsed by profiles, maps and suggestions."""
 
 from __future__ import annotations
 

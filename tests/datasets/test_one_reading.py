@@ -1,6 +1,4 @@
-"""One file is read the same by every way in: Python, commands, the page of imports,
-HTTP and MCP.
-"""
+"""Every entry point reads a file the same: Python, commands, the import page, HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -112,7 +110,7 @@ def by_read_cases(path: Path, names: FieldMap) -> Outcome:
 
 
 def by_page(path: Path, names: FieldMap) -> Outcome:
-    """What the page of imports shows before it imports."""
+    """Return the cases that the import page previews."""
     workbench = Workbench.open(path.parent / "page.db")
     look = workbench.imports.preview(
         ADA, path.rename(path.parent / "held"), None, names, name=path.name
@@ -158,7 +156,7 @@ def by_http(path: Path, names: FieldMap) -> Outcome | None:
 
 
 def by_record(make: Callable[[dict[str, Any], FieldMap], Case]) -> Way:
-    """Read what is one record under our own names, as programs and MCP hand it over."""
+    """Read a single record with our own field names, as programs and MCP send it."""
 
     def read(path: Path, names: FieldMap) -> Outcome | None:
         if path.suffix != ".jsonl" or b"user_input" in path.read_bytes():
@@ -174,7 +172,7 @@ def _without_map(make: Callable[[dict[str, Any]], Case]) -> Way:
 
 
 def by_mcp(record: dict[str, Any]) -> Case:
-    """The tool ``run_audit`` takes a record by this model, and hands it to ``case_of``."""
+    """The tool ``run_audit`` validates a record with this model and passes it to ``case_of``."""
     return case_of(InlineCase.model_validate(record).model_dump(exclude_unset=True))
 
 

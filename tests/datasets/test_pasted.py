@@ -1,6 +1,4 @@
-"""Evidence as people paste it: what form it has is read from it, and what is wrong is named by
-line.
-"""
+"""Pasted evidence: its format is detected, and problems are reported by line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reading cases from JSON Lines: what is wrong is named with file, line, field and hint; the rest
-is read.
+"""Reading cases from JSON Lines: problems are reported with file, line, field and hint, and the
+other lines are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GOOD = {"id": "a", "query": "Why?", "answer": "So [1].", "evidence": [{"id": "1"
 
 
 def line(**changes: Any) -> bytes:
-    """One good line with some fields replaced; ``...`` takes a field away."""
+    """Return one valid line with some fields replaced; ``...`` removes a field."""
     return (
         json.dumps(
             {key: value for key, value in (GOOD | changes).items() if value is not ...}
@@ -44,7 +44,7 @@ def read(content: bytes) -> list[MappedRow]:
 
 
 def error_of(content: bytes) -> str:
-    """The one error in the content, which stands between two good lines that both are read."""
+    """Return the one error for the content, read between two valid lines."""
     found = read(line(id="before") + content + line(id="after"))
     cases = [item.case.id for item in found if item.case is not None]
     errors = [problem for item in found for problem in item.problems]
@@ -157,7 +157,7 @@ def test_a_too_long_line_is_an_error_and_the_next_line_is_read(
 
 
 class Endless(io.RawIOBase):
-    """A file of ``size`` bytes without a line break, made as it is read."""
+    """A file of ``size`` bytes without a line break, generated as it is read."""
 
     def __init__(self, size: int) -> None:
         self.left = size

@@ -1,4 +1,4 @@
-"""Tables as spreadsheets and other programs write them, as CSV and as Excel workbooks."""
+"""Tables as written by spreadsheets and other programs, as CSV and as Excel workbooks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Lists and documents that libraries print into one text are read as what they hold, or refused
-where they can't be.
-"""
+"""Lists and documents that libraries print as one text are parsed, or rejected if they can't be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file is said with file, line, field and a hint; every hint is tried, and
+"""Problems in a file are reported with file, line, field and hint, and every hint is tried and
 works.
 """
 

@@ -1,5 +1,5 @@
-"""The pages of the docs: links and anchors lead somewhere, commands and code run as written, the
-site builds.
+"""The documentation: links and anchors resolve, commands and code run as written, and the site
+builds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Block(NamedTuple):
 
 
 def blocks(*pages: Path) -> list[Block]:
-    """The fenced blocks of pages."""
+    """Yield the fenced blocks of pages."""
     return [
         Block(page.stem, language, text)
         for page in pages
@@ -64,7 +64,7 @@ def blocks(*pages: Path) -> list[Block]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub and Sphinx name them."""
+    """Return the anchors of a page's headings, as GitHub and Sphinx generate them."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     titles = [
         re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title)
@@ -182,7 +182,7 @@ def test_toml_and_json_blocks_are_valid() -> None:
 
 
 def commands(text: str) -> Iterator[tuple[list[str], str]]:
-    """The commands of ours in a block of shell, and where each one's output goes."""
+    """Yield our commands in a shell block, and the file each one's output is redirected to."""
     for line in text.replace("\\\n", " ").splitlines():
         for part in re.split(r" (?:\||&&) ", re.sub(r"(^|\s)#(\s.*)?$", "", line)):
             written, _, output = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", part.strip()).partition(" >")
@@ -370,7 +370,7 @@ TRIAL = (
 
 
 def _names(page: str) -> dict[str, Any]:
-    """What the code of a page takes for granted."""
+    """Return the names that the code of a page assumes to exist."""
     columns = {
         "question": ["How long?"],
         "response": ["Ten metres [1]."],
@@ -446,9 +446,7 @@ def test_untested_code_blocks_compile_and_their_imports_exist() -> None:
 
 
 class Built(HTMLParser):
-    """What a page of the built site holds: its anchors, what it leads to, its pictures
-    and blocks.
-    """
+    """A page of the built site: its anchors, links, images and code blocks."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()

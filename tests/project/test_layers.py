@@ -1,4 +1,4 @@
-"""Imports run one way: read from the source with ``ast``, lazy imports included."""
+"""Imports point one way, checked in the source with ``ast``, including lazy imports."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ONLY_IN = {
 
 
 class Import(NamedTuple):
-    """One import as written."""
+    """One import statement."""
 
     file: Path
     line: int
@@ -79,7 +79,9 @@ def module_name(file: Path) -> str:
 
 
 def part(module: str) -> str:
-    """The part of the product a module belongs to: ``masis.store.audits.cases`` -> ``store``."""
+    """Return the part of the product that a module belongs to: ``masis.store.audits.cases`` ->
+    ``store``.
+    """
     names = module.split(".")
     return names[1] if names[0] == "masis" and len(names) > 1 else names[0]
 
@@ -103,8 +105,8 @@ def imports(file: Path) -> Iterator[Import]:
 
 
 def imported_by_name(call: ast.Call) -> str:
-    """The module of ``importlib.import_module("masis...")``, which is an import like any other; ""
-    of other calls.
+    """Return the module of ``importlib.import_module("masis...")``, which counts as an import, or
+    "" for other calls.
     """
     if getattr(call.func, "attr", getattr(call.func, "id", "")) != "import_module" or not call.args:
         return ""

@@ -1,4 +1,4 @@
-"""The check of names and words finds what it should, and finds nothing in the package."""
+"""The check of names and words reports what it should, and reports nothing in the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What holds for every source file: documented public names, nothing of a developer's machine."""
+"""Rules for every source file: public names have docstrings, and nothing names a developer's
+machine.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def python_files() -> list[Path]:
 
 
 def tracked_files(suffixes: set[str], *under: str) -> list[Path]:
-    """The files of the repository of these kinds, without this one."""
+    """Return the repository's files with these suffixes, except this one."""
     command = ["git", "ls-files", "-z", *under]
     try:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -48,7 +50,7 @@ def lines_of(file: Path) -> list[tuple[int, str]]:
 
 
 def lines_with(pattern: re.Pattern[str], files: list[Path]) -> str:
-    """Where the pattern is found, a line each."""
+    """Return the places where the pattern matches, one per line."""
     return "\n".join(
         f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for file in files
@@ -237,14 +239,14 @@ LONGEST = 3
 
 
 class Opening(NamedTuple):
-    """A file to open, and what to look for in it."""
+    """A file to open, and the names to look for in it."""
 
     file: str
     names: tuple[str, ...]
 
 
 def walks() -> dict[str, list[Opening]]:
-    """The files of each question, from the page to the rule."""
+    """Return the files of each question, from the page to the rule."""
     found: dict[str, list[Opening]] = {}
     question = ""
     for asked, file, hint in ROW.findall(

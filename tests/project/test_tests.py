@@ -1,5 +1,5 @@
-"""What holds for the tests themselves: no clock, no fixed wait, no connection that leaves the
-machine, a true count.
+"""Rules for the tests themselves: no clocks, no fixed waits, no external connections, and correct
+counts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ OUTSIDE = ("192.0.2.1", 9)
 
 
 def refusals() -> list[str]:
-    """What each way of connecting raises."""
+    """Return the error that each way of connecting raises."""
     found = []
     for way in ("connect", "connect_ex"):
         with socket.socket() as probe:
@@ -187,7 +187,9 @@ def test_a_hanging_run_is_killed_with_its_child_processes(
 
 
 def test_every_integration_folder_is_run() -> None:
-    """In the main environment, whose extras hold its package, or in one of its own."""
+    """A folder runs in the main environment, whose extras include its package, or in a separate
+    one.
+    """
     together = tomllib.loads((every_test.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [ours] = [
         each
@@ -340,7 +342,7 @@ def test_the_code_named_for_a_rule_exists() -> None:
 
 
 def _defined(body: ast.AST, within: str = "") -> set[str]:
-    """Return what a module defines: classes, functions and names, members also as
+    """Return the names that a module defines: classes, functions and variables, with members as
     ``Class.member``.
     """
     names: set[str] = set()

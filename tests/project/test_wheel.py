@@ -1,4 +1,6 @@
-"""The wheel carries what an installed workbench needs: pages, demo cases, Streamlit's settings."""
+"""The wheel contains everything an installed workbench needs: pages, demo cases and Streamlit's
+settings.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built with the installed hatchling: no index is asked."""
+    """The wheel of this checkout, built offline with the installed hatchling."""
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed (pip install -e '.[test]')")
     folder = tmp_path_factory.mktemp("wheel")

@@ -1,5 +1,5 @@
-"""Small inputs as public bug reports describe them, each with the value that must come out
-(README.md beside this).
+"""Small inputs taken from public bug reports, each with its expected result (see README.md in this
+folder).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_a_faulty_answer_never_passes_without_review(row: dict[str, Any]) -> Non
 
 
 def read(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
-    """Return the cases of the row's file, or why it is refused."""
+    """Return the cases of the row's file, or the error that rejects it."""
     file = folder / row["name"]
     file.write_bytes(base64.b64decode(row["content_b64"]))
     try:

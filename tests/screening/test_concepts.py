@@ -1,6 +1,4 @@
-"""The concepts of a question as a person writes them: they take the place of what was read,
-everywhere.
-"""
+"""Edited concepts of a question replace the parsed ones everywhere."""
 
 from __future__ import annotations
 
@@ -121,7 +119,9 @@ def test_an_equals_sign_gives_a_synonym() -> None:
     ],
 )
 def test_relevance_uses_the_edited_concepts(lines: str, relevant: bool) -> None:
-    """The question alone is about something else: its meaning counts no more than its words."""
+    """The question itself is about something else, so neither its meaning nor its words may
+    count.
+    """
     for question in ("Does it work?", "Does early physiotherapy improve walking after stroke?"):
         score = relevance_by_meaning(read_question(with_concepts(question, lines)), TRIAL).score
         assert (score >= 0.5) is relevant

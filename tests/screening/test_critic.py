@@ -1,4 +1,4 @@
-"""The critic put together: screening as one call, on the abstracts shipped for the demo too."""
+"""The whole evidence critic: screening as one call, also on the demo abstracts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The demo questions go as the demo says, in memory and in a corpus of the store; and the module
-runs by itself.
+"""The demo questions have their expected outcomes, in memory and with a stored corpus, and the demo
+module runs standalone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @functools.cache
 def in_memory(question: str) -> Screening:
-    """The screening of a demo question, by its id, on the demo's abstracts."""
+    """Screen a demo question, given by its id, against the demo abstracts in memory."""
     (asked,) = (each for each in QUESTIONS if each.id == question)
     return simulate(asked, demo_abstracts(), offline_grader())
 

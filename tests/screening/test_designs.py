@@ -1,4 +1,6 @@
-"""Study types: told without a model, with the words they rest on, and as well as the page says."""
+"""Study types are recognized without a model, with the words they are based on and the documented
+accuracy.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ OURS = [
 
 
 def abstract(title: str, text: str) -> Abstract:
-    """An abstract with an id."""
+    """Return an abstract with an id."""
     return Abstract(id="a", title=title, text=text)
 
 
@@ -93,8 +95,8 @@ def test_study_types_are_recognized_as_well_as_documented(public_data: Path) -> 
 
 
 def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
-    """F1 of each label, weighted by how often it occurs; written out here, so that it checks the
-    tool's.
+    """Return the F1 of each label weighted by its frequency. Written out here to check the tool's
+    own formula.
     """
     total = 0.0
     for label in set(labels):

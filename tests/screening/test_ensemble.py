@@ -1,4 +1,6 @@
-"""Several graders as one: agreement shown, ties and spread decided by the written rule."""
+"""Several graders combined: agreement is reported, and ties and spread follow the documented
+rules.
+"""
 
 from __future__ import annotations
 

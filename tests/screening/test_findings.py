@@ -1,5 +1,5 @@
-"""What kept studies found: the sentence, its direction, whether they agree, and the draft made of
-them.
+"""Findings of kept studies: the sentence, its direction, whether the studies agree, and the draft
+made from them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Relevance by meaning: other words discard nothing, another drug is another question, a language
-is left open.
+"""Relevance by meaning: synonyms are never discarded, another drug is another question, and other
+languages are left open.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The acceptance memory, and drift: noticed when people change grades more or less often than
-before.
-"""
+"""The acceptance memory, and drift: a change in how often reviewers change grades is detected."""
 
 from __future__ import annotations
 
@@ -109,7 +107,7 @@ def test_only_the_newest_entries_count() -> None:
 
 
 def judgements(seed: int, before: float, after: float, count: int = 150) -> list[float]:
-    """Judgements of which a share disagrees, another one after the baseline."""
+    """Return judgments with one share of disagreement in the baseline and another after it."""
     draw = random.Random(seed)
     return [
         float(draw.random() < (before if i < BASELINE else after)) for i in range(BASELINE + count)
@@ -166,7 +164,7 @@ def test_the_first_judgment_after_the_baseline_counts() -> None:
 
 
 def moved(by: float) -> Thresholds:
-    """The thresholds as memory moves them."""
+    """Return the thresholds as the memory moves them."""
     own = ruling.DEFAULT
     averages = tuple(round(max(0.55, each + by), 6) for each in own.required_average)
     return own.model_copy(
@@ -238,7 +236,7 @@ def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> 
 def screening_with(
     thresholds: Thresholds, *pages: tuple[str, ...], quality: float
 ) -> tuple[str, tuple[str, ...]]:
-    """The outcome and reasons of a screening in which every abstract is kept with this quality."""
+    """Return the outcome and reasons of a screening that keeps every abstract with this quality."""
     grader = ScriptedGrader({}, default=Said(quality, quality, "cohort_study"))
     source = ScriptedSource(*(abstracts(*page) for page in pages))
     steps = screen("aspirin", [source], grader, Settings(), screening_id="s", thresholds=thresholds)

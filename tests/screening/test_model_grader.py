@@ -1,5 +1,5 @@
-"""The grader with a model: it judges and quotes; code finds the quotes, floors the score and
-decides.
+"""The model grader: the model judges and quotes; code checks the quotes, applies the score floor
+and decides.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A person's word on a grade, an appraisal and a finding, and what follows from it for the round
-and the screening.
+"""Reviewers' overrides of grades, appraisals and findings, and their effect on the round and the
+screening.
 """
 
 from __future__ import annotations
@@ -392,8 +392,8 @@ def test_every_item_has_a_label_and_no_item_is_a_field() -> None:
 
 
 def five_kept() -> tuple[Screening, dict[str, Abstract]]:
-    """A screening that keeps five abstracts, and these, which say that aspirin relieved
-    headache.
+    """Return a screening that keeps five abstracts, and the abstracts, which say that aspirin
+    relieved headache.
     """
     said = "CONCLUSIONS: Aspirin relieved headache."
     held = {each.id: each.model_copy(update={"text": f"{each.text} {said}"}) for each in FIVE}
@@ -424,8 +424,8 @@ def test_corrected_directions_make_a_screening_conflicting_and_undo_reverts_it()
 
 
 def test_a_corrected_direction_doesnt_regrade() -> None:
-    """A grade of an earlier version's rules stays as it is where a person only says which way the
-    finding goes.
+    """A grade by an earlier version's rules stays unchanged if only the direction of its finding is
+    corrected.
     """
     odd = graded().model_copy(update={"recommendation": "keep", "rule": "borderline_method"})
     now = apply_overrides(odd, {"direction": said("direction", "opposite", "c")}, abstract=COHORT)

@@ -1,4 +1,4 @@
-"""The PRISMA flow as a picture, and the team's criteria as reasons in it."""
+"""The PRISMA flow diagram, and the team's criteria as its exclusion reasons."""
 
 from __future__ import annotations
 

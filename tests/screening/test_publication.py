@@ -1,5 +1,5 @@
-"""What is no study to count: by the record's own types in every format, by its title, by a notice
-about it.
+"""Records that don't count as studies, recognized by publication type, by title, or by a notice
+about them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""PubMed over real HTTP on loopback: what is asked, how it is paced, and every way in which it can
-go wrong.
-"""
+"""PubMed over real HTTP on loopback: requests, rate limits, and every kind of failure."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def server() -> Iterator[Server]:
 
 
 class Slept(list[float]):
-    """What was waited, in place of waiting."""
+    """Records the waits instead of sleeping."""
 
 
 def pubmed(server: Server, slept: Slept | None = None, *, key: str | None = None) -> PubMed:

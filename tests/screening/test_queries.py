@@ -1,5 +1,5 @@
-"""Queries made from what is missing: each names it, none is searched twice, and they end where none
-would help.
+"""Queries derived from gaps: each names its gap, none is repeated, and they end when none would
+help.
 """
 
 from __future__ import annotations

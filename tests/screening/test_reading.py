@@ -1,5 +1,5 @@
-"""What is read in an abstract without a model: what it is about, its design, its method, whether it
-is large enough.
+"""What is read from an abstract without a model: its subject, design, methodology and sample
+size.
 """
 
 from __future__ import annotations

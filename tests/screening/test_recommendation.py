@@ -1,4 +1,4 @@
-"""What to do with one abstract, by the written rules; the priors as floors."""
+"""The recommendation for one abstract by the documented rules, with the priors as floors."""
 
 from __future__ import annotations
 

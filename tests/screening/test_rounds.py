@@ -1,6 +1,4 @@
-"""The rounds: retrieve, grade, decide, retrieve again; what the specification calls correct
-behaviour.
-"""
+"""The rounds (retrieve, grade, decide, retrieve again) follow the specification."""
 
 from __future__ import annotations
 
@@ -298,7 +296,7 @@ JUDGE = JudgedBy(model="m", version="1")
 
 
 class GradesInMemory(dict[str, Grade]):
-    """A cache that ends with the test."""
+    """A cache that lasts for one test."""
 
     store = dict.__setitem__
 

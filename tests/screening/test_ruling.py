@@ -1,5 +1,5 @@
-"""Thresholds and consensus, checked against a second statement of the rules that shares no code
-with the first.
+"""Thresholds and consensus, checked against a second implementation of the rules that shares no
+code with the first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_VOTES = 12
 
 
 def splits() -> list[tuple[int, int, int]]:
-    """Every way in which up to twelve abstracts can vote: keep, discard, needs_more."""
+    """Yield every split of up to twelve votes into keep, discard and needs_more."""
     return [
         (keep, discard, n - keep - discard)
         for n in range(MOST_VOTES + 1)
@@ -28,7 +28,7 @@ def splits() -> list[tuple[int, int, int]]:
 
 
 def averages() -> list[Fraction]:
-    """0 to 1 in hundredths, and a hair's breadth on each side of every edge."""
+    """Return 0 to 1 in hundredths, and a value just below and just above every threshold."""
     edges = [Fraction(edge, 100) for edge in (55, 60, 65, 70)]
     hair = Fraction(1, 10_000)
     return sorted(
@@ -40,9 +40,9 @@ def averages() -> list[Fraction]:
 def as_written(
     keep: int, discard: int, more: int, average: Fraction | None, iteration: int, least: int
 ) -> tuple[str, str]:
-    """The specification's table and list once more, in whole numbers: consensus and decision.
+    """Return consensus and decision by the specification's table, in whole numbers.
 
-    With ``least`` 1 it is the specification as written; the product's default asks for 2 studies.
+    With ``least`` 1 it is the specification as written; the product's default requires 2 studies.
     """
     hundredths = {0: 70, 1: 65, 2: 60}.get(iteration, 55)
     everyone = keep + discard + more

@@ -1,5 +1,5 @@
-"""Sample sizes: what counts as one, of which kind, and how many of the hand-labelled ones are
-found.
+"""Sample sizes: what counts as one, its kind, and how many of the hand-labeled ones are
+extracted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"
 
 
 def found(text: str) -> set[tuple[int, str]]:
-    """The sizes of a text as value and kind."""
+    """Return the sizes in a text as value and kind."""
     return {(size.value, size.kind) for size in sample_sizes(text)}
 
 
@@ -146,7 +146,7 @@ def test_offsets_stay_inside_any_text(text: str) -> None:
 
 
 class Counts(NamedTuple):
-    """Sizes found and labelled, sizes found, sizes labelled."""
+    """Sizes that are both extracted and labeled, sizes extracted, and sizes labeled."""
 
     right: int
     found: int

@@ -1,9 +1,9 @@
-"""Sixty abstracts written by readers who had not seen the code, with traps and their opposites, and
-what they labelled.
+"""Sixty abstracts by writers who hadn't seen the code, with traps and their opposites, and the
+writers' labels.
 
-``unseen_abstracts.jsonl`` was measured whole before anything was learned from it (docs/screening.md
-has both figures); its odd rows have been learned from since, the even ones have not. Sample sizes
-are participants as randomised or enrolled; null labels are not scored.
+``unseen_abstracts.jsonl`` was measured as a whole before any of it was used for development
+(docs/screening.md has both figures). Its odd rows have been used since; the even ones haven't.
+Sample sizes are participants as randomized or enrolled; null labels aren't scored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 @cache
 def read() -> tuple[tuple[str, Abstract, Grade, dict[str, Any]], ...]:
-    """Each question with its abstract, the grade and the label."""
+    """Return each question with its abstract, grade and label."""
     grader, labels = offline_grader(), {row["id"]: row for row in rows("unseen_labels.jsonl")}
     found = []
     for row in rows("unseen_abstracts.jsonl"):
@@ -117,8 +117,8 @@ def test_most_directions_are_right() -> None:
 
 @cache
 def traps() -> tuple[tuple[dict[str, Any], Abstract, Grade], ...]:
-    """Ninety more by other writers; docs/screening.md has the figures from before anything was
-    learned from them.
+    """Return ninety more abstracts by other writers. docs/screening.md has the figures from before
+    any of them was used for development.
     """
     grader, found = offline_grader(), []
     for row in rows("trap_abstracts.jsonl"):

@@ -1,8 +1,8 @@
-"""Audits through model servers of others, at their defaults and ours: every reply is read, no
+"""Audits with third-party model servers at their defaults and ours: every reply is parsed and no
 message misleads.
 
-The model says nothing of its own (``tiny_model``), so that what is shown here is the way there and
-back: forms, contexts, slots, keys, and that nothing is scored which no reply says.
+The model has no content of its own (``tiny_model``), so these tests cover the protocol: reply
+formats, contexts, slots, keys, and that no claim is scored without a reply.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def served(
 
 @pytest.fixture
 def cases(public_data: Path, tmp_path: Path) -> Path:
-    """Ten cases of ExpertQA, of up to 6,500 tokens."""
+    """Ten ExpertQA cases of up to 6,500 tokens."""
     expertqa, file = public_data / "expertqa_cases.jsonl", tmp_path / "cases.jsonl"
     file.write_text(
         "".join(expertqa.read_text(encoding="utf-8").splitlines(keepends=True)[:10]),
@@ -57,7 +57,7 @@ def cases(public_data: Path, tmp_path: Path) -> Path:
 def audited(
     served: Served, cases: Path, *options: str, key: str | None = None
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
-    """What ``masis audit`` says of the cases, and the runs that it writes."""
+    """Run ``masis audit`` on the cases and return the process and the runs it wrote."""
     folder = cases.parent
     table = f'[providers.here]\naddress = "{served.address}"\n' + (
         'key_env = "HERE_KEY"\n' if served.key else ""
@@ -112,7 +112,7 @@ def test_every_reply_is_parsed_on_the_first_attempt(
 
 
 def test_a_claim_without_a_verdict_in_the_reply_is_unscored(served: Served, cases: Path) -> None:
-    """The model gives no verdicts: each claim is unscored with that reason, and nothing is
+    """The model gives no verdicts, so each claim is unscored with that reason and no answer is
     accepted.
     """
     _, runs = audited(served, cases, "--limit", "3")

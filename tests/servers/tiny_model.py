@@ -1,11 +1,11 @@
-"""A language model of a few hundred kilobytes that says nothing of its own: a request's grammar
-forces its replies.
+"""A language model of a few hundred kilobytes without content of its own: the request's grammar
+determines its replies.
 
-It is a Llama of one layer whose weights are zero but for one number a token: whatever stands
-before, the same tokens are likeliest, those that end something first (a text, a list, a record).
-Under a grammar that gives the shortest reply of the form asked for. Its tokens are letters, and the
-beginnings of the words of our own prompts, so that a prompt counts about as many tokens as it does
-with a real model.
+It is a Llama with one layer whose weights are zero except for one number per token. Whatever the
+context, the same tokens are likeliest, starting with those that end something (a text, a list, a
+record). With a grammar, that gives the shortest reply in the requested format. Its tokens are
+letters and common parts of words in our own prompts, so a prompt has about as many tokens as with a
+real model.
 
 Needs ``gguf`` and ``numpy``: python -m tests.servers.tiny_model FILE
 """
@@ -34,9 +34,7 @@ TEMPLATE = (
 
 
 def pieces(most: int = 3_000) -> list[str]:
-    """Return the beginnings of the words of our prompts, the commonest, each with every shorter
-    one.
-    """
+    """Return the most common beginnings and endings of words in our prompts."""
     counts: Counter[str] = Counter()
     for file in sorted(PROMPTS.glob("*.md")):
         for word in re.findall(r"[A-Za-z]+", file.read_text(encoding="utf-8")):
@@ -48,7 +46,7 @@ def pieces(most: int = 3_000) -> list[str]:
 
 
 def write(path: Path) -> Path:
-    """Write the model; return its path."""
+    """Write the model and return its path."""
     kinds = gguf.TokenType
     tokens = ["<unk>", "<s>", "</s>"]
     types = [kinds.UNKNOWN, kinds.CONTROL, kinds.CONTROL]

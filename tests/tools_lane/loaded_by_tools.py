@@ -1,8 +1,8 @@
-"""Load what MASIS exported with a tool's own loader: ``python tests/tools_lane/loaded_by_tools.py
-TOOL FILE``.
+"""Load a MASIS export with a tool's own loader: ``python tests/tools_lane/loaded_by_tools.py TOOL
+FILE``.
 
-Runs in an environment that holds the tools (``make test-tools`` makes it) and imports nothing of
-ours. Prints what the tool found as JSON; what it refuses is an error.
+Runs in an environment with the tools (created by ``make test-tools``) and imports none of our code.
+Prints what the tool loaded as JSON; rejected input is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TEMPLATE = "{% for each in messages %}<{{ each['role'] }}>{{ each['content'] }}{
 
 
 def ragas(path: Path) -> dict[str, Any]:
-    """Load samples as a data set to evaluate, from the file and from its rows."""
+    """Load samples as an evaluation dataset, from the file and from its rows."""
     from ragas import EvaluationDataset, SingleTurnSample
 
     loaded = EvaluationDataset.from_jsonl(path)
@@ -31,9 +31,7 @@ def ragas(path: Path) -> dict[str, Any]:
 
 
 def trl(path: Path) -> dict[str, Any]:
-    """Take rows through TRL's checks and its templating, as its trainers do before they need a
-    model.
-    """
+    """Run rows through TRL's checks and templates, as its trainers do before they need a model."""
     import datasets
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -55,8 +53,8 @@ def trl(path: Path) -> dict[str, Any]:
 
 
 def label_studio(path: Path) -> dict[str, Any]:
-    """Hold tasks, predictions and annotations against the labelling interface of the manifest, and
-    read them.
+    """Validate tasks, predictions and annotations against the labeling interface of the manifest,
+    and load them.
     """
     from label_studio_sdk.label_interface import LabelInterface
     from label_studio_sdk.label_interface.objects import AnnotationValue, PredictionValue

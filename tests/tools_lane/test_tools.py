@@ -1,6 +1,4 @@
-"""What other tools' own libraries write is read, and what is exported is loaded by their own
-loaders.
-"""
+"""Output of other tools' libraries is read, and their own loaders load our exports."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ WORDS = {
 
 
 def by_tools(*arguments: str, folder: Path) -> str:
-    """Run the Python that holds the tools, without a network and with caches of its own; return
-    what it prints.
+    """Run the Python that has the tools, without a network and with separate caches, and return its
+    output.
     """
     environment = {
         **os.environ,
@@ -55,7 +53,7 @@ def by_tools(*arguments: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The files that the installed libraries write, by profile and ending."""
+    """The files written by the installed libraries, by profile and suffix."""
     folder = tmp_path_factory.mktemp("written")
     by_tools(str(Path(__file__).with_name("written_by_tools.py")), str(folder), folder=folder)
     return {
@@ -128,7 +126,7 @@ def test_datasets_loads_every_row_of_an_export(form: str, bench: Workbench, tmp_
 
 
 def loaded(tool: str, path: Path, folder: Path) -> dict[str, Any]:
-    """What a tool's own loader finds in an export."""
+    """Return what a tool's own loader reads from an export."""
     found: dict[str, Any] = json.loads(
         by_tools(
             str(Path(__file__).with_name("loaded_by_tools.py")), tool, str(path), folder=folder

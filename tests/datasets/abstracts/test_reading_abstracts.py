@@ -1,5 +1,5 @@
-"""Files of abstracts: each format gives the same records; what can't be read is named, the rest is
-kept.
+"""Files of abstracts: each format gives the same records, and unreadable records are reported
+without losing the others.
 """
 
 from __future__ import annotations

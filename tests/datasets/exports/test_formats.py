@@ -1,5 +1,5 @@
-"""What each format holds, which cases it leaves out and says so, and on which side of a split a
-question stands.
+"""The content of each export format, the cases it omits and reports, and the split of each
+question.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected,
-    overridden, open.
+    """Five audited cases: rejected by Ben and then overridden by Ada, approved, rejected,
+    overridden, and open.
     """
     bench = Workbench.open(tmp_path_factory.mktemp("formats") / "formats.db")
     for number in range(1, 6):
@@ -88,7 +88,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
 
 def labelled(label: str) -> tuple[TargetLabel, ...]:
-    """The first claim of the answer, labelled."""
+    """Return a label for the first claim of the answer."""
     words = ANSWER[: ANSWER.index(" It is")]
     return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
 

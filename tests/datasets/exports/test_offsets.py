@@ -1,4 +1,4 @@
-"""For every label of every export: the offsets cut the labelled words out of the text in the same
+"""In every export, the offsets of each label select the labeled words in the text of the same
 row.
 """
 
@@ -70,7 +70,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
 
 
 def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
-    """An issue as the page reports it: on words of the answer, or on the whole of it."""
+    """Return an issue as the page reports it: for words of the answer or for the whole answer."""
     what = {
         "label": draw(st.sampled_from(LabelTypes().names)),
         "severity": draw(st.sampled_from(get_args(Severity))),
@@ -87,8 +87,8 @@ def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
 
 @st.composite
 def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
-    """A decision as a page or a program would send it: mostly fitting offsets, sometimes none that
-    fit.
+    """Draw a decision as a page or a program would send it, usually with valid offsets and
+    sometimes with invalid ones.
     """
     run = runs[draw(st.sampled_from(sorted(runs)))]
     iteration = draw(st.sampled_from(run.iterations))
@@ -165,8 +165,8 @@ def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[
 
 
 def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
-    """Check one label; returns whether it has a place (words that stand nowhere, or twice, have
-    none).
+    """Check one label and return whether it has offsets. Words that are missing or occur twice have
+    none.
     """
     if label["start"] in (None, ""):
         assert label["end"] in (None, "")
@@ -176,8 +176,8 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
 
 
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
-    """Check that the rows hold every issue that a decision which counts reports, each
-    at its place.
+    """Check that the rows contain every issue reported by an effective decision, each with its
+    offsets.
     """
     entries = {
         entry.id: entry.decision

@@ -1,5 +1,5 @@
-"""Dataset versions: the same bytes whatever was decided since, words where that can't be, and what
-two differ in.
+"""Dataset versions: byte-identical rebuilds despite later decisions, an explanation if a rebuild is
+impossible, and comparisons.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ ANY = Selection(CaseFilter())
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Any:
-    """Four audited cases: overridden by Ada after Ben rejected it, approved, rejected, open."""
+    """Four audited cases: rejected by Ben and then overridden by Ada, approved, rejected, and
+    open.
+    """
     bench = Workbench.open(tmp_path / "versions.db")
     for number in range(1, 5):
         add(bench, number)
@@ -71,7 +73,7 @@ def stored(path: Path) -> dict[str, bytes]:
 
 
 def change_everything(bench: Workbench) -> None:
-    """Decide, undo, audit and add; nothing of what was frozen is left as the last word."""
+    """Decide, undo, audit and add cases until no frozen decision is the latest one."""
     undone(bench, "case-1", "Ada")
     decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
     decide(bench, "case-4", "approve", "Ben", iteration=1)

@@ -1,5 +1,5 @@
-"""Places of citations and labels are read in the unit that a tool counts in, and checked by what
-they cover.
+"""Offsets of citations and labels are read in the tool's own unit and checked against the quoted
+text.
 """
 
 from __future__ import annotations

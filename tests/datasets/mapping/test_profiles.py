@@ -1,4 +1,4 @@
-"""Files of other tools, as their documented formats have them, are recognised and read whole."""
+"""Files of other tools, in their documented formats, are recognized and read completely."""
 
 from __future__ import annotations
 

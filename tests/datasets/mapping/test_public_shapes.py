@@ -1,5 +1,5 @@
-"""Files in the shapes that people publish: most are read with no option, the others with the one
-command proposed.
+"""Files in publicly used shapes: most are read without an option, the others with the suggested
+command.
 """
 
 from __future__ import annotations
