@@ -128,7 +128,7 @@ def test_a_model_that_supports_everything_fails_and_accepts_no_answers(
         result = taken(settings)
         assert result.confirmed.count == 16 - result.found.count
         assert result.found.count <= 1
-        # a figure that no chunk has is marked whatever the model says
+        # a figure missing from every chunk is flagged regardless of the model
         assert result.accepted.count >= 12
         assert not result.passed
         assert result.shortfalls[0].startswith("it accepted ")
@@ -176,7 +176,7 @@ def test_no_answer_is_accepted_before_the_models_pass_the_exam(tmp_path: Path) -
     with ModelServer(issues="none") as server:
         before = audited(server, results)
         assert [reason.code for reason in before.review_reasons] == ["model_not_examined"]
-        assert not is_coverable(before)  # no guarantee waives it
+        assert not is_coverable(before)  # a guarantee doesn't waive the exam
         waived = audited(server, results, accept_without_exam=True)
         assert not waived.needs_review
         assert "has not passed" in next(
@@ -189,7 +189,7 @@ def test_no_answer_is_accepted_before_the_models_pass_the_exam(tmp_path: Path) -
         passed = taken(settings_at(server, results))
         ExamResults(results).add(passed)
         assert not audited(server, results).needs_review
-        # A later exam counts, whatever an earlier one said.
+        # The latest exam counts.
         ExamResults(results).add(failed)
         assert audited(server, results).needs_review
 
@@ -228,7 +228,7 @@ def test_models_that_passed_separately_must_take_the_exam_together(tmp_path: Pat
         assert (
             mixed.acceptance.unexamined == "here:judge (verifier, evaluator), here:other (critic)"
         )
-        # Offline checks before the same model ask it less and let nothing more pass.
+        # Adding offline checks before the same model can't accept more answers.
         assert not audited(server, results, verifier="offline,here:judge").needs_review
 
 

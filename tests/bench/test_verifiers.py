@@ -25,12 +25,12 @@ from tests.integrations.tiny_models import save_model
 from tests.serving_models import ModelServer
 
 WORDS = {"proven": (9.0, 0, 0), "refuted": (0, 0, 9.0), "nothing": (0, 9.0, 0)}
-# word that decides the model's verdict, and what people found
+# The word that decides the model's verdict, and the human label.
 CLAIMS = [
     [("proven", "supported"), ("proven", "supported")],  # a true answer, accepted
-    [("proven", "supported"), ("nothing", "supported")],  # a true answer with an accused claim
+    [("proven", "supported"), ("nothing", "supported")],  # a true answer with a flagged claim
     [("proven", "unsupported"), ("proven", "supported")],  # a faulty answer, accepted
-    # a faulty answer, caught; a claim left open
+    # a faulty answer that is detected, with one claim left open
     [("refuted", "contradicted"), ("else", "supported")],
 ]
 
@@ -159,8 +159,8 @@ def test_an_unusable_verifier_is_reported_before_anything_is_judged(labelled: Pa
         compare_verifiers(labelled, ["local:./nowhere"], Settings(), half="all")
 
 
-# Answers that nobody had tuned on when they were first judged: what offline checks and a model made
-# of them
+# Results of offline checks and a model on answers that hadn't been used for tuning when they were
+# first judged.
 
 FOLDER = Path(__file__).parent / "unseen"
 ACCUSED = ("contradicted", "unsupported", "partial")

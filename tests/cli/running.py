@@ -19,7 +19,7 @@ from tests.reviewing import ADA
 
 ROOT = Path(__file__).resolve().parents[2]
 Masis = Callable[..., Result]
-"""Runs ``masis`` with arguments: the fixture of that name."""
+"""The type of the fixture ``masis``, which runs the command with arguments."""
 
 
 def case(identifier: str, **changes: Any) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_every_case_gets_a_complete_run_in_file_order(
 ) -> None:
     result = masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
     assert result.exit_code == 0, result.stderr
-    # the worst answer leads the table, whatever else is written
+    # the worst answer is first in the table
     assert result.stdout.splitlines()[1].startswith("a ")
     assert "Cites [9], which doesn't exist" in result.stdout
     runs = runs_in(tmp_path / "runs.jsonl")
@@ -235,7 +235,7 @@ def finished_runs(database: Path) -> int:
                 "SELECT count(*) FROM runs WHERE state = 'finished'"
             ).fetchone()[0]
         connection.close()
-    except sqlite3.OperationalError:  # not there yet
+    except sqlite3.OperationalError:  # the database doesn't exist yet
         return 0
     return int(found)
 

@@ -255,7 +255,7 @@ def test_the_log_has_the_requested_level_and_texts_only_if_enabled(
 def test_the_concurrency_option_outranks_the_providers_limit(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as long as on a busy machine the next ones need to come
+    # Long enough for the next calls to arrive, even on a busy machine.
     def script(request: Request) -> Behaviour | None:
         return Behaviour(hang_s=2.0) if request.number < 2 else None
 

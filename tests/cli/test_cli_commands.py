@@ -40,7 +40,7 @@ NO_DATABASE = (
     "models list",
     "person",
 )
-"""Commands that use none."""
+"""Commands that use no database."""
 
 NO_JSON = {
     **dict.fromkeys(("demo", "serve", "ingest", "mcp"), "runs until it is stopped"),
@@ -56,10 +56,10 @@ ELSEWHERE = {
     "mcp": "needs an extra",
     "audit s3": "needs a cluster",
 }
-"""Commands whose examples other tests run."""
+"""Commands whose examples run in other tests."""
 
 MODELS = re.compile(r"openai|anthropic|dspy|local:|s3://|audited/|[ ]pubmed ")
-"""What examples name that this machine lacks."""
+"""Parts of examples that need something this machine doesn't have."""
 
 MORE = {"config init": " --force", "bench": " --bootstrap 10 --half all"}
 

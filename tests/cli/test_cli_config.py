@@ -105,7 +105,7 @@ def test_an_unknown_model_in_the_file_is_named(masis: Masis, file: Path) -> None
             "masis.toml, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?"
             in told
         )
-        assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
+        assert "OPENAI_API_KEY" not in told  # a missing key isn't a problem of the file
 
 
 def test_a_file_is_checked_independently_of_the_environment(

@@ -107,7 +107,7 @@ ALTERED: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
 }
 READ = {"claims": "a claim without a verdict", "sentences": "a sentence without a state",
         "label-studio": "a place that is no number"}  # fmt: skip
-"""What an export reads of a run beside its answer."""
+"""The parts of a run that each export reads besides the answer."""
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_full_disk_is_reported_when_a_database_is_opened(
 
     def small(path: Path, *, create: bool = True) -> sqlite3.Connection:
         connection = connect(path, create=create)
-        # SQLite then answers as it does on a full disk
+        # SQLite then fails as on a full disk
         connection.execute("PRAGMA max_page_count = 20")
         return connection
 

@@ -89,7 +89,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(
     rows = [
         json.loads(line) for line in (public_data / "hagrid_claims.jsonl").read_text().splitlines()
     ]
-    # nothing was cited, so there is nothing to audit against
+    # rows without citations have no evidence to audit against
     without = sum(not row["references"] for row in rows)
     result = masis(
         "import",
@@ -186,7 +186,7 @@ def test_claims_of_matching_cases_are_exported_with_a_manifest(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "claims.csv"
-    # CSV, as the file's name says
+    # CSV, because of the file's suffix
     arguments = ("--state", "any", "--dataset", "pilot", "--out", out)
     result = masis("export", "--format", "claims", *arguments, "--db", audited)
     assert result.exit_code == 0, result.output
@@ -211,7 +211,7 @@ def test_exported_cases_can_be_piped_into_an_audit(masis: Masis, tmp_path: Path)
     given = [case("a"), case("b", query="Wie lang ist die Brücke?", metadata={"a": [1]})]
     (tmp_path / "cases.jsonl").write_bytes(lines(*given))
     assert masis("import", tmp_path / "cases.jsonl", "--db", tmp_path / "one.db").exit_code == 0
-    # into the database that is being exported, while it is
+    # Audit into the same database during the export.
     with (
         start("export", "--format", "cases", "--db", tmp_path / "one.db") as exporting,
         start(
@@ -369,7 +369,7 @@ def test_runs_that_need_review_are_imported_with_a_reproducible_sample(
     done = masis(
         "import", lake, "--needs-review", "--sample", "25%", "--seed", "7", "--db", database
     )
-    assert done.exit_code == 1, done.output  # the row that is no case
+    assert done.exit_code == 1, done.output  # because of the invalid row
     assert (
         "answers.jsonl, row 47: has no case that can be imported: query: is missing" in done.stderr
     )
@@ -414,8 +414,8 @@ def test_a_second_import_changes_nothing_and_records_the_sample_once(
 
 
 def test_the_sample_is_independent_of_the_spot_checks_of_audits() -> None:
-    # an audit has taken its spot checks out of what was auto-accepted: by the same draw, no case
-    # would be left
+    # The audit's spot checks are no longer auto-accepted, so a sample drawn the same way would be
+    # empty.
     settings = Settings(spot_check_share=0.05, spot_check_seed=0)
     left = [
         name
@@ -437,7 +437,7 @@ def test_decisions_on_the_sample_estimate_the_miss_rate(
         decided_on(
             workbench, case_id, "reject" if number < 2 else "approve" if number < 8 else "escalate"
         )
-    # it needed review: it says nothing about what passed
+    # This case needed review, so it says nothing about accepted cases.
     decided_on(workbench, "case-41", "reject")
     (missed,) = workbench.lake.miss_rates()
     assert (missed.present, missed.decided, missed.wrong) == (len(sampled), 8, 2)

@@ -165,9 +165,6 @@ def test_executions_are_exported_and_outlast_the_runs(
     } <= set(rows[0])
 
 
-# what may come in between
-
-
 def test_ctrl_c_stops_a_purge_after_the_current_batch_and_the_same_command_resumes(
     masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,7 +152,7 @@ def test_several_reports_become_a_folder_that_opens_from_disk(
     masis: Masis, audited: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     out = tmp_path / "reports"
-    for _ in range(2):  # a folder of reports is replaced
+    for _ in range(2):  # an existing folder of reports is replaced
         result = masis("report", *arguments, "--out", out, "--db", audited)
         assert (result.exit_code, result.stdout) == (0, "")
     index = (out / "index.html").read_text(encoding="utf-8")
@@ -206,7 +206,7 @@ def test_a_new_reason_is_offered_and_recorded_without_another_change(
     assert new.text in str(logged)
     exported = masis("export", "--format", "decided", *at)
     assert f'"reason_code":"{new.code}"' in exported.stdout.replace(" ", "")
-    # the form on the page, and the reasons that a lead can choose for a final verdict
+    # The page's form also offers it.
     form = decision_form.reasons(None)["reject"]
     assert {"code": new.code, "text": new.text, "suggested": False} in form
     assert form[-1]["code"] == OTHER

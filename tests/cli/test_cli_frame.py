@@ -181,7 +181,7 @@ def test_a_command_on_a_read_only_database_names_the_file_and_a_hint(
 
     def read_only(path: Path, **options: Any) -> sqlite3.Connection:
         connection = connect(path, **options)
-        # as a file on a read-only disk: SQLITE_READONLY
+        # fails with SQLITE_READONLY, as on a read-only disk
         connection.execute("PRAGMA query_only = ON")
         return connection
 
@@ -213,6 +213,6 @@ def test_no_command_lets_file_content_control_the_terminal(masis: Masis, tmp_pat
     ):
         shown = masis(*command, "--db", database)
         assert "\x1b" not in shown.stderr
-        # what goes to a program is JSON
+        # output for programs is JSON
         assert "\x1b" not in shown.stdout or command[0] == "screen"
         assert ("\\x1b[2J\\u202egone" in shown.output) or not shows, shown.output

@@ -118,7 +118,7 @@ def test_a_screening_continues_in_the_stored_records_and_in_the_file_given_again
         result = masis("screening", "further", first.id, *files, "--db", database, "--rounds", "1")
         assert result.exit_code == 0, result.stderr
         further = Screening.model_validate_json(result.stdout)
-        assert further.retrievers == (source,)  # the file given again is known by its records
+        assert further.retrievers == (source,)  # the file is recognized by its records
         assert further.rounds[0] == first.rounds[0]
         assert len(further.grades) > len(first.grades)
     with Store.open(database) as store:
@@ -140,7 +140,7 @@ def test_continuing_without_further_records_or_a_stored_screening_is_an_error(
         f"further queries wouldn't find more: all {len(whole.grades)} abstracts of its sources are graded"
         in nothing.stderr
     )
-    # nor in the same file again
+    # The same file again has nothing new either.
     assert masis("screening", "further", whole.id, FILE, "--db", database).exit_code == 1
     elsewhere = whole.model_copy(update={"id": "earlier", "retrievers": ("export.ris",)})
     workbench = Workbench.open(database)

@@ -48,7 +48,7 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert result.exit_code == 0, result.output
     assert launched == [{"db": database, "port": 9000, "reach": ONLY_HERE, "open_browser": False}]
     states = Workbench.open(database).store.cases.states()
-    # with those that screenings were handed over to
+    # includes the cases made from screenings
     assert sum(states.values()) > len(list(demo_cases()))
     assert not states.get("new")
     assert not (home / "masis" / "masis.db").exists()

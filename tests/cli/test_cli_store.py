@@ -86,7 +86,7 @@ def test_a_case_with_a_taken_id_is_an_error_and_the_others_are_imported(
     cured = masis("import", file, "--db", database, "--map", "id=")
     assert cured.exit_code == 0, cured.stderr
     stored = {each.id: each.query for each in Workbench.open(database).store.cases.iterate()}
-    # a and b keep their decisions; both come again under ids made of their content
+    # a and b stay; both are stored again with ids derived from their content
     assert len(stored) == 4
     assert stored["a"] != "Another?"
     assert list(stored.values()).count("Another?") == 1

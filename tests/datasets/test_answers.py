@@ -133,7 +133,7 @@ def test_thoughts_are_not_audited() -> None:
     assert "20 metres" not in run.model_dump_json()
 
 
-# Files of tools
+# Files of other tools
 
 
 def read(tmp_path: Path, rows: Any, name: str = "rows.json") -> Case:

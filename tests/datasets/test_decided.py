@@ -51,7 +51,7 @@ def test_a_purged_audit_isnt_replaced_by_another_one(bench: Workbench) -> None:
     assert write_export(bench.store, out, "decided").rows == 3
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["run"] for line in lines] == [None, None, None]
-    # the first was approved as it came, of the second nobody knows any more which iteration it was
+    # The first was approved unchanged. The iteration of the second is no longer known.
     assert [line["answer"] for line in lines] == [case(1).answer, None, "120 metres."]
 
 

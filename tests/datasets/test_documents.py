@@ -147,7 +147,7 @@ def test_each_document_in_a_folder_or_zip_is_a_case_and_others_are_named(
             f"{place}/README.md, line 1: holds no sources that can be recognized. Put the"
         )
     (folder / "rows.jsonl").write_text('{"query": "Why?", "evidence": ["So."]}\n')
-    # beside data, documents describe it
+    # documents next to data files are taken as their description
     assert [case.query for case in read_cases(folder)] == ["Why?"]
 
 

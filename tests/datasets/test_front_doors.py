@@ -66,7 +66,7 @@ def empty(field: str, key: str) -> str:
 
 Expected = dict[str, Any] | str
 RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
-    # right
+    # valid
     ("whole", record(), read()),
     ("no answer", record(answer=...), read(answer=None)),
     ("an answer of null", record(answer=None), read(answer=None)),
@@ -105,7 +105,7 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
     ("a float for a chunk id", record(evidence=[{"id": 1.0, "text": "So."}]), read(evidence=[("1", "So.")])),
     ("a number for the id", record(id=5), read()),
     ("a float for the id", record(id=6.0), read()),
-    # an answer, question or evidence under another name
+    # an answer, question or evidence under another key
     *(
         (f"the answer as {key}", record(answer=..., **{key: "So."}), lost("answer", key))
         for key in (
@@ -143,7 +143,7 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
      lost("evidence[0].text", "passage", "evidence.text=")),
     ("a long text of a chunk", record(evidence=[{"id": "1", "x": LONG}]),
      lost("evidence[0].text", "x", "evidence.text=")),
-    # wrong
+    # invalid
     ("no question", record(query=...), 'query: is missing. Add the question as "query"'),
     ("a blank question", record(query=" "), "query: is blank. Add the question"),
     ("an empty question", record(query=""), "query: is empty. Add the question"),
@@ -417,7 +417,7 @@ def test_several_chunk_columns_are_read_and_suggested_together(
             ("chunk_1", "So."),
             ("chunk_2", "And thus."),
         ]
-        # [2] is that column
+        # [2] refers to the second column
         assert [(chunk.id, chunk.text) for chunk in second.evidence] == [("chunk_2", "Thus.")]
     refused = CliRunner().invoke(main, ["audit", str(file), "--db", str(tmp_path / "m.db")])
     assert (
@@ -449,7 +449,7 @@ def test_numeric_markers_are_read_as_positions_if_the_map_says_so(tmp_path: Path
     named = (
         masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
     )
-    # who names one by its id means ids
+    # a marker with a full id shows that markers are ids
     assert not any("evidence.id" in issue.suggestion for issue in named)
     run = masis.run_audit(given, settings, map=names)
     assert run.iterations[0].citation_audit.invalid_citations == ()
@@ -530,7 +530,7 @@ def test_ambiguous_chunks_in_one_text_are_split_by_the_map(
         masis.errors.InputError, match=re.escape(PASSAGES + json.dumps(separator)[1:-1] + "'")
     ):
         _evidence_of_cell(text, TWO, tmp_path, {})
-    for written in (separator, json.dumps(separator)[1:-1]):  # as Python and as a shell writes it
+    for written in (separator, json.dumps(separator)[1:-1]):  # as written in Python and in a shell
         for found in _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": written}):
             assert [chunk for _, chunk in found] == text.split(
                 f" {separator} " if separator == "|" else separator
@@ -652,10 +652,10 @@ DOCUMENTED = {
     "two chunks under one id": "a repeated chunk id",
     "no `id`": "no id",
     "`messages` without `query` or `answer`": "messages alone",
-    # tests/datasets/test_answers.py
+    # tested in tests/datasets/test_answers.py
     "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: true`, "
     "`reasoning_content` of a message": (""),
-    # the same
+    # tested there too
     "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 or more says why": (
         ""
     ),
@@ -665,7 +665,7 @@ DOCUMENTED = {
     "`metadata`": ("the answer as response"),
     "another unknown key": "an unknown short key",
 }
-"""Which record of the table above shows a row of the table in docs/files.md."""
+"""The record above that demonstrates each row of the table in docs/files.md."""
 
 
 def test_the_import_page_documents_every_accepted_key() -> None:

@@ -95,7 +95,7 @@ FILES: dict[str, tuple[str, bytes, FieldMap, Expected]] = {
 }  # fmt: skip
 Outcome = list[Case] | str
 Way = Callable[[Path, FieldMap], Outcome | None]
-"""Reads a file; None where this way in takes no such file or map."""
+"""Reads a file; returns None if this entry point doesn't support the file or map."""
 
 
 def _of(read: Callable[[], list[Case]]) -> Outcome:

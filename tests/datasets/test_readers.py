@@ -212,7 +212,7 @@ _ANYTHING = st.recursive(
 
 @given(st.binary(max_size=200))
 def test_no_bytes_crash_the_reader(content: bytes) -> None:
-    with contextlib.suppress(InputError):  # of another format as a whole
+    with contextlib.suppress(InputError):  # the whole file is in another format
         read(content)
 
 

@@ -44,10 +44,10 @@ def csv_file(folder: Path, content: str, name: str = "f.csv") -> Path:
     "content",
     [
         f"question,contexts,answer\n{QUOTED}\n",
-        f"question,contexts,answer,,,\n{QUOTED},,,\n",  # columns that were used once
+        f"question,contexts,answer,,,\n{QUOTED},,,\n",  # columns that are no longer used
         f"question,contexts,answer,\n{QUOTED}\n",
         f"question,contexts,answer\n{QUOTED},,\n",
-        f",question,contexts,answer\n0,{QUOTED}\n",  # the index of pandas
+        f",question,contexts,answer\n0,{QUOTED}\n",  # a pandas index
         f",question,contexts,answer,\n0,{QUOTED},\n",
         f"sep=,\nquestion,contexts,answer\n{QUOTED}\n",
         f"\ufeffsep=,\r\nquestion,contexts,answer\r\n{QUOTED}\r\n",
@@ -114,7 +114,7 @@ def test_a_misplaced_or_invalid_cell_is_reported_with_its_position(
         masis.read_cases(csv_file(tmp_path, content))
 
 
-# Excel
+# Excel workbooks
 
 
 def book(*sheets: list[list[Any]], folder: Path, formats: dict[str, str] | None = None) -> Path:
@@ -138,7 +138,7 @@ def test_a_workbook_is_read_under_any_file_name(tmp_path: Path) -> None:
     path = book([[*HEADER, None], [], [*ROW, None]], [], folder=tmp_path)
     assert held(path) == READ
     (row,) = read_any(path)
-    assert row.number == 3  # as the spreadsheet numbers it
+    assert row.number == 3  # the spreadsheet's own row number
     assert held(path.rename(tmp_path / "upload-without-name")) == READ
 
 
@@ -274,7 +274,7 @@ def test_decisions_are_read_from_a_workbook_with_numeric_ids(
         assert found.exit_code == 0, found.output
 
 
-# folders, archives, and files that are something else
+# folders, archives, and files of another kind
 
 
 def test_hidden_and_temporary_files_are_skipped_in_folders_and_archives(

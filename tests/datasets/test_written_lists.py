@@ -18,7 +18,7 @@ NODE = (
     " node_type=<ObjectType.DOCUMENT: '4'>)}, text='So.'), score=0.5)]"
 )
 WRITTEN: list[tuple[str, Any]] = [
-    # numpy separates by blanks or, in a narrow column, by line breaks
+    # numpy separates with spaces or, in a narrow column, with line breaks
     ("['So.' 'Thus.']", ["So.", "Thus."]),
     ("['So.'\n 'Thus.']", ["So.", "Thus."]),
     ("""["It's so." 'Thus.']""", ["It's so.", "Thus."]),
@@ -46,7 +46,7 @@ WRITTEN: list[tuple[str, Any]] = [
     ("['''So\n'so'.''', b'Thus.']", ["So\n'so'.", "Thus."]),
     ("['So it is ' 'said.', 'Thus.']", ["So it is said.", "Thus."]),  # as pprint wraps a long text
     ("{'at': datetime.date(2024, 1, 5)}", {"at": "datetime.date(2024, 1, 5)"}),
-    # JSON, and what a spreadsheet's autocorrection makes of it
+    # JSON, and JSON altered by a spreadsheet's autocorrection
     ('["So.", NaN]', ["So.", None]),
     ("[“So.”, “Thus.”]", ["So.", "Thus."]),
     # LangChain and LlamaIndex

@@ -63,9 +63,7 @@ TABLE = b"query,evidence\nWhy?,So.\n"
 FAR_APART = b"[" + LINE + b" " * 100_000_000 + b"]"
 SUGGESTED, MAPPED = "masis import --suggest", "--map of the message"
 Hint = bytes | tuple[str, bytes] | Callable[[bytes], bytes] | str
-"""What the hint makes of the file: other content, another file, a change; or the map that a message
-proposes.
-"""
+"""How the hint fixes the file: new content, another file, a change, or the suggested map."""
 
 WRONG: list[tuple[str, str, bytes, str, Hint]] = [
     ("empty", "f.jsonl", b"", "f.jsonl: holds no case. Put one case on each line", LINE),
@@ -262,10 +260,10 @@ except SystemExit:
     status = Path("/proc/self/status").read_text()
     print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 """
-"""A process that reads a file as the page and as the command does; its last line is the most memory
-it took, in MB.
+"""A process that reads a file like the page and like the command. Its last line is its peak memory
+in MB.
 
-``ru_maxrss`` would count what the process that began this one holds.
+``ru_maxrss`` would include the memory of the parent process.
 """
 
 
@@ -293,7 +291,7 @@ def test_a_gigabyte_line_is_rejected_in_bounded_memory_everywhere(
     tmp_path: Path, rounds: int, name: str, head: bytes, tail: bytes, says: str
 ) -> None:
     path = tmp_path / name
-    # of a megabyte, and no bomb where it is packed
+    # One megabyte of random data, so that the compressed file isn't a zip bomb.
     block = random.Random(0).randbytes(1 << 19).hex().encode()
     with (
         gzip.open(path, "wb", compresslevel=1) if name.endswith(".gz") else path.open("wb")

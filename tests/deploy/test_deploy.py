@@ -310,7 +310,7 @@ def test_the_image_builds_and_starts_on_a_read_only_root(
         "HOME": str(data),
         "MASIS_DB": str(data / "masis.db"),
     }
-    # as the user of the image, who may write to its data alone
+    # as the image's user, who can write only to its data folder
     if os.getuid() == 0 and shutil.which("setpriv"):
         for place in (data, people):
             os.chown(place, 10001, 10001)

@@ -17,7 +17,7 @@ from tests.plugins import write_package
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
-# A file of the tutorial: its name on a line of its own, then its content as a code block.
+# A file of the tutorial: its name on a separate line, then its content as a code block.
 FILE = re.compile(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EMPTY_FILE = re.compile(r"`([\w/]+/__init__\.py)`")
 

@@ -20,16 +20,16 @@ PACKAGE = ROOT / "masis"
 LAYERS = (
     {"version", "errors", "schema"},
     {"settings"},
-    {"observers"},  # what may watch an audit, and the context of log records; they know nobody
-    {"audit"},  # the audit itself, whoever fills the roles
-    {"views"},  # how what an audit found is worded and marked, wherever it is shown
-    {"offline", "llm"},  # two ways to fill the roles; they don't know each other
+    {"observers"},  # observers of an audit, and the log context; they import no other layer
+    {"audit"},  # the audit itself, independent of the models
+    {"views"},  # wording and markup of audit results
+    {"offline", "llm"},  # two implementations of the roles, independent of each other
     {"screening"},
-    {"api"},  # builds the roles and runs the loop: what masis.run_audit calls, without a store
+    {"api"},  # builds the roles and runs the loop for masis.run_audit, without a store
     {"store"},
     {"datasets", "trust", "bench"},
     {"services"},  # the use cases: every page, command and integration goes through them
-    {"pipeline"},  # what a program that answers questions puts around its answers
+    {"pipeline"},  # the wrapper for programs that answer questions
     {"masis"},  # the public names
     {"integrations"},
     {"ui", "cli"},
@@ -38,7 +38,7 @@ LAYERS = (
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 SIDEWAYS = {("schema", "errors"), ("cli", "ui")}
-"""Imports within one layer that are meant: the command line starts the server."""
+"""Allowed imports within one layer: the command line starts the server."""
 
 ONLY_IN = {
     "streamlit": {"ui", "app", "pages"},
@@ -142,8 +142,8 @@ def test_imports_point_one_way() -> None:
 
 
 def test_modules_have_no_circular_imports() -> None:
-    # A package's __init__ and its members know each other by nature; what counts is the circle
-    # between files' bodies.
+    # A package's __init__ and its modules always import each other, so only cycles between module
+    # bodies count.
     graph: dict[str, set[str]] = {module_name(file): set() for file in sources()}
     for each in all_imports():
         if each.module in graph and each.module != module_name(each.file):
@@ -206,11 +206,10 @@ READS = {
     "screenings": {"events", "newest", "progress", "summary"},
     "team": {"assigned_among", "count_cases", "history", "in_force", "views"},
 }
-"""Reads of the store that need no service: nothing that others decided or the machine found is in
-them.
+"""Reads of the store that need no service, because they reveal no decisions or audit results.
 
-What a person may see only now and then (a summary, a run, an entry of the log) is read through a
-service, which checks.
+Data with restricted access (a summary, a run, a log entry) is read through a service, which checks
+the permission.
 """
 
 
@@ -221,9 +220,7 @@ WRITES_OF_RUNS = {
     and "transaction(" in inspect.getsource(method)
     and name != "mark_lost"
 }
-"""What ``Workbench.runs``, which is the store's part, has besides reads; that a process is gone is
-no decision.
-"""
+"""The methods of ``Workbench.runs`` that write, except ``mark_lost``, which records no decision."""
 
 
 def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:

@@ -128,7 +128,7 @@ WORD_LISTS = {
     "masis/offline/text/tokens.py",
     "masis/offline/inference/minilm/tokenizer.json",
 }
-"""Files in which the words are data: what texts from outside say."""
+"""Files in which the words are data, because they match text from outside."""
 
 
 def test_no_code_and_no_page_uses_retired_words() -> None:
@@ -142,8 +142,8 @@ def test_no_code_and_no_page_uses_retired_words() -> None:
     )
 
 
-# README and docs say what is true, name files that exist, and walk from a page to its rule in three
-# openings
+# README and docs are correct, refer to existing files, and lead from a page to its rule in three
+# steps.
 
 NAMING_FILES = {".py", ".md", ".toml", ".js", ".css", ".sh", ".yaml", ".html"}
 FOLDERS = "masis|docs|tests|tools|benchmarks|examples|pages|data|constraints"
@@ -152,7 +152,7 @@ NAMED = re.compile(
 )
 OUTSIDE = re.compile(r"\b(?:DESIGN|FIELD|LANGUAGE|PLATFORM|STYLE)\.md\b|(?<![\w/])specs/")
 PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\.|^masis/_app/|/file\.py$")
-"""Names that stand for any name, and what only the wheel has."""
+"""Placeholders, and files that exist only in the wheel."""
 
 
 def test_every_referenced_file_exists() -> None:

@@ -25,7 +25,7 @@ from tools.weight import combine, imports_of, read_file
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = re.compile(r"\b(?:process_time|perf_counter|thread_time)(?:_ns)?\(")
 LONGEST_LOOK_MS = 100
-"""How long a loop that looks for something may rest between two looks."""
+"""The longest pause of a polling loop between two checks."""
 PEOPLE = {"test_kill_soak.py"}
 """Tests in which a person pauses while typing."""
 
@@ -79,7 +79,7 @@ def limit(item: pytest.Item) -> float:
 
 
 OUTSIDE = ("192.0.2.1", 9)
-"""An address that nobody has (RFC 5737)."""
+"""An address reserved for documentation (RFC 5737)."""
 
 
 def refusals() -> list[str]:
@@ -225,7 +225,7 @@ def test_durations_of_all_environments_are_stored_longest_first(
     ]  # fmt: skip
 
 
-# What the tools report: weight, conformance with the specs, and the benchmark of a million cases
+# The reports of the tools: weight, conformance with the specs, and the million-case benchmark.
 
 FILE = '''"""What it is.
 
@@ -382,7 +382,7 @@ def test_the_benchmark_of_a_million_cases_measures_import_and_export(tmp_path: P
     )
     assert [name for name, *_ in rows] == ["import", "export cases"]
     for _name, first, last, peak in rows:
-        # samples of a moment, and the kernel's own peak, which counts pages in batches
+        # Compares samples with the kernel's own peak, which counts pages in batches.
         assert 0 < int(first) <= 1.1 * int(peak)
         assert 0 < int(last) <= 1.1 * int(peak)
     assert not list(tmp_path.iterdir())

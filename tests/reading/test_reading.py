@@ -17,7 +17,7 @@ from masis.schema.case import Case
 from masis.settings import Settings
 
 CASES = (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8")
-# texts hold other line breaks
+# texts contain other line breaks
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.split("\n") if line]
 NO_SPOT_CHECKS = Settings(spot_check_share=0.0)
 FLAGGED = ("contradicted", "unsupported")

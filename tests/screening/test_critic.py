@@ -57,7 +57,10 @@ def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
         "retrieve_more",
         ("trial",),
     )
-    assert [len(each.new) for each in found.rounds] == [3, 0]  # further rounds can't bring others
+    assert [len(each.new) for each in found.rounds] == [
+        3,
+        0,
+    ]  # the second round retrieves nothing new
     trial = found.grade("trial")
     assert trial.study_size is not None
     assert trial.sample_size_adequate is True

@@ -160,7 +160,7 @@ def test_the_first_judgment_after_the_baseline_counts() -> None:
     assert found.alarms == (8,)
 
 
-# When the memory or the falling requirement decides.
+# Reports of whether the memory or the falling requirement decided.
 
 
 def moved(by: float) -> Thresholds:

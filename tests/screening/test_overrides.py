@@ -265,7 +265,7 @@ def test_an_override_without_a_reason_is_rejected() -> None:
         said("relevance_score", 0.5, why=" ")
 
 
-# Items of the appraisal and the direction of the finding.
+# Corrections of appraisal items and of a finding's direction.
 
 QUESTION = "Does aspirin relieve headache?"
 COHORT = Abstract(

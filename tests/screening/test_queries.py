@@ -180,7 +180,7 @@ def test_the_last_results_decide_whether_to_read_on() -> None:
     near, away = grade_of("n", STRONG), grade_of("a", AWAY)
     assert list_goes_on([near] * 4 + [near, away, away, away], 8)
     assert not list_goes_on([near] * 10 + [away] * 10, 20)
-    assert not list_goes_on([near] * 5, 20)  # the list has been read to its end
+    assert not list_goes_on([near] * 5, 20)  # shorter than a page, so the list has ended
     assert not list_goes_on([], 20)
 
 

@@ -83,7 +83,7 @@ def test_borderline_studies_trigger_new_queries_for_the_gaps() -> None:
 
 @pytest.mark.spec("AESOP-DECAY")
 def test_the_threshold_falls_by_round_while_the_consensus_holds() -> None:
-    # kept at quality 0.61: enough for 0.60, not for 0.65
+    # a quality of 0.61 is enough for 0.60 but not for 0.65
     middling = Said(0.6, 0.62, "cohort_study", True)
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
     small = Settings(screening_retrieve=5)
@@ -144,7 +144,7 @@ def test_the_flow_adds_up() -> None:
         ScriptedGrader(says, default=AWAY), ScriptedSource(abstracts(*ONE), abstracts("a", "x"))
     )
     flow = found.flow
-    # found again by a later query, "a" counts once
+    # "a" is found again by a later query but counts once
     assert flow.identified == flow.duplicates + flow.screened == 6
     assert (
         flow.screened == sum(each.count for each in flow.excluded) + flow.undecided + flow.kept == 6
@@ -180,7 +180,7 @@ def test_a_screening_ends_if_no_further_query_would_help() -> None:
 
 
 def test_the_reasons_are_those_of_the_last_round_with_relevant_results() -> None:
-    source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
+    source = ScriptedSource(abstracts(*ONE))  # every later search returns nothing
     found, _ = screened(ScriptedGrader({"a": STRONG}, default=SERIES), source)
     assert not found.rounds[-1].retrieved
     assert "1 of 5 keep" in found.reasons[0]
@@ -188,9 +188,9 @@ def test_the_reasons_are_those_of_the_last_round_with_relevant_results() -> None
 
 @pytest.mark.spec("AESOP-DECAY")
 def test_a_round_without_relevant_results_applies_the_lower_threshold() -> None:
-    # quality 0.61: enough for the third round's 0.60
+    # a quality of 0.61 is enough for the third round's 0.60
     middling = Said(0.6, 0.62, "cohort_study", True)
-    source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
+    source = ScriptedSource(abstracts(*ONE))  # every later search returns nothing
     small = Settings(screening_retrieve=5)
     found, _ = screened(
         ScriptedGrader({}, default=middling), source, settings=small, thresholds=ruling.DEFAULT

@@ -24,9 +24,7 @@ PROMPTS = Path(__file__).resolve().parents[2] / "masis" / "llm" / "roles" / "pro
 WIDTH = 32
 CONTEXT = 131_072
 LIKELIEST = ('"', "}", "]", ",", ":", "0", "f", "n", "t", "a", "l", "s", "e", "u", "r", "{", "[")
-"""What the model would rather write than anything else, the likeliest first; then the rest, and
-last of all blanks.
-"""
+"""The likeliest tokens in descending order. All others follow, and spaces are last."""
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:\n{% endif %}"
@@ -58,7 +56,7 @@ def write(path: Path) -> Path:
     types += [kinds.NORMAL] * len(more)
 
     likely = np.full(len(tokens), 1.0)
-    likely[2] = 60.0  # once a record is whole nothing but its end is allowed
+    likely[2] = 60.0  # so that a complete record ends immediately
     for place, letter in enumerate(LIKELIEST):
         likely[tokens.index(letter)] = 50.0 - place
     likely[tokens.index("\u2581")] = -5.0
@@ -83,14 +81,14 @@ def write(path: Path) -> Path:
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
-    # the grammar of llama.cpp's server begins with the end of the prompt
+    # the grammar of llama.cpp's server starts right after the prompt
     writer.add_add_space_prefix(False)
     writer.add_chat_template(TEMPLATE)
 
     embedded = np.zeros((len(tokens), WIDTH), np.float16)
     embedded[:, 0] = 1.0
     out = np.zeros((len(tokens), WIDTH), np.float16)
-    # the norm before it makes the first number the root of the width
+    # the preceding norm scales the first component to the square root of the width
     out[:, 0] = likely / np.sqrt(WIDTH)
     writer.add_tensor("token_embd.weight", embedded)
     writer.add_tensor("output.weight", out)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 TEMPLATE = "{% for each in messages %}<{{ each['role'] }}>{{ each['content'] }}{% endfor %}"
-"""A chat template like those of models, which says who says what."""
+"""A chat template like those of models, with a tag for each role."""
 
 
 def ragas(path: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def label_studio(path: Path) -> dict[str, Any]:
         for each in task["annotations"]:
             if not interface.validate_annotation(each):
                 raise SystemExit(f"an annotation is refused: {json.dumps(each)[:500]}")
-            # a server fills in who imports: annotations of a file need no user of its own
+            # The server fills in the importing user, so annotations in a file need none.
             regions.append(len(AnnotationValue(completed_by=1, **each).result))
     return {
         "rows": len(tasks),

@@ -110,7 +110,7 @@ def openai_chat() -> dict[str, Any]:
         "choices": [choice],
     }
     reply = openai.types.chat.ChatCompletion.model_validate(whole)
-    read = {"id": "https://example.org/marle", "text": TEXTS[0]}  # the reply holds the address only
+    read = {"id": "https://example.org/marle", "text": TEXTS[0]}  # the reply contains only the url
     request = {"messages": [_asked(QUESTION)]}
     return {"request": request, "response": reply.model_dump(mode="json"), "documents": [read]}
 

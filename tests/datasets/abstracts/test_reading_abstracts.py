@@ -159,7 +159,7 @@ def test_a_bad_record_is_reported_with_its_position_and_the_others_are_read(
 @pytest.mark.parametrize("form", FILES)
 def test_a_line_that_isnt_utf8_loses_only_its_own_record(form: AbstractFormat) -> None:
     text = FILES[form].removeprefix("Database: Example\n").encode()
-    if form == "pubmed_xml":  # XML says its encoding itself and can't be read on behind a fault
+    if form == "pubmed_xml":  # XML declares its own encoding and can't be parsed past an error
         latin = (
             text.replace(b'version="1.0"', b'version="1.0" encoding="iso-8859-1"')
             .decode()
@@ -296,7 +296,7 @@ def test_memory_use_doesnt_grow_with_the_number_of_records() -> None:
         return found
 
     for form in FILES:
-        peak(form, 400)  # imports and caches
+        peak(form, 400)  # warm up imports and caches
         assert peak(form, 400) < peak(form, 40) + 300_000, form
 
 
@@ -364,7 +364,7 @@ def test_any_file_content_gives_records_and_errors(
     for each in found:
         assert isinstance(each, Abstract | InputError)
         if isinstance(each, Abstract):
-            # it survives JSON, the way into the store
+            # it survives JSON, the format of the store
             assert Abstract.model_validate_json(each.model_dump_json()) == each
         else:
             assert each.hint

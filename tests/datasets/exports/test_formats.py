@@ -234,7 +234,7 @@ def test_reported_issues_are_exported_with_severity_note_and_position(tmp_path: 
         ("red", "Evident Baseless Info")
     ]
     assert [each["label"] for each in row["reported"]] == [label.label for label in labels]
-    # where in the answer the issue lies, nobody said
+    # this issue has no position in the answer
     assert manifest["counts"]["left_out"] == {"no label": 1}
     decided, _ = rows(bench, "decided")
     assert decided[0]["labels"] == [

@@ -209,12 +209,12 @@ def test_offsets_in_every_export_select_the_labeled_words(
 ) -> None:
     bench = audited.bench
     for _ in range(data.draw(st.integers(1, 5))):
-        # both are drawn whatever the database holds: what is drawn must not depend on it
+        # Draw both in every case, because the draws must not depend on the database.
         undoes, decision = not data.draw(st.integers(0, 3)), data.draw(decisions(audited.runs))
         if not (undoes and _undo_one(bench, audited.runs)):
             try:
                 submitted(bench, decision)
-            # a reported issue whose words stand elsewhere is refused before it is kept
+            # A reported issue whose words are elsewhere is rejected before it is stored.
             except InputError as error:
                 if "Label the words again" not in error.hint:
                     raise

@@ -14,7 +14,7 @@ from masis.datasets.mapping.offsets import LabelSpan, find_quoted_place, to_char
 from masis.datasets.mapping.reader import read_any
 
 BRIDGES = "🌉🌉 It is long. It opened in 1931."
-"""Two characters of two UTF-16 units each come before what is cited."""
+"""Two characters of two UTF-16 units each precede the cited text."""
 
 SOURCE = "https://a.example/s"
 OUTSIDE = (
@@ -133,10 +133,10 @@ def test_citations_of_a_custom_profile_are_read_the_same(tmp_path: Path) -> None
     ("quoted", "start", "end", "at"),
     [
         ("It is long.", 3, 14, (3, 14)),
-        ("It is long.", 5, 16, (3, 14)),  # UTF-16
+        ("It is long.", 5, 16, (3, 14)),  # in UTF-16 units
         ("It is long.", 5, None, (3, 14)),
-        ("It is long.", 99, 110, (3, 14)),  # by its words, which stand there once
-        ("It", 99, 101, None),  # twice
+        ("It is long.", 99, 110, (3, 14)),  # found by its words, which occur once
+        ("It", 99, 101, None),  # the words occur twice
         ("It", 15, 17, (15, 17)),
         ("long. It\\nopened", 0, 1, None),
         ("Nowhere.", 3, 11, None),

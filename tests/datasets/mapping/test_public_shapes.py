@@ -80,7 +80,7 @@ SHAPES: dict[str, Any] = {
         "request": json.dumps({"question": Q}), "response": json.dumps({"answer": A}),
         "spans": [{"attributes": {"mlflow.spanType": '"RETRIEVER"',
                                   "mlflow.spanOutputs": json.dumps([{"page_content": T, "metadata": {}}])}}]}},
-    # one command
+    # read with the suggested map
     "chunks": {"question": Q, "answer": A, "chunks": [{"text": T, "chunk_id": "c1", "source": "a.docx"}]},
     "an endpoint's test": {"prompt": Q, "actual_response": A, "retrieved_contexts": [T]},
     "a prediction": {"question": Q, "prediction": A, "retrieved_passages": [T], "gold": "120 m"},
