@@ -1,5 +1,5 @@
-"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing,
-files known by their keys.
+"""The report of ``masis bench``: abstentions count as wrong, halves are disjoint, and files are
+recognized by their keys.
 """
 
 import json
@@ -16,7 +16,7 @@ from masis.errors import InputError
 pytestmark = pytest.mark.slow
 
 
-def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
+def test_metrics_of_a_perfect_and_of_a_silent_judge() -> None:
     perfect = [Prediction(True, True, 0.9, "a"), Prediction(False, False, 0.1, "b")] * 5
     assert {
         name: figure.value for name, figure in compute_metrics(perfect, 0, 1).items()
@@ -26,18 +26,18 @@ def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
     assert (found["f1"].value, found["auroc"].value, found["coverage"].value) == (0.0, 0.0, 0.0)
 
 
-def test_a_figure_that_is_not_defined_is_none() -> None:
+def test_an_undefined_metric_is_none() -> None:
     assert compute_metrics([Prediction(True, True, 0.9, "a")], 10, 1)["auroc"].value is None
 
 
-def test_ties_count_half_for_auroc_and_intervals_hold_the_value() -> None:
+def test_ties_count_half_for_auroc_and_intervals_contain_the_value() -> None:
     rows = [Prediction(bool(k % 2), True, 0.5, str(k)) for k in range(40)]
     auroc = compute_metrics(rows, 100, 1)["auroc"]
     assert auroc.value == 0.5
     assert auroc.low == auroc.high == 0.5
 
 
-def test_rows_that_share_a_question_or_a_document_fall_into_one_group() -> None:
+def test_rows_that_share_a_question_or_document_are_one_group() -> None:
     found = group_keys([("q1", "d1"), ("q2", "d1"), ("q2", "d2"), ("q3", "d3")])
     assert found[0] == found[1] == found[2] != found[3]
     assert {half_of(str(k)) for k in range(50)} == {"fit", "report"}
@@ -59,7 +59,9 @@ def hagrid(k: int, claim: str, label: str, references: list[str]) -> dict[str, o
     }
 
 
-def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path: Path) -> None:
+def test_a_file_is_recognized_by_its_keys_and_measured_next_to_the_baselines(
+    tmp_path: Path,
+) -> None:
     rows = [
         hagrid(
             2 * k,
@@ -98,7 +100,7 @@ def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path:
     assert "auditor" in render(report)
 
 
-def test_cases_whose_claims_are_labelled_supported_or_not_are_measured(tmp_path: Path) -> None:
+def test_cases_with_labeled_claims_are_measured(tmp_path: Path) -> None:
     rows = [
         {
             "id": f"c{k}",
@@ -134,7 +136,7 @@ def test_cases_whose_claims_are_labelled_supported_or_not_are_measured(tmp_path:
     )
 
 
-def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path: Path) -> None:
+def test_uncited_claims_are_measured_with_and_without_the_citation_rule(tmp_path: Path) -> None:
     rows = [
         hagrid(1, "It rains (2004).", "not attributable", []),
         hagrid(3, "It snows [7].", "not attributable", []),
@@ -147,7 +149,7 @@ def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path:
     assert without.judges[0].figures["coverage"].value == pytest.approx(1 / 3, abs=1e-3)
 
 
-def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(
+def test_our_cases_are_measured_for_altered_facts_and_fabricated_references(
     tmp_path: Path,
 ) -> None:
     case: dict[str, object] = {
@@ -189,7 +191,7 @@ def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(
         ('{"doc": "a", "summary": "b", "label": 1, "id": "x"}\n{"doc": "a"}', 2),
     ],
 )
-def test_what_cannot_be_measured_names_file_and_line(
+def test_input_that_cant_be_measured_is_reported_with_file_and_line(
     tmp_path: Path, content: str, line: int
 ) -> None:
     path = tmp_path / "bad.jsonl"
@@ -199,7 +201,7 @@ def test_what_cannot_be_measured_names_file_and_line(
     assert (caught.value.file, caught.value.line) == ("bad.jsonl", line)
 
 
-def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+def test_an_empty_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.touch()
     with pytest.raises(InputError):
@@ -211,7 +213,7 @@ MISSED = pytest.mark.xfail(reason="an aim that is missed: docs/models.md", stric
 
 @cache
 def auditors_figures(path: Path) -> dict[str, float | None]:
-    """The auditor's figures on the report half; measured once for the tests of a file."""
+    """Return the auditor's metrics on the report half, measured once per file."""
     return {
         name: figure.value
         for name, figure in run_bench(path, bootstrap=0).readings[0].judges[0].figures.items()
@@ -227,7 +229,7 @@ def auditors_figures(path: Path) -> dict[str, float | None]:
         pytest.param("hagrid_claims.jsonl", "macro_f1", 0.80, marks=MISSED),
     ],
 )
-def test_what_is_aimed_at_on_data_nobody_tuned_on(
+def test_targets_are_met_on_data_not_used_for_tuning(
     public_data: Path, file: str, figure: str, least: float
 ) -> None:
     value = auditors_figures(public_data / file)[figure]

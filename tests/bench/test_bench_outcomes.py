@@ -1,5 +1,5 @@
-"""What ``masis bench`` says of whole audits: findings, improvement, convergence, times, and what
-the spec asks for.
+"""Figures of ``masis bench`` for whole audits: issues, improvement, convergence, times, and the
+targets of the spec.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def issue(text: str | None, rule: str, type_: str = "unsupported", source: str =
         (issue("It never rains.", "unsupported_claim"), [False, False, False], False),
     ],
 )
-def test_an_issue_finds_what_is_of_its_kind_at_its_place(
+def test_an_issue_matches_a_label_of_its_kind_and_position(
     raised: Issue, found: list[bool], right: bool
 ) -> None:
     result = score_issues(GOLD, [raised])
@@ -75,7 +75,7 @@ def test_an_issue_finds_what_is_of_its_kind_at_its_place(
     assert [hit.hit for hit in result.right] == [right]
 
 
-def test_a_redundant_reference_that_is_labelled_is_a_right_issue_and_no_finding() -> None:
+def test_a_labeled_redundant_reference_is_a_correct_issue_but_not_a_planted_one() -> None:
     label = {"reference": "1", "status": "redundant", "sentence": "It grew by 21% [1]."}
     gold = GOLD | {"labels": {"clean": False, "findings": [], "citations": [label]}}
     result = score_issues(gold, [issue("It grew by 21% [1].", "redundant_reference", "ambiguity")])
@@ -83,7 +83,7 @@ def test_a_redundant_reference_that_is_labelled_is_a_right_issue_and_no_finding(
 
 
 def run(case: str = "c1", **changes: Any) -> Run:
-    """A run of this case, with changes; ``ms`` sets the times of its iterations."""
+    """Return a run of this case with changes; ``ms`` sets the times of its iterations."""
     made = run_audit(Case.model_validate(GOLD | {"id": case}))
     ms = changes.pop("ms", None)
     if ms is not None:
@@ -100,7 +100,7 @@ def named(found: tuple[TargetOutcome, ...], name: str) -> TargetOutcome:
 @pytest.mark.parametrize(
     ("percent", "share", "met"), [(10.0, 1.0, True), (9.9, 0.0, False), (None, 0.0, False)]
 )
-def test_a_case_is_improved_from_ten_percent_on_and_seven_in_ten_must_be(
+def test_a_case_is_improved_from_ten_percent_and_seven_in_ten_must_be(
     percent: float | None, share: float, met: bool
 ) -> None:
     found = named(
@@ -126,9 +126,7 @@ def test_a_case_without_a_revision_counts_only_among_all() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-008")
-def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_run_does_not_count() -> (
-    None
-):
+def test_only_convergence_within_three_iterations_counts_and_cancelled_runs_are_ignored() -> None:
     endings = ["no_issues", "convergence", "max_iterations", "error", "cancelled"]
     runs = [run(f"c{n}", termination_reason=reason) for n, reason in enumerate(endings)]
     runs.append(run("late", termination_reason="convergence", total_iterations=4))
@@ -149,13 +147,13 @@ def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_r
         ("iteration, 95th percentile", "claims", 35_000),
     ],
 )
-def test_times_are_held_against_the_limits(name: str, step: str, limit: int) -> None:
+def test_times_are_compared_with_their_limits(name: str, step: str, limit: int) -> None:
     for ms, met in ((limit, True), (limit + 1, False)):
         found = named(target_outcomes([run(ms={step: float(ms)})], [], 0, 1), name)
         assert (found.figure.value, found.is_met) == (ms, met)
 
 
-def test_the_loop_takes_what_its_iterations_take_and_one_slow_case_in_twenty_is_allowed() -> None:
+def test_loop_time_is_the_95th_percentile_with_an_interval() -> None:
     runs = [run(f"c{n}", ms={"critique": 10.0}) for n in range(19)]
     runs.append(run("slow", ms={"critique": 200_000.0}))
     found = named(target_outcomes(runs, [], 50, 1), "loop, 95th percentile")
@@ -168,7 +166,7 @@ def write(path: Path, rows: list[str]) -> Path:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-006")
-def test_our_cases_are_audited_whole_and_the_report_can_be_read_and_dumped(tmp_path: Path) -> None:
+def test_our_cases_are_audited_and_the_report_can_be_serialized(tmp_path: Path) -> None:
     report = run_bench(
         write(tmp_path / "cases.jsonl", [json.dumps(GOLD)]), half="all", bootstrap=10
     )
@@ -183,7 +181,7 @@ def test_our_cases_are_audited_whole_and_the_report_can_be_read_and_dumped(tmp_p
     assert "at least 0.80 (REQ-CRITIC-NFR-006): missed" in render(report)
 
 
-def test_a_file_of_runs_is_measured_as_it_is_and_can_stand_in_for_audits(tmp_path: Path) -> None:
+def test_a_file_of_runs_is_measured_directly_or_used_instead_of_audits(tmp_path: Path) -> None:
     runs = write(tmp_path / "runs.jsonl", [run(improvement_percentage=12.0).model_dump_json()])
     alone = run_bench(runs, bootstrap=0)
     assert (alone.task, alone.readings) == ("Runs", ())
@@ -201,7 +199,7 @@ def test_a_file_of_runs_is_measured_as_it_is_and_can_stand_in_for_audits(tmp_pat
     assert "-" in render(run_bench(cases, half="all", bootstrap=0, runs=none))
 
 
-def test_a_row_that_is_no_run_names_file_and_line(tmp_path: Path) -> None:
+def test_an_invalid_run_is_reported_with_file_and_line(tmp_path: Path) -> None:
     rows = [
         run().model_dump_json(),
         json.dumps({"case_id": "x", "iterations": [], "termination_reason": "?"}),

@@ -1,4 +1,6 @@
-"""The exam of a model: who passes, what a result holds for, and what an audit does without one."""
+"""The model exam: which models pass, how long a result is valid, and what an audit does without
+one.
+"""
 
 from __future__ import annotations
 
@@ -57,9 +59,9 @@ def taken(settings: Settings, model: str = "") -> ExamResult:
 
 
 def deny(reply: dict[str, Any], answer: str, words: str) -> None:
-    """Make a verifier's reply contradict every claim in whose sentence the words stand.
+    """Make a verifier's reply contradict every claim whose sentence contains the words.
 
-    The one place here that knows the form of a verifier's reply.
+    This is the only function here that depends on the format of a verifier's reply.
     """
     sentences = {row["sentence"]: row["text"] for row in map(json.loads, answer.splitlines())}
     for claim in reply["claims"]:
@@ -77,8 +79,8 @@ def is_a_verifiers(reply: dict[str, Any]) -> bool:
 
 
 def knowing(request: Request) -> Behaviour | None:
-    """Reply as a model would that finds every fault of the exam: it denies the claim in which the
-    fault stands.
+    """Reply like a model that finds every fault of the exam: contradict the claim that contains the
+    fault.
     """
     reply = sensible(request, "none")
     if is_a_verifiers(reply):
@@ -91,7 +93,7 @@ def knowing(request: Request) -> Behaviour | None:
 
 
 def believing(request: Request) -> Behaviour | None:
-    """Reply as a model would that calls every claim supported, and whose critic is sure of it."""
+    """Reply like a model that calls every claim supported, with a confident critic."""
     reply = sensible(request, "none")
     if "overall_quality_score" in reply:
         sure = dict.fromkeys(("overall_quality_score", "confidence", "critique_confidence"), 0.95)
@@ -99,7 +101,7 @@ def believing(request: Request) -> Behaviour | None:
     return says(reply)
 
 
-def test_half_of_the_answers_have_one_fault_and_its_words_occur_once() -> None:
+def test_half_of_the_answers_have_one_fault_whose_words_are_unique() -> None:
     asked = exam_cases()
     assert len(asked) == 32
     assert sum(each.faulty for each in asked) == 16
@@ -107,7 +109,7 @@ def test_half_of_the_answers_have_one_fault_and_its_words_occur_once() -> None:
     assert len({each.case.id for each in asked}) == 32
 
 
-def test_the_offline_rules_pass_and_what_is_shipped_is_their_result() -> None:
+def test_the_offline_rules_pass_and_match_the_shipped_result() -> None:
     shipped = Path("masis/api", SHIPPED).read_text(encoding="utf-8").splitlines()
     (stored,) = [
         found for line in shipped if (found := ExamResult.model_validate_json(line)).name == OFFLINE
@@ -118,7 +120,7 @@ def test_the_offline_rules_pass_and_what_is_shipped_is_their_result() -> None:
     assert now.model_copy(update=same) == stored, "run python tools/ship_exams.py"
 
 
-def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothing(
+def test_a_model_that_supports_everything_fails_and_accepts_no_answers(
     tmp_path: Path,
 ) -> None:
     with ModelServer(believing) as server:
@@ -126,7 +128,7 @@ def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothi
         result = taken(settings)
         assert result.confirmed.count == 16 - result.found.count
         assert result.found.count <= 1
-        # a figure that no chunk has is marked whatever the model says
+        # a figure missing from every chunk is flagged regardless of the model
         assert result.accepted.count >= 12
         assert not result.passed
         assert result.shortfalls[0].startswith("it accepted ")
@@ -140,7 +142,7 @@ def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothi
     )
 
 
-def test_a_model_that_finds_every_fault_and_flags_nothing_else_passes(tmp_path: Path) -> None:
+def test_a_model_that_finds_every_fault_without_false_alarms_passes(tmp_path: Path) -> None:
     with ModelServer(knowing, issues="none") as server:
         result = taken(settings_at(server, tmp_path / "exams.jsonl"))
     assert (result.found.count, result.accepted.count, result.flagged.count) == (16, 0, 0)
@@ -155,7 +157,7 @@ def test_a_model_that_finds_every_fault_and_flags_nothing_else_passes(tmp_path: 
     }
 
 
-def test_a_model_whose_replies_cannot_be_read_does_not_pass(tmp_path: Path) -> None:
+def test_a_model_with_unreadable_replies_fails(tmp_path: Path) -> None:
     with ModelServer(lambda request: says("I would rather not."), issues="none") as server:
         result = taken(
             settings_at(server, tmp_path / "exams.jsonl").with_values({"max_retries": 0})
@@ -169,12 +171,12 @@ def audited(server: ModelServer, results: Path, **changes: object) -> Run:
     return run_audit(SOUND, settings_at(server, results).with_values(changes))
 
 
-def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Path) -> None:
+def test_no_answer_is_accepted_before_the_models_pass_the_exam(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
     with ModelServer(issues="none") as server:
         before = audited(server, results)
         assert [reason.code for reason in before.review_reasons] == ["model_not_examined"]
-        assert not is_coverable(before)  # no guarantee waives it
+        assert not is_coverable(before)  # a guarantee doesn't waive the exam
         waived = audited(server, results, accept_without_exam=True)
         assert not waived.needs_review
         assert "has not passed" in next(
@@ -187,18 +189,18 @@ def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Pa
         passed = taken(settings_at(server, results))
         ExamResults(results).add(passed)
         assert not audited(server, results).needs_review
-        # A later exam counts, whatever an earlier one said.
+        # The latest exam counts.
         ExamResults(results).add(failed)
         assert audited(server, results).needs_review
 
 
-def test_having_no_exam_is_no_accusation() -> None:
+def test_a_missing_exam_isnt_an_issue_with_the_answer() -> None:
     assert REVIEW_CODES["model_not_examined"].tier == "not_certified"
 
 
 @pytest.mark.parametrize("changed", ["models", "addresses", "prompts"])
 @pytest.mark.parametrize("role", JUDGING_ROLES)
-def test_a_result_holds_for_its_models_addresses_and_prompts_alone(
+def test_a_result_is_valid_only_for_its_models_urls_and_prompts(
     tmp_path: Path, changed: str, role: str
 ) -> None:
     results = tmp_path / "exams.jsonl"
@@ -215,7 +217,7 @@ def test_a_result_holds_for_its_models_addresses_and_prompts_alone(
         assert not audited(server, results).needs_review
 
 
-def test_models_that_passed_with_others_have_to_take_the_exam_together(tmp_path: Path) -> None:
+def test_models_that_passed_separately_must_take_the_exam_together(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
     with ModelServer(knowing, issues="none") as server:
         for name in ("here:judge", "here:other"):
@@ -226,11 +228,11 @@ def test_models_that_passed_with_others_have_to_take_the_exam_together(tmp_path:
         assert (
             mixed.acceptance.unexamined == "here:judge (verifier, evaluator), here:other (critic)"
         )
-        # Offline checks before the same model ask it less and let nothing more pass.
+        # Adding offline checks before the same model can't accept more answers.
         assert not audited(server, results, verifier="offline,here:judge").needs_review
 
 
-def test_a_result_of_another_version_of_the_exam_does_not_count(tmp_path: Path) -> None:
+def test_a_result_of_another_exam_version_doesnt_count(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
     with ModelServer(knowing, issues="none") as server:
         passed = passed_by(audited(server, results), server)
@@ -243,7 +245,7 @@ def test_a_result_of_another_version_of_the_exam_does_not_count(tmp_path: Path) 
         assert words.endswith("with an earlier version of the exam)")
 
 
-def test_one_line_says_whether_a_model_passed(tmp_path: Path) -> None:
+def test_one_line_states_whether_a_model_passed(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
     with ModelServer(knowing, issues="none") as server:
         settings = settings_at(server, results)
@@ -265,7 +267,7 @@ def test_one_line_says_whether_a_model_passed(tmp_path: Path) -> None:
 
 
 def passed_by(run: Run, server: ModelServer) -> ExamResult:
-    """The result of an exam that whoever judged in a run passed."""
+    """Return a passing exam result for the models that judged in a run."""
     all_, none = (
         {"count": 16, "of": 16, "low": 0.8, "high": 1},
         {
@@ -292,7 +294,7 @@ def passed_by(run: Run, server: ModelServer) -> ExamResult:
     )
 
 
-def test_a_server_that_gives_no_reply_ends_the_exam_with_what_to_do(tmp_path: Path) -> None:
+def test_a_server_without_a_reply_ends_the_exam_with_a_hint(tmp_path: Path) -> None:
     with ModelServer(lambda request: status(401, "wrong key")) as server:
         with pytest.raises(
             InputError, match=r"got no reply: the key was not accepted.*masis health"
@@ -311,7 +313,7 @@ def test_a_stopped_exam_gives_no_result() -> None:
     assert stopped is None
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported(tmp_path: Path) -> None:
     results = ExamResults(tmp_path / "exams.jsonl")
     results.add(taken(Settings(), OFFLINE))
     with results.file.open("a", encoding="utf-8") as file:

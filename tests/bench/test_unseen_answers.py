@@ -1,6 +1,4 @@
-"""What the offline checks make of 120 longer answers that were written by somebody who had not seen
-the code.
-"""
+"""Results of the offline checks on 120 longer answers by a writer who hadn't seen the code."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ FLAGGED = ("contradicted", "unsupported")
 
 @cache
 def judged() -> Counter[str]:
-    """Count answers and claims by what the audit made of them and by what they are."""
+    """Count answers and claims by the audit's verdict and by their label."""
     counts = Counter[str]()
     for line in FILE.read_text(encoding="utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)
@@ -55,7 +53,7 @@ def test_no_faulty_answer_is_accepted_and_no_faulty_claim_confirmed() -> None:
     assert judged()["true confirmed"] >= 120
 
 
-def test_flags_are_right_and_sound_citations_stay_sound() -> None:
+def test_flags_are_right_and_valid_citations_arent_flagged() -> None:
     assert judged()["faulty flagged"] >= 15
     assert judged()["true flagged"] <= judged()["faulty flagged"] // 10
     assert judged()["sound citations called fabricated"] == 0

@@ -1,5 +1,5 @@
-"""Verifiers side by side: shares as counted by hand, the same rows for each, and the command that
-prints them.
+"""Comparing verifiers: shares match a count by hand, all verifiers get the same rows, and the
+command prints the result.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.integrations.tiny_models import save_model
 from tests.serving_models import ModelServer
 
 WORDS = {"proven": (9.0, 0, 0), "refuted": (0, 0, 9.0), "nothing": (0, 9.0, 0)}
-# word that decides the model's verdict, and what people found
+# The word that decides the model's verdict, and the human label.
 CLAIMS = [
     [("proven", "supported"), ("proven", "supported")],  # a true answer, accepted
-    [("proven", "supported"), ("nothing", "supported")],  # a true answer with an accused claim
+    [("proven", "supported"), ("nothing", "supported")],  # a true answer with a flagged claim
     [("proven", "unsupported"), ("proven", "supported")],  # a faulty answer, accepted
-    # a faulty answer, caught; a claim left open
+    # a faulty answer that is detected, with one claim left open
     [("refuted", "contradicted"), ("else", "supported")],
 ]
 
@@ -66,7 +66,7 @@ def shares(found: VerifierComparison, at: int = 0) -> dict[str, tuple[float | No
     return {share.name: (share.estimate.value, share.of) for share in found.verifiers[at].shares}
 
 
-def test_the_shares_are_those_counted_by_hand(labelled: Path, nli: str) -> None:
+def test_the_shares_match_a_count_by_hand(labelled: Path, nli: str) -> None:
     found = compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=50)
     assert (found.rows, found.faulty, found.groups) == (8, 2, 4)
     assert shares(found) == {
@@ -81,7 +81,7 @@ def test_the_shares_are_those_counted_by_hand(labelled: Path, nli: str) -> None:
     }
 
 
-def test_the_curve_falls_and_agrees_with_the_threshold_in_use(labelled: Path, nli: str) -> None:
+def test_the_curve_descends_and_agrees_with_the_current_threshold(labelled: Path, nli: str) -> None:
     found = compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=0)
     curve = found.verifiers[0].curve
     confirmed = [point.true_confirmed.value or 0.0 for point in curve]
@@ -91,14 +91,14 @@ def test_the_curve_falls_and_agrees_with_the_threshold_in_use(labelled: Path, nl
     assert used.faulty_accepted.value == 0.5
 
 
-def test_thresholds_of_the_settings_are_those_of_an_audit(labelled: Path, nli: str) -> None:
+def test_thresholds_from_the_settings_match_those_of_an_audit(labelled: Path, nli: str) -> None:
     strict = compare_verifiers(
         labelled, [nli], Settings(local_supported_from=1.0), half="all", bootstrap=0
     )
     assert shares(strict)["true confirmed"] == (0.0, 6)
 
 
-def test_several_are_measured_on_the_same_claims(labelled: Path, nli: str) -> None:
+def test_several_verifiers_are_measured_on_the_same_claims(labelled: Path, nli: str) -> None:
     with ModelServer() as server:
         settings = Settings(
             providers={"scripted": ProviderSettings(address=server.address)},
@@ -120,7 +120,7 @@ def test_several_are_measured_on_the_same_claims(labelled: Path, nli: str) -> No
     assert "calls to models 4, $" in render_comparison(found)
 
 
-def test_a_limit_takes_whole_groups_and_always_the_same(labelled: Path, nli: str) -> None:
+def test_a_limit_selects_whole_groups_deterministically(labelled: Path, nli: str) -> None:
     limited = [
         compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=0, limit=5)
         for _ in range(2)
@@ -149,7 +149,7 @@ def test_the_command_prints_tables_or_json(labelled: Path, nli: str) -> None:
     assert as_json["verifiers"][0]["curve"][0]["threshold"] == 0.3
 
 
-def test_a_verifier_that_can_not_be_used_is_named_before_anything_is_judged(labelled: Path) -> None:
+def test_an_unusable_verifier_is_reported_before_anything_is_judged(labelled: Path) -> None:
     shown = CliRunner().invoke(
         main, ["bench", str(labelled), "--verifier", "offline", "--verifier", "local:./nowhere"]
     )
@@ -159,8 +159,8 @@ def test_a_verifier_that_can_not_be_used_is_named_before_anything_is_judged(labe
         compare_verifiers(labelled, ["local:./nowhere"], Settings(), half="all")
 
 
-# Answers that nobody had tuned on when they were first judged: what offline checks and a model made
-# of them
+# Results of offline checks and a model on answers that hadn't been used for tuning when they were
+# first judged.
 
 FOLDER = Path(__file__).parent / "unseen"
 ACCUSED = ("contradicted", "unsupported", "partial")
@@ -179,14 +179,14 @@ def audited(
 
 
 def in_fault(run: Run, label: dict[str, Any], start: int | None, end: int | None) -> bool:
-    """Whether a stretch of the answer lies in the sentence that is labelled faulty."""
+    """Return whether a span of the answer is in the sentence labeled as faulty."""
     if not label["faulty"] or start is None or end is None:
         return False
     at = run.iterations[0].answer.find(label["wrong_sentence"])
     return start < at + len(label["wrong_sentence"]) and at < end
 
 
-def test_a_turned_word_is_never_confirmed_and_a_copy_is() -> None:
+def test_an_altered_near_copy_is_never_confirmed_and_a_copy_is() -> None:
     copies = near_copies = 0
     for row in rows("pairs"):
         evidence = [Evidence(**chunk) for chunk in row["evidence"]]
@@ -197,7 +197,7 @@ def test_a_turned_word_is_never_confirmed_and_a_copy_is() -> None:
     assert copies >= 53  # 44 of the 45 that are word for word
 
 
-def test_offline_no_faulty_short_answer_passes_and_what_is_decided_is_right() -> None:
+def test_offline_no_faulty_short_answer_passes_and_decisions_are_right() -> None:
     confirmed = accused = 0
     for run, label in audited("short_cases", "short_labels"):
         assert run.needs_review or not label["faulty"], label
@@ -212,7 +212,7 @@ def test_offline_no_faulty_short_answer_passes_and_what_is_decided_is_right() ->
 
 
 @pytest.mark.slow
-def test_a_model_finds_every_fault_and_accuses_no_true_claim() -> None:
+def test_a_model_finds_every_fault_and_flags_no_true_claim() -> None:
     replay = dict.fromkeys(ROLES, f"replay:{FOLDER / 'replies.jsonl'}")
     settings = Settings().model_copy(
         update={**replay, "max_iterations": 1, "accept_without_exam": True}

@@ -1,4 +1,4 @@
-"""Running the command line in this process, on databases of the test."""
+"""Fixtures that run the command line in this process on temporary databases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.running import Masis
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder of the test's own."""
+    """A data folder for this test only."""
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def masis(home: Path) -> Masis:
-    """Runs ``masis`` in this process; what it printed and its exit code come back."""
+    """Run ``masis`` in this process and return its output and exit code."""
 
     def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
         return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)

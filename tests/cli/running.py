@@ -1,4 +1,4 @@
-"""Cases to give to the command line, and the command line as a process of its own."""
+"""Cases for the command line, and the command line as a separate process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.reviewing import ADA
 
 ROOT = Path(__file__).resolve().parents[2]
 Masis = Callable[..., Result]
-"""Runs ``masis`` with arguments: the fixture of that name."""
+"""The type of the fixture ``masis``, which runs the command with arguments."""
 
 
 def case(identifier: str, **changes: Any) -> dict[str, Any]:
-    """A small case with one fabricated reference; ``...`` takes a field away."""
+    """Return a small case with one fabricated reference; ``...`` removes a field."""
     fields = {
         "id": identifier,
         "query": "How long is the bridge?",
@@ -37,12 +37,12 @@ def case(identifier: str, **changes: Any) -> dict[str, Any]:
 
 
 def lines(*cases: dict[str, Any]) -> bytes:
-    """Cases as JSON Lines."""
+    """Return cases as JSON Lines."""
     return b"".join(json.dumps(each).encode() + b"\n" for each in cases)
 
 
 def desk(path: Path, *cases: dict[str, Any], settings: Settings | None = None) -> Workbench:
-    """A workbench on a new database with these cases, each audited."""
+    """Return a workbench on a new database with these cases, each audited."""
     opened = Workbench.open(path, settings)
     for each in map(Case.model_validate, cases):
         opened.cases.add_one(ADA, each)
@@ -56,7 +56,7 @@ def start(
     output: int | IO[str] = subprocess.PIPE,
     **options: Any,
 ) -> subprocess.Popen[str]:
-    """``masis`` as a process of its own; what it prints goes to ``output``."""
+    """Start ``masis`` as a separate process that prints to ``output``."""
     return subprocess.Popen(
         [sys.executable, "-m", "masis.cli", *map(str, arguments)],
         stdout=output,
@@ -68,7 +68,7 @@ def start(
 
 
 def example(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """An example of the documentation, run to its end as it is written."""
+    """Run an example of the documentation as written, until it ends."""
     done = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / script), *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""``masis audit``: complete runs, resumable, several processes, interruptible without loss."""
+"""``masis audit``: complete runs that can be resumed, parallelized and interrupted without loss."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def three(tmp_path: Path) -> Path:
     return file
 
 
-def test_every_case_gets_a_complete_run_in_the_order_of_the_file(
+def test_every_case_gets_a_complete_run_in_file_order(
     masis: Masis, three: Path, tmp_path: Path
 ) -> None:
     result = masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
     assert result.exit_code == 0, result.stderr
-    # the worst answer leads the table, whatever else is written
+    # the worst answer is first in the table
     assert result.stdout.splitlines()[1].startswith("a ")
     assert "Cites [9], which doesn't exist" in result.stdout
     runs = runs_in(tmp_path / "runs.jsonl")
@@ -68,7 +68,7 @@ def test_every_case_gets_a_complete_run_in_the_order_of_the_file(
     assert [store.runs.get(run.id) for run in runs] == runs
 
 
-def test_the_worst_answers_are_in_the_order_of_the_queue(bench: Workbench) -> None:
+def test_the_worst_answers_are_listed_in_queue_order(bench: Workbench) -> None:
     given = {
         "passed": case("passed", answer="It opened [9]."),
         "wrong": case("wrong"),
@@ -100,7 +100,7 @@ def test_the_worst_answers_are_in_the_order_of_the_queue(bench: Workbench) -> No
     ]
 
 
-def test_where_stdout_takes_the_runs_the_table_goes_to_stderr(
+def test_the_table_is_printed_to_stderr_if_runs_are_written_to_stdout(
     masis: Masis, three: Path, tmp_path: Path
 ) -> None:
     result = masis("audit", three, "--db", tmp_path / "new.db", "--out", "-")
@@ -150,7 +150,7 @@ def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Pat
     assert found[0] == found[1]
 
 
-def test_running_again_skips_what_is_done_and_still_writes_every_run(
+def test_rerunning_skips_audited_cases_and_still_writes_every_run(
     masis: Masis, three: Path, tmp_path: Path
 ) -> None:
     arguments = ("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
@@ -167,7 +167,7 @@ def test_running_again_skips_what_is_done_and_still_writes_every_run(
     assert (tmp_path / "runs.jsonl").read_bytes() == first
 
 
-def test_the_issues_are_a_table_where_the_file_is_to_be_csv(
+def test_issues_are_written_as_a_table_to_a_csv_file(
     masis: Masis, three: Path, tmp_path: Path
 ) -> None:
     masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "issues.csv")
@@ -184,7 +184,7 @@ def test_the_issues_are_a_table_where_the_file_is_to_be_csv(
     assert [(row["case_id"], row["description"]) for row in rows] == expected
 
 
-def test_a_cell_of_the_table_of_issues_is_no_formula(masis: Masis, tmp_path: Path) -> None:
+def test_the_issues_table_contains_no_formulas(masis: Masis, tmp_path: Path) -> None:
     wrong = case("=1+1") | {"answer": "It is ten metres long [9]."}
     (tmp_path / "f.jsonl").write_text(json.dumps(wrong))
     masis(
@@ -194,7 +194,7 @@ def test_a_cell_of_the_table_of_issues_is_no_formula(masis: Masis, tmp_path: Pat
         assert {row["case_id"] for row in csv.DictReader(file)} == {"'=1+1"}
 
 
-def test_other_settings_or_the_flag_again_audit_once_more(
+def test_other_settings_or_the_again_flag_audit_once_more(
     masis: Masis, three: Path, tmp_path: Path
 ) -> None:
     masis("audit", three, "--db", tmp_path / "new.db")
@@ -205,7 +205,7 @@ def test_other_settings_or_the_flag_again_audit_once_more(
     assert len(Workbench.open(tmp_path / "new.db").store.runs.for_case("a")) == 3
 
 
-def test_an_audit_that_raises_fails_its_case_only(
+def test_an_audit_that_raises_fails_only_its_case(
     masis: Masis, three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = AuditService.audit
@@ -235,7 +235,7 @@ def finished_runs(database: Path) -> int:
                 "SELECT count(*) FROM runs WHERE state = 'finished'"
             ).fetchone()[0]
         connection.close()
-    except sqlite3.OperationalError:  # not there yet
+    except sqlite3.OperationalError:  # the database doesn't exist yet
         return 0
     return int(found)
 
@@ -250,7 +250,7 @@ def wait_for_runs(process: Popen[str], database: Path, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
+def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(
     tmp_path: Path, home: Path, masis: Masis, concurrency: int
 ) -> None:
     file, database, out = many(tmp_path), tmp_path / "new.db", tmp_path / "runs.jsonl"
@@ -273,7 +273,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds child processes in /proc")
-def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(
+def test_a_killed_audit_leaves_no_workers_and_can_be_resumed(
     tmp_path: Path, home: Path, masis: Masis
 ) -> None:
     file, database = many(tmp_path), tmp_path / "new.db"
@@ -324,7 +324,7 @@ def summary_lines(*runs: object) -> list[str]:
     return list(summary.lines(Settings()))
 
 
-def test_evidence_that_did_not_fit_is_named_beside_the_calls_that_failed() -> None:
+def test_windowed_evidence_is_reported_next_to_failed_calls() -> None:
     with ModelServer(_refuse_long, issues="none") as server:
         found = summary_lines(audited(server, EVIDENCE[0].text), audited(server, EVIDENCE[0].text))
     (cut,) = [line for line in found if "each claim was judged by the passages" in line]
@@ -334,7 +334,7 @@ def test_evidence_that_did_not_fit_is_named_beside_the_calls_that_failed() -> No
     assert "llama-server -c 32768" in failed
 
 
-def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
+def test_claims_without_a_verdict_are_a_warning_with_a_reason() -> None:
     def silent(request: Request) -> object:
         silent = {"claims": [], "verdicts": [], "missing": []}
         return (
@@ -351,7 +351,7 @@ def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
     )
 
 
-def test_ids_in_several_rows_are_named_with_files_and_rows(
+def test_ids_in_several_rows_are_reported_with_files_and_rows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     named = {

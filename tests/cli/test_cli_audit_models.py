@@ -1,5 +1,5 @@
-"""``masis audit`` with language models: asked first, estimated, limited in cost, taken up after a
-kill.
+"""``masis audit`` with language models: connection test, estimate, cost limit, and resuming after
+an interruption.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def states(database: Path, number: int) -> list[list[str]]:
 
 
 @pytest.mark.usefixtures("configured")
-def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(
-    masis: Masis, tmp_path: Path
-) -> None:
+def test_a_batch_prints_its_estimated_and_its_actual_cost(masis: Masis, tmp_path: Path) -> None:
     result = masis(
         "audit", cases(tmp_path, 6), "--db", tmp_path / "m.db", "--model", "here:m", "--concurrency", 4,
         "--out", tmp_path / "runs.jsonl",
@@ -101,7 +99,7 @@ def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(
 
 
 @pytest.mark.usefixtures("configured")
-def test_an_estimate_leaves_out_what_was_audited_before(masis: Masis, tmp_path: Path) -> None:
+def test_an_estimate_excludes_cases_already_audited(masis: Masis, tmp_path: Path) -> None:
     file, told = cases(tmp_path, 5), ("--db", tmp_path / "m.db", "--model", "here:m")
     whole = masis("audit", file, *told, "--limit", 2).stderr
     assert "Estimate for 2 cases: up to" in whole
@@ -112,7 +110,7 @@ def test_an_estimate_leaves_out_what_was_audited_before(masis: Masis, tmp_path: 
 
 
 @pytest.mark.usefixtures("configured")
-def test_an_estimate_of_a_long_file_reads_its_beginning(
+def test_an_estimate_of_a_long_file_uses_a_sample(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.cli.audit.SAMPLED", 2)
@@ -132,7 +130,7 @@ def test_an_estimate_of_a_long_file_reads_its_beginning(
 
 
 @pytest.mark.usefixtures("configured")
-def test_no_audit_begins_that_would_pass_the_limit_on_cost(masis: Masis, tmp_path: Path) -> None:
+def test_no_audit_starts_that_would_exceed_the_cost_limit(masis: Masis, tmp_path: Path) -> None:
     file, database = cases(tmp_path, 12), tmp_path / "m.db"
     result = masis(
         "audit",
@@ -155,7 +153,7 @@ def test_no_audit_begins_that_would_pass_the_limit_on_cost(masis: Masis, tmp_pat
 
 
 @pytest.mark.usefixtures("configured")
-def test_a_wrong_key_stops_the_job_before_the_first_case(
+def test_an_invalid_key_stops_the_job_before_the_first_case(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERE_KEY", "sk-wrong-9876543210")
@@ -166,7 +164,7 @@ def test_a_wrong_key_stops_the_job_before_the_first_case(
     assert not (tmp_path / "m.db").exists()
 
 
-def test_what_ended_with_an_error_is_audited_again_when_asked(
+def test_a_run_that_ended_with_an_error_is_audited_again_on_request(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [True]
@@ -194,7 +192,7 @@ def test_what_ended_with_an_error_is_audited_again_when_asked(
 
 
 @pytest.mark.usefixtures("configured")
-def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
+def test_ctrl_c_twice_drops_running_audits_which_resume_later(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, database = cases(tmp_path, 6), tmp_path / "m.db"
@@ -237,7 +235,7 @@ def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
         (("--log", "debug", "--set", "log_texts=true"), ("120 metres",), ()),
     ],
 )
-def test_the_log_is_as_detailed_as_asked_and_has_texts_only_where_that_is_set(
+def test_the_log_has_the_requested_level_and_texts_only_if_enabled(
     masis: Masis,
     tmp_path: Path,
     options: tuple[str, ...],
@@ -254,10 +252,10 @@ def test_the_log_is_as_detailed_as_asked_and_has_texts_only_where_that_is_set(
     assert (logging.getLogger("masis").handlers, logging.getLogger("masis").level) == before
 
 
-def test_so_many_calls_go_to_a_provider_at_once_as_the_command_says_whatever_its_table_allows(
+def test_the_concurrency_option_outranks_the_providers_limit(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as long as on a busy machine the next ones need to come
+    # Long enough for the next calls to arrive, even on a busy machine.
     def script(request: Request) -> Behaviour | None:
         return Behaviour(hang_s=2.0) if request.number < 2 else None
 
@@ -288,7 +286,7 @@ def test_a_retry_is_reported_in_one_line(
     ] == ["WARNING verifier here:m for case 'case-0': try 1: server"]
 
 
-def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_hint_and_the_exit_code_is_1(
+def test_if_every_audit_fails_the_commonest_reasons_are_named_and_the_exit_code_is_1(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = Behaviour(finish="length", prompt_tokens=4_000, completion_tokens=11)
@@ -316,7 +314,7 @@ def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_hint
 
 
 @pytest.mark.usefixtures("configured")
-def test_what_one_audit_recorded_another_replays_without_a_key_or_a_call_and_says_so(
+def test_recorded_replies_are_replayed_without_a_key_or_a_call(
     masis: Masis, tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, replies = cases(tmp_path, 2), tmp_path / "replies.jsonl"

@@ -1,5 +1,5 @@
-"""Every command: its help, an example that runs, its result as JSON, and wrong use that names the
-right one.
+"""Every command: its help, a working example, its JSON output, and usage errors that suggest the
+correct usage.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_DATABASE = (
     "models list",
     "person",
 )
-"""Commands that use none."""
+"""Commands that use no database."""
 
 NO_JSON = {
     **dict.fromkeys(("demo", "serve", "ingest", "mcp"), "runs until it is stopped"),
@@ -56,22 +56,22 @@ ELSEWHERE = {
     "mcp": "needs an extra",
     "audit s3": "needs a cluster",
 }
-"""Commands whose examples other tests run."""
+"""Commands whose examples run in other tests."""
 
 MODELS = re.compile(r"openai|anthropic|dspy|local:|s3://|audited/|[ ]pubmed ")
-"""What examples name that this machine lacks."""
+"""Parts of examples that need something this machine doesn't have."""
 
 MORE = {"config init": " --force", "bench": " --bootstrap 10 --half all"}
 
 
 class Each(NamedTuple):
-    """A command with the names that lead to it."""
+    """A command with its full name."""
 
     name: str
     command: click.Command
 
     def example(self) -> str:
-        """Its first example that needs no model, without what a shell or a reader makes of it."""
+        """Return its first example that needs no model, without shell syntax and comments."""
         found = [
             line.strip()
             for line in (self.command.help or "").splitlines()
@@ -104,8 +104,8 @@ RIS = (
 
 
 class Prepared(NamedTuple):
-    """A folder with a database and files that examples name, and what stands for the
-    ids in them.
+    """A folder with a database and the files named in examples, and the values of the ids in
+    them.
     """
 
     folder: Path
@@ -147,7 +147,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 
 @pytest.mark.parametrize("each", EVERY)
-def test_every_command_explains_itself_with_an_example(masis: Masis, each: Each) -> None:
+def test_every_command_has_help_with_an_example(masis: Masis, each: Each) -> None:
     shown = masis(*each.name.split(), "--help")
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith(f"Usage: masis {each.name} ")
@@ -205,7 +205,7 @@ def test_a_shell_completes_commands_and_options(masis: Masis, typed: str, offere
     assert f"plain,{offered}" in found.stdout.splitlines()
 
 
-def test_the_page_of_the_command_line_is_what_help_prints() -> None:
+def test_the_command_line_docs_match_the_help_output() -> None:
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), (
         "run: python tools/cli_reference.py"
     )
@@ -288,7 +288,7 @@ WRONG: list[tuple[str, int, str]] = [
 
 
 @pytest.mark.parametrize(("words", "code", "says"), WRONG)
-def test_wrong_use_names_the_right_one_and_changes_nothing(
+def test_a_usage_error_suggests_the_correct_usage_and_changes_nothing(
     masis: Masis,
     prepared: Prepared,
     monkeypatch: pytest.MonkeyPatch,

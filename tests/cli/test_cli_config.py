@@ -1,4 +1,4 @@
-"""``masis config``: what holds and who said so, the file looked over, and one to begin with."""
+"""``masis config``: effective settings and their origin, checking a file, and creating one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 
 @pytest.fixture
 def file(home: Path, tmp_path: Path) -> Path:
-    """The file of the working folder: three settings and a server."""
+    """The configuration file of the working folder: three settings and a server."""
     file = tmp_path / "masis.toml"
     file.write_text(
         "# ours\nmax_iterations = 2\n\n[retrieval.critique]\ndefaultStrictness = 'strict'\n\n"
@@ -27,7 +27,7 @@ def file(home: Path, tmp_path: Path) -> Path:
     return file
 
 
-def test_every_setting_is_shown_with_where_it_comes_from(
+def test_every_setting_is_shown_with_its_origin(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_REVIEW_THRESHOLD", "0.9")
@@ -57,7 +57,7 @@ def test_every_setting_is_shown_with_where_it_comes_from(
     assert "Configuration file  masis.toml" in shown.stdout
 
 
-def test_what_differs_is_shown_alone_where_that_is_asked(masis: Masis, file: Path) -> None:
+def test_only_changed_settings_are_shown_with_the_changed_option(masis: Masis, file: Path) -> None:
     settings = json.loads(masis("config", "show", "--changed", "--json").stdout)["settings"]
     assert list(settings) == [
         *("providers", "providers.vllm.address", "providers.vllm.key_env"),
@@ -72,7 +72,7 @@ def test_what_differs_is_shown_alone_where_that_is_asked(masis: Masis, file: Pat
     assert masis("config", "show", "--changed").stdout.count("*") == len(settings) + 1
 
 
-def test_keys_are_never_shown_only_whether_they_are_there(
+def test_keys_are_never_shown_only_whether_they_are_set(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "VLLM_KEY" in (shown := masis("config", "show").stdout)
@@ -91,13 +91,13 @@ def test_keys_are_never_shown_only_whether_they_are_there(
     assert ", set" in masis("config", "show").stdout
 
 
-def test_where_the_file_was_looked_for_is_said(masis: Masis, home: Path) -> None:
+def test_the_searched_config_paths_are_shown(masis: Masis, home: Path) -> None:
     shown = masis("config", "show").stdout
     assert "none (looked for masis.toml, " in shown
     assert "Nothing is changed." in shown
 
 
-def test_a_model_of_the_file_that_nothing_answers_to_is_named(masis: Masis, file: Path) -> None:
+def test_an_unknown_model_in_the_file_is_named(masis: Masis, file: Path) -> None:
     file.write_text("\ncritic = 'opneai:gpt-4o'\nreviser = 'openai'\n", encoding="utf-8")
     for command in (["config", "check"], ["config", "show"], ["audit", "-"]):
         told = masis(*command, stdin=b"").stderr
@@ -105,10 +105,10 @@ def test_a_model_of_the_file_that_nothing_answers_to_is_named(masis: Masis, file
             "masis.toml, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?"
             in told
         )
-        assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
+        assert "OPENAI_API_KEY" not in told  # a missing key isn't a problem of the file
 
 
-def test_a_file_is_looked_over_whatever_the_environment_says(
+def test_a_file_is_checked_independently_of_the_environment(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
@@ -122,7 +122,7 @@ def test_a_file_is_looked_over_whatever_the_environment_says(
     assert "masis.toml: there is no setting 'loop.steps'" in found.stderr
 
 
-def test_a_file_is_begun_and_never_written_over_unasked(
+def test_a_file_is_created_and_never_overwritten_without_force(
     masis: Masis, home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "masis.toml"
@@ -136,7 +136,7 @@ def test_a_file_is_begun_and_never_written_over_unasked(
     assert masis("config", "check").exit_code == 0
 
 
-def test_the_file_in_ones_own_folder_holds_everywhere(
+def test_the_user_config_file_applies_everywhere(
     masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "configuration"))
@@ -147,7 +147,7 @@ def test_the_file_in_ones_own_folder_holds_everywhere(
     assert masis("config", "init", "--user").exit_code == 1
 
 
-def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
+def test_the_documented_example_is_valid(masis: Masis, home: Path) -> None:
     found = masis("config", "check", ROOT / "examples" / "configuration" / "masis.toml")
     assert (found.exit_code, "in order. It sets 18 settings" in found.stderr) == (
         0,
@@ -155,7 +155,7 @@ def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
     ), found.stderr
 
 
-def test_a_variable_nothing_reads_is_pointed_out(
+def test_an_unknown_environment_variable_is_noted(
     masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_SPEED", "high")

@@ -1,4 +1,4 @@
-"""A damaged run and a full disk are said in words, with the hint; what is not damaged goes on."""
+"""Damaged runs and a full disk are reported with a hint, and undamaged data stays usable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from tests.store.factories import a_case, a_decision, a_run, an_iteration
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A database with three runs; one has lost its result, one an iteration, and one is whole."""
+    """A database with three runs: one without its result, one without an iteration, and an intact
+    one.
+    """
     path = tmp_path / "damaged.db"
     with Store.open(path) as store:
         for number in (1, 2, 3):
@@ -41,7 +43,7 @@ def damaged(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "number"), [(["report", "case-2"], 2), (["export", "--format", "runs"], 1)]
 )
-def test_a_damaged_run_is_named_with_its_case_and_the_hint(
+def test_a_damaged_run_is_reported_with_its_case_and_a_hint(
     masis: Masis, damaged: Path, command: list[str], number: int
 ) -> None:
     result = masis(*command, "--db", damaged)
@@ -58,7 +60,7 @@ def test_a_damaged_run_is_named_with_its_case_and_the_hint(
 def _altered(
     path: Path, change: Callable[[dict[str, Any]], object], table: str, where: str
 ) -> None:
-    """Change what is stored of run-2, and pack it as it was packed."""
+    """Change the stored payload of run-2 and compress it again."""
     with Store.open(path) as store, store.database.transaction() as connection:
         row = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
         stored = json.loads(zlib.decompress(row[0]))
@@ -68,7 +70,7 @@ def _altered(
 
 
 def _decided(path: Path) -> Path:
-    """A database with three decided cases, whose answers each bear a label."""
+    """Create a database with three decided cases, each with a label on its answer."""
     with Store.open(path) as store:
         for number in (1, 2, 3):
             case = a_case(f"case-{number}", metadata={"trace_id": f"trace-{number}"})
@@ -105,7 +107,7 @@ ALTERED: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
 }
 READ = {"claims": "a claim without a verdict", "sentences": "a sentence without a state",
         "label-studio": "a place that is no number"}  # fmt: skip
-"""What an export reads of a run beside its answer."""
+"""The parts of a run that each export reads besides the answer."""
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ READ = {"claims": "a claim without a verdict", "sentences": "a sentence without 
         *READ.items(),
     ],
 )
-def test_an_altered_run_stops_every_export_before_it_leaves_a_file(
+def test_an_altered_run_stops_every_export_without_leaving_a_file(
     masis: Masis, tmp_path: Path, form: str, how: str
 ) -> None:
     database, out = _decided(tmp_path / "decided.db"), tmp_path / "out" / "export"
@@ -139,7 +141,7 @@ def test_an_altered_run_stops_every_export_before_it_leaves_a_file(
 
 
 @pytest.mark.parametrize("form", ["cases", "decided", "hf"])
-def test_a_damaged_case_is_named_and_leaves_no_file(
+def test_a_damaged_case_is_reported_and_leaves_no_file(
     masis: Masis, tmp_path: Path, form: str
 ) -> None:
     database = _decided(tmp_path / "decided.db")
@@ -156,7 +158,9 @@ def test_a_damaged_case_is_named_and_leaves_no_file(
     assert not list(tmp_path.glob("*export*"))
 
 
-def test_a_lost_iteration_is_damage_and_the_hint_named_helps(masis: Masis, tmp_path: Path) -> None:
+def test_a_missing_iteration_is_damage_and_the_hint_repairs_it(
+    masis: Masis, tmp_path: Path
+) -> None:
     database = _decided(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
         connection.execute("DELETE FROM job_parts WHERE job_seq = 2 AND kind = 'iteration'")
@@ -175,7 +179,7 @@ def test_a_lost_iteration_is_damage_and_the_hint_named_helps(masis: Masis, tmp_p
     assert len(masis(*exporting).stdout.splitlines()) == 3
 
 
-def test_what_is_whole_can_be_read_and_health_names_what_is_not(
+def test_intact_runs_stay_readable_and_health_names_the_damaged_ones(
     masis: Masis, damaged: Path
 ) -> None:
     assert masis("report", "case-3", "--db", damaged).exit_code == 0
@@ -184,7 +188,7 @@ def test_what_is_whole_can_be_read_and_health_names_what_is_not(
     assert "run 'run-1', run 'run-2' can't be read (2 in all)" in shown.stdout
 
 
-def test_a_database_opens_although_a_run_that_was_cut_short_is_damaged(tmp_path: Path) -> None:
+def test_a_database_opens_although_an_interrupted_run_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "cut.db"
     with Store.open(path) as store:
         case = a_case()
@@ -201,14 +205,14 @@ def test_a_database_opens_although_a_run_that_was_cut_short_is_damaged(tmp_path:
             store.runs.progress("cut")
 
 
-def test_a_full_disk_is_said_in_words_where_a_database_is_opened(
+def test_a_full_disk_is_reported_when_a_database_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, masis: Masis
 ) -> None:
     connect = connections.connect
 
     def small(path: Path, *, create: bool = True) -> sqlite3.Connection:
         connection = connect(path, create=create)
-        # SQLite then answers as it does on a full disk
+        # SQLite then fails as on a full disk
         connection.execute("PRAGMA max_page_count = 20")
         return connection
 

@@ -1,5 +1,5 @@
-"""``masis import``, ``export`` and ``dataset``: files of any make in, data sets out, lakes both
-ways.
+"""``masis import``, ``export`` and ``dataset``: files of any format, datasets, and lakes in both
+directions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(
     assert not database.exists()
 
 
-def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
+def test_a_suggested_map_can_be_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
     file, own, database = tmp_path / "own.csv", tmp_path / "own.toml", tmp_path / "new.db"
     file.write_text(
         "frage,belege,antwort,nr\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m"
@@ -89,7 +89,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(
     rows = [
         json.loads(line) for line in (public_data / "hagrid_claims.jsonl").read_text().splitlines()
     ]
-    # nothing was cited, so there is nothing to audit against
+    # rows without citations have no evidence to audit against
     without = sum(not row["references"] for row in rows)
     result = masis(
         "import",
@@ -105,7 +105,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(
 
 
 def peak_mib(*arguments: str | Path) -> float:
-    """The most memory ``masis`` held while it ran, in MiB; it must succeed."""
+    """Run ``masis``, which must succeed, and return its peak memory in MiB."""
     code = (
         "import resource, sys\nfrom masis.cli import main\n"
         "main(sys.argv[1:], standalone_mode=False)\n"
@@ -130,7 +130,7 @@ def peak_mib(*arguments: str | Path) -> float:
         pytest.param("audit", marks=pytest.mark.soak(full=60)),
     ],
 )
-def test_a_large_file_is_read_in_the_memory_of_one_line(
+def test_a_large_file_needs_only_the_memory_of_one_line(
     tmp_path: Path, home: Path, command: str, rounds: int
 ) -> None:
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
@@ -175,20 +175,18 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two audited cases, of which one belongs to the data set pilot; each test leaves them as they
-    are.
-    """
+    """Two audited cases, one of them in the dataset pilot. Tests must not change them."""
     pilot = case("a", metadata={"dataset": "pilot"})
     workbench = desk(tmp_path_factory.mktemp("datasets") / "audited.db", pilot, case("b"))
     workbench.close()
     return workbench.database
 
 
-def test_claims_of_the_cases_that_match_are_written_with_their_manifest(
+def test_claims_of_matching_cases_are_exported_with_a_manifest(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "claims.csv"
-    # CSV, as the file's name says
+    # CSV, because of the file's suffix
     arguments = ("--state", "any", "--dataset", "pilot", "--out", out)
     result = masis("export", "--format", "claims", *arguments, "--db", audited)
     assert result.exit_code == 0, result.output
@@ -202,18 +200,18 @@ def test_claims_of_the_cases_that_match_are_written_with_their_manifest(
     assert manifest["counts"]["rows"] == len(rows)
 
 
-def test_nobody_has_decided_so_nothing_is_written_by_default(masis: Masis, audited: Path) -> None:
+def test_an_export_without_decisions_is_empty_by_default(masis: Masis, audited: Path) -> None:
     result = masis("export", "--format", "decided", "--db", audited)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "0 rows of 0 cases written." in result.stderr
 
 
 @pytest.mark.slow
-def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: Path) -> None:
+def test_exported_cases_can_be_piped_into_an_audit(masis: Masis, tmp_path: Path) -> None:
     given = [case("a"), case("b", query="Wie lang ist die Brücke?", metadata={"a": [1]})]
     (tmp_path / "cases.jsonl").write_bytes(lines(*given))
     assert masis("import", tmp_path / "cases.jsonl", "--db", tmp_path / "one.db").exit_code == 0
-    # into the database that is being exported, while it is
+    # Audit into the same database during the export.
     with (
         start("export", "--format", "cases", "--db", tmp_path / "one.db") as exporting,
         start(
@@ -231,7 +229,7 @@ def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: 
         assert [store.cases.get(each["id"]).to_json_dict() for each in given] == given
 
 
-def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
+def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
     audited = Path(shutil.copy(audited, tmp_path / "blind.db"))
@@ -267,7 +265,7 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
 ANY = ("--format", "claims", "--state", "any")
 
 
-def test_a_version_is_frozen_compared_written_again_and_removed(
+def test_a_version_is_frozen_compared_rebuilt_and_removed(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
     said = masis("dataset", "list", "--db", audited)
@@ -324,9 +322,7 @@ ACCEPTED, WAITING, FAILED = 40, 5, 2
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """47 audited cases: 40 auto-accepted, 5 that need review, one that failed, and a row that is no
-    case.
-    """
+    """47 audited cases (40 auto-accepted, 5 that need review, 2 failed) and an invalid row."""
     folder = tmp_path / "audited"
     rows: dict[str, list[dict[str, object]]] = {"accepted": [], "needs_review": [], "failed": []}
     for number in range(ACCEPTED + WAITING):
@@ -366,14 +362,14 @@ def decided_on(workbench: Workbench, case_id: str, verdict: str) -> None:
     )
 
 
-def test_what_a_person_must_see_comes_with_its_audit_and_a_sample_that_can_be_drawn_again(
+def test_runs_that_need_review_are_imported_with_a_reproducible_sample(
     masis: Masis, lake: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "desk.db"
     done = masis(
         "import", lake, "--needs-review", "--sample", "25%", "--seed", "7", "--db", database
     )
-    assert done.exit_code == 1, done.output  # the row that is no case
+    assert done.exit_code == 1, done.output  # because of the invalid row
     assert (
         "answers.jsonl, row 47: has no case that can be imported: query: is missing" in done.stderr
     )
@@ -417,9 +413,9 @@ def test_a_second_import_changes_nothing_and_records_the_sample_once(
     assert len(Workbench.open(database).store.team.samples()) == 1
 
 
-def test_the_sample_is_drawn_apart_from_the_spot_checks_of_audits() -> None:
-    # an audit has taken its spot checks out of what was auto-accepted: by the same draw, no case
-    # would be left
+def test_the_sample_is_independent_of_the_spot_checks_of_audits() -> None:
+    # The audit's spot checks are no longer auto-accepted, so a sample drawn the same way would be
+    # empty.
     settings = Settings(spot_check_share=0.05, spot_check_seed=0)
     left = [
         name
@@ -430,7 +426,7 @@ def test_the_sample_is_drawn_apart_from_the_spot_checks_of_audits() -> None:
     assert 0.03 < drawn / len(left) < 0.07
 
 
-def test_decisions_on_the_sample_estimate_what_passed_unseen(
+def test_decisions_on_the_sample_estimate_the_miss_rate(
     masis: Masis, lake: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "desk.db"
@@ -441,7 +437,7 @@ def test_decisions_on_the_sample_estimate_what_passed_unseen(
         decided_on(
             workbench, case_id, "reject" if number < 2 else "approve" if number < 8 else "escalate"
         )
-    # it needed review: it says nothing about what passed
+    # This case needed review, so it says nothing about accepted cases.
     decided_on(workbench, "case-41", "reject")
     (missed,) = workbench.lake.miss_rates()
     assert (missed.present, missed.decided, missed.wrong) == (len(sampled), 8, 2)
@@ -453,7 +449,7 @@ def test_decisions_on_the_sample_estimate_what_passed_unseen(
     assert as_json["samples"][0]["wrong"] == 2
 
 
-def test_decisions_go_back_beside_the_lake_and_leave_it_as_it_is(
+def test_decisions_are_exported_next_to_the_lake_and_leave_it_unchanged(
     masis: Masis, lake: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "desk.db"
@@ -470,7 +466,7 @@ def test_decisions_go_back_beside_the_lake_and_leave_it_as_it_is(
     assert open_lake(str(lake)).count_rows() == before
 
 
-def test_figures_of_a_lake_are_those_of_its_audits_and_nothing_is_stored(
+def test_metrics_of_a_lake_match_its_audits_and_store_nothing(
     masis: Masis, lake: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "desk.db"
@@ -510,7 +506,7 @@ def test_figures_of_a_lake_are_those_of_its_audits_and_nothing_is_stored(
         (("--sample", "2%", "--as", "ragas"), "on its own"),
     ],
 )
-def test_wrong_use_is_named(
+def test_a_usage_error_is_explained(
     masis: Masis, lake: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     done = masis("import", lake, *arguments)

@@ -1,5 +1,5 @@
-"""``masis purge``, ``db redact`` and ``db reassess``: what would go is said first, and recorded
-when it has gone.
+"""``masis purge``, ``db redact`` and ``db reassess``: changes are previewed first and recorded
+afterwards.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A case that waits, one that people decided on, and two that policy accepted, audited forty
-    days ago.
-    """
+    """A waiting case, a decided one and two auto-accepted ones, audited forty days ago."""
     clean = [case(name, answer=CLEAN) for name in ("accepted", "accepted too")]
     settings = Settings(spot_check_share=0)
     bench = desk(
@@ -70,7 +68,7 @@ def read(result: Any) -> dict[str, Any]:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002", "REQ-CRITIC-SEC-004")
-def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> None:
+def test_a_dry_run_lists_exactly_the_runs_that_a_purge_removes(masis: Masis, audited: Path) -> None:
     dry = masis("purge", "--dry-run", "--list", "--db", audited)
     assert dry.exit_code == 0
     assert "older than 30 days" in dry.stdout
@@ -107,7 +105,9 @@ def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 1, 0), ("y\n", 0, 3)])
-def test_at_a_terminal_it_asks(audited: Path, answer: str, code: int, gone: int) -> None:
+def test_a_purge_in_a_terminal_asks_for_confirmation(
+    audited: Path, answer: str, code: int, gone: int
+) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "masis.cli", "purge", "--db", str(audited)],
@@ -124,7 +124,7 @@ def test_at_a_terminal_it_asks(audited: Path, answer: str, code: int, gone: int)
         assert sum(purge.runs for purge in store.purges.history()) == gone
 
 
-def test_programs_that_may_hold_texts_of_cases_are_named_and_left(
+def test_programs_that_may_contain_case_texts_are_named_and_not_deleted(
     masis: Masis, audited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = tmp_path / "programs"
@@ -165,10 +165,7 @@ def test_executions_are_exported_and_outlast_the_runs(
     } <= set(rows[0])
 
 
-# what may come in between
-
-
-def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
+def test_ctrl_c_stops_a_purge_after_the_current_batch_and_the_same_command_resumes(
     masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 1)
@@ -209,7 +206,7 @@ def states_of(path: Path) -> dict[str, str]:
     return found
 
 
-def test_a_dry_run_says_what_would_change_and_why_and_changes_nothing(
+def test_a_dry_run_shows_each_change_with_its_reason_and_changes_nothing(
     masis: Masis, judged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_SPOT_CHECK_SHARE", "0")
@@ -221,7 +218,7 @@ def test_a_dry_run_says_what_would_change_and_why_and_changes_nothing(
     assert states_of(judged) == BEFORE
 
 
-def test_without_a_yes_it_changes_nothing_and_with_one_it_does_what_it_showed(
+def test_reassessment_changes_nothing_without_yes_and_applies_the_preview_with_it(
     masis: Masis, judged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_SPOT_CHECK_SHARE", "0")

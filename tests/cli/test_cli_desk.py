@@ -1,5 +1,5 @@
-"""The desk by command: a queue, a case, decisions one by one or in a file, labels, the log,
-undoing, reports.
+"""Reviewing by command: the queue, a case, single and batch decisions, labels, the log, undo and
+reports.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def database(masis: Masis, tmp_path: Path) -> Path:
     return database
 
 
-def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, database: Path) -> None:
+def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, database: Path) -> None:
     at = ("--db", database)
     assert (
         masis("queue", *at)
@@ -88,7 +88,7 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     assert masis("verify-log", *at).exit_code == 0
 
 
-def test_a_file_of_decisions_is_tried_first_and_each_row_says_what_became_of_it(
+def test_a_file_of_decisions_has_a_dry_run_and_reports_each_row(
     masis: Masis, database: Path
 ) -> None:
     rows = b'{"case": "a", "verdict": "escalate"}\n{"case": "b", "verdict": "aprove"}\n[1]\n'
@@ -106,7 +106,7 @@ def test_a_file_of_decisions_is_tried_first_and_each_row_says_what_became_of_it(
     assert masis("log", "a", "--json", "--db", database).stdout.count(first["entry"]) > 0
 
 
-def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_path: Path) -> None:
+def test_import_and_audit_report_their_results_as_json(masis: Masis, tmp_path: Path) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "w.db"
     file.write_bytes(lines(case("a"), case("b", query=...)))
     imported = json.loads(masis("import", file, "--json", "--db", database).stdout)
@@ -125,7 +125,7 @@ def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_pa
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with two audited cases, which reports leave as it is."""
+    """A database with two audited cases. Reports don't change it."""
     workbench = desk(tmp_path_factory.mktemp("report") / "first.db", case("ä"), case("b"))
     workbench.close()
     return workbench.database
@@ -143,16 +143,16 @@ def test_the_report_of_a_case_is_written_to_a_file(
     assert "ref-fabricated" in html
 
 
-def test_without_a_file_it_goes_to_stdout(masis: Masis, audited: Path) -> None:
+def test_without_a_file_the_report_is_printed_to_stdout(masis: Masis, audited: Path) -> None:
     assert masis("report", "b", "--db", audited).stdout.startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("arguments", [("ä", "b", "ä"), ("--state", "any"), ("--search", "bridge")])
-def test_several_become_a_folder_that_opens_from_disk(
+def test_several_reports_become_a_folder_that_opens_from_disk(
     masis: Masis, audited: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     out = tmp_path / "reports"
-    for _ in range(2):  # a folder of reports is replaced
+    for _ in range(2):  # an existing folder of reports is replaced
         result = masis("report", *arguments, "--out", out, "--db", audited)
         assert (result.exit_code, result.stdout) == (0, "")
     index = (out / "index.html").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_several_become_a_folder_that_opens_from_disk(
         assert '<a href="index.html">' in page
 
 
-def test_ids_that_come_to_one_file_name_have_a_page_each(masis: Masis, tmp_path: Path) -> None:
+def test_ids_with_the_same_file_name_get_separate_pages(masis: Masis, tmp_path: Path) -> None:
     file, database, out = tmp_path / "cases.jsonl", tmp_path / "same.db", tmp_path / "reports"
     names = ("../b", "B", "b<script>", "b")
     file.write_bytes(lines(*map(case, names)))
@@ -177,7 +177,7 @@ def test_ids_that_come_to_one_file_name_have_a_page_each(masis: Masis, tmp_path:
     assert "<script>" not in (out / "index.html").read_text(encoding="utf-8")
 
 
-def test_what_is_there_already_is_not_lost(masis: Masis, audited: Path, tmp_path: Path) -> None:
+def test_existing_files_are_never_overwritten(masis: Masis, audited: Path, tmp_path: Path) -> None:
     out = tmp_path / "papers"
     out.mkdir()
     (out / "thesis.txt").write_text("years of work")
@@ -206,7 +206,7 @@ def test_a_new_reason_is_offered_and_recorded_without_another_change(
     assert new.text in str(logged)
     exported = masis("export", "--format", "decided", *at)
     assert f'"reason_code":"{new.code}"' in exported.stdout.replace(" ", "")
-    # the form on the page, and the reasons that a lead can choose for a final verdict
+    # The page's form also offers it.
     form = decision_form.reasons(None)["reject"]
     assert {"code": new.code, "text": new.text, "suggested": False} in form
     assert form[-1]["code"] == OTHER

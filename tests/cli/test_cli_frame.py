@@ -1,4 +1,4 @@
-"""The frame of the command line: help that answers at once, errors as one line, exit codes."""
+"""Common behavior of the command line: fast help, one-line errors, and exit codes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entrie
 
 
 def group_with(body: object) -> CommandGroup:
-    """A group of one command ``try`` that does ``body``."""
+    """Return a group with one command, ``try``, that runs ``body``."""
     group = CommandGroup(callback=lambda debug: None)
     group.add_command(click.command("try")(body))  # type: ignore[arg-type]
     group.params.append(click.Option(["--debug"], is_flag=True))
     return group
 
 
-def test_help_lists_every_command_with_its_line_and_version_names_the_application() -> None:
+def test_help_lists_every_command_and_version_names_the_application() -> None:
     shown = CliRunner().invoke(main, ["--help"])
     assert shown.exit_code == 0
     for name, entry in COMMANDS.items():
@@ -43,7 +43,7 @@ def test_help_lists_every_command_with_its_line_and_version_names_the_applicatio
     assert CliRunner().invoke(main, ["--version"]).output == f"masis {APP}\n"
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_packages() -> None:
     code = (
         "import sys\nfrom masis.cli import main\nmain(['--help'],"
         " standalone_mode=False)\nprint(sorted({'pydantic', 'streamlit', 'pandas', 'sqlite_utils',"
@@ -72,7 +72,7 @@ def test_help_imports_nothing_heavy() -> None:
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_an_error_is_one_line_and_its_exit_code(
+def test_an_error_is_one_line_with_its_exit_code(
     error: BaseException, exit_code: int, says: str
 ) -> None:
     def body() -> None:
@@ -86,7 +86,7 @@ def test_an_error_is_one_line_and_its_exit_code(
         assert CliRunner().invoke(group_with(body), ["--debug", "try"]).exception is error
 
 
-def test_text_from_outside_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_text_doesnt_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert printable("a\x1b[31mb\x9b\u202ec\r") == r"a\x1b[31mb\x9b\u202ec\r"
     assert printable("Žluťoučký 東京\n\tkůň") == "Žluťoučký 東京\n\tkůň"
     say("\x1b]0;title\x07")
@@ -104,7 +104,7 @@ def test_many_errors_are_shown_up_to_a_limit_and_all_counted(
     assert shown[-1] == "More errors follow; they are counted, not shown."
 
 
-def test_counts_read_as_words() -> None:
+def test_counts_are_formatted_with_their_nouns() -> None:
     assert [count_noun(1, "case"), count_noun(2000, "case"), count_noun(2, "entry", "entries")] == [
         "1 case",
         "2,000 cases",
@@ -113,7 +113,7 @@ def test_counts_read_as_words() -> None:
 
 
 @pytest.mark.spec("CRITIC-LOOP-MODELS")
-def test_models_are_given_for_all_roles_or_for_one() -> None:
+def test_models_can_be_set_for_all_roles_or_one() -> None:
     settings = chosen_settings(["critic=a:b=c", "x:y"], ["max_iterations=2", "check_factual=false"])
     assert settings.models() == {
         "drafter": "x:y",
@@ -135,7 +135,7 @@ def test_models_are_given_for_all_roles_or_for_one() -> None:
         ([], ["max_iterations"], "write it as KEY=VALUE"),
     ],
 )
-def test_a_wrong_model_or_setting_names_the_right_form(
+def test_an_invalid_model_or_setting_explains_the_correct_format(
     models: list[str], assignments: list[str], expected: str
 ) -> None:
     with pytest.raises(click.UsageError) as error:
@@ -143,7 +143,7 @@ def test_a_wrong_model_or_setting_names_the_right_form(
     assert expected in error.value.message
 
 
-def test_an_unknown_setting_or_one_out_of_range_names_what_was_typed() -> None:
+def test_an_unknown_or_out_of_range_setting_is_reported_with_the_typed_option() -> None:
     with pytest.raises(
         SettingsError, match=r"--set max_iteration: .* Did you mean 'max_iterations'\?"
     ):
@@ -154,7 +154,7 @@ def test_an_unknown_setting_or_one_out_of_range_names_what_was_typed() -> None:
         chosen_settings([], ["max_iterations=9"])
 
 
-def test_a_line_of_the_log_stands_above_the_bar(
+def test_a_log_line_is_printed_above_the_progress_bar(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -169,7 +169,7 @@ def test_a_line_of_the_log_stands_above_the_bar(
 
 
 @pytest.mark.parametrize("command", ["import", "audit"])
-def test_a_command_on_a_read_only_file_names_file_and_hint(
+def test_a_command_on_a_read_only_database_names_the_file_and_a_hint(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     database = tmp_path / "kept.db"
@@ -181,7 +181,7 @@ def test_a_command_on_a_read_only_file_names_file_and_hint(
 
     def read_only(path: Path, **options: Any) -> sqlite3.Connection:
         connection = connect(path, **options)
-        # as a file on a read-only disk: SQLITE_READONLY
+        # fails with SQLITE_READONLY, as on a read-only disk
         connection.execute("PRAGMA query_only = ON")
         return connection
 
@@ -195,7 +195,7 @@ def test_a_command_on_a_read_only_file_names_file_and_hint(
     assert "fault of the program" not in result.stderr
 
 
-def test_no_command_lets_what_a_file_says_steer_the_terminal(masis: Masis, tmp_path: Path) -> None:
+def test_no_command_lets_file_content_control_the_terminal(masis: Masis, tmp_path: Path) -> None:
     hostile, database = "\x1b[2J\u202egone", tmp_path / "hostile.db"
     cases, abstracts = tmp_path / "cases.jsonl", tmp_path / "abstracts.jsonl"
     cases.write_bytes(
@@ -213,6 +213,6 @@ def test_no_command_lets_what_a_file_says_steer_the_terminal(masis: Masis, tmp_p
     ):
         shown = masis(*command, "--db", database)
         assert "\x1b" not in shown.stderr
-        # what goes to a program is JSON
+        # output for programs is JSON
         assert "\x1b" not in shown.stdout or command[0] == "screen"
         assert ("\\x1b[2J\\u202egone" in shown.output) or not shows, shown.output

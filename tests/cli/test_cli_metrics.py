@@ -1,4 +1,4 @@
-"""``masis metrics``, ``trust`` and ``bench``: the figures of audits, for people and as JSON."""
+"""``masis metrics``, ``trust`` and ``bench``: figures for people and as JSON."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SOUND = "The bridge is 120 metres long [1]."
 
 @pytest.fixture
 def audited(masis: Masis, tmp_path: Path) -> Path:
-    """A database with three audits, one of a made-up reference."""
+    """A database with three audits, one with a fabricated reference."""
     file, database = tmp_path / "cases.jsonl", tmp_path / "metrics.db"
     file.write_bytes(lines(case("1"), case("2", answer=SOUND), case("3", answer=SOUND)))
     assert masis("audit", file, "--db", database).exit_code == 0
     return database
 
 
-def test_figures_are_shown_in_words(masis: Masis, audited: Path) -> None:
+def test_metrics_are_printed_for_people(masis: Masis, audited: Path) -> None:
     done = masis("metrics", "--db", audited)
     assert done.exit_code == 0
     assert "3 runs" in done.stdout
@@ -37,7 +37,7 @@ def test_figures_are_shown_in_words(masis: Masis, audited: Path) -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-METRICS")
-def test_figures_come_as_json_under_the_names_of_the_spec(masis: Masis, audited: Path) -> None:
+def test_metrics_as_json_use_the_names_of_the_spec(masis: Masis, audited: Path) -> None:
     found = json.loads(masis("metrics", "--db", audited, "--json").stdout)
     total = found["total"]
     assert total["runs"] == 3
@@ -69,7 +69,7 @@ def test_figures_come_as_json_under_the_names_of_the_spec(masis: Masis, audited:
         (("--dataset", "none such"), 0),
     ],
 )
-def test_figures_can_be_narrowed(
+def test_metrics_can_be_filtered(
     masis: Masis, audited: Path, arguments: tuple[str, ...], runs: int
 ) -> None:
     found = json.loads(masis("metrics", "--db", audited, "--json", *arguments).stdout)
@@ -77,13 +77,13 @@ def test_figures_can_be_narrowed(
     assert (found["total"]["critique_hallucination_rate"] is None) is (runs == 0)
 
 
-def test_nothing_is_said_to_be_nothing(masis: Masis, audited: Path) -> None:
+def test_metrics_without_a_matching_run_say_so(masis: Masis, audited: Path) -> None:
     done = masis("metrics", "--db", audited, "--since", "2999-01-01")
     assert (done.exit_code, done.stdout) == (0, "No finished run matches.\n")
 
 
 @pytest.mark.slow
-def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(
+def test_the_files_of_a_folder_are_measured_together_next_to_the_baselines(
     masis: Masis, tmp_path: Path
 ) -> None:
     folder = tmp_path / "cases"
@@ -99,7 +99,7 @@ def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(
 
 
 @pytest.mark.slow
-def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(
+def test_files_that_cant_be_measured_are_named_and_the_others_are_measured(
     masis: Masis, tmp_path: Path
 ) -> None:
     contents = {
@@ -119,7 +119,7 @@ def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(
     assert "auditor" in result.stdout
 
 
-def test_the_figures_are_printed_for_people_and_as_json(masis: Masis, tmp_path: Path) -> None:
+def test_trust_figures_are_printed_for_people_and_as_json(masis: Masis, tmp_path: Path) -> None:
     database = tmp_path / "trust.db"
     workbench = Workbench.open(database)
     case = a_case()

@@ -15,7 +15,7 @@ from tests.reviewing import decide
 
 @pytest.fixture
 def approved(masis: Masis, tmp_path: Path) -> Path:
-    """A database with three sound answers."""
+    """A database with three correct answers."""
     database = tmp_path / "planted.db"
     workbench = Workbench.open(database)
     fill_with_approved(workbench, 3)
@@ -43,7 +43,7 @@ def test_copies_are_planted_decided_counted_and_withdrawn(masis: Masis, approved
     )
 
 
-def test_deciding_a_copy_says_what_was_planted(masis: Masis, approved: Path) -> None:
+def test_deciding_a_copy_reveals_the_planted_fault(masis: Masis, approved: Path) -> None:
     masis("planted", "add", "1", "--kind", "negation", "--db", approved)
     workbench = Workbench.open(approved)
     (copy,) = audit_copies(workbench)
@@ -54,7 +54,7 @@ def test_deciding_a_copy_says_what_was_planted(masis: Masis, approved: Path) -> 
     assert "planted fault. The negation was changed from “is” to “is not”." in done.stdout
 
 
-def test_without_an_approved_answer_the_error_says_what_makes_one(
+def test_without_an_approved_answer_the_error_explains_how_to_get_one(
     masis: Masis, tmp_path: Path
 ) -> None:
     database = tmp_path / "empty.db"

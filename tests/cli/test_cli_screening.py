@@ -1,6 +1,4 @@
-"""``masis screen`` and ``masis screening``: abstracts in, rounds told on the way,
-corpora, drift.
-"""
+"""``masis screen`` and ``masis screening``: abstracts, progress by round, corpora and drift."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ FILE = demo_folder() / "abstracts.jsonl"
 
 
 @pytest.mark.spec("AESOP-STANDALONE")
-def test_a_file_is_searched_and_graded_round_by_round_without_network_or_database(
+def test_a_file_is_searched_and_graded_by_round_without_network_or_database(
     masis: Masis,
 ) -> None:
     result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10")
@@ -58,7 +56,7 @@ def test_every_abstract_can_be_graded_in_one_round_and_written_as_csv(
     )
 
 
-def test_it_is_kept_in_a_database_where_one_is_named(masis: Masis, tmp_path: Path) -> None:
+def test_a_screening_is_stored_only_if_a_database_is_named(masis: Masis, tmp_path: Path) -> None:
     database = tmp_path / "kept.db"
     result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--db", database)
     found = Screening.model_validate_json(result.stdout)
@@ -69,7 +67,7 @@ def test_it_is_kept_in_a_database_where_one_is_named(masis: Masis, tmp_path: Pat
         }
 
 
-def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(
+def test_unreadable_records_are_reported_and_the_others_are_screened(
     masis: Masis, tmp_path: Path
 ) -> None:
     file = tmp_path / "some.jsonl"
@@ -94,7 +92,7 @@ WEANING = "Does music therapy shorten ventilator weaning in children with neurom
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-ROUNDS")
-def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_the_file_given_again(
+def test_a_screening_continues_in_the_stored_records_and_in_the_file_given_again(
     masis: Masis, tmp_path: Path
 ) -> None:
     database = tmp_path / "kept.db"
@@ -120,7 +118,7 @@ def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_
         result = masis("screening", "further", first.id, *files, "--db", database, "--rounds", "1")
         assert result.exit_code == 0, result.stderr
         further = Screening.model_validate_json(result.stdout)
-        assert further.retrievers == (source,)  # the file given again is known by its records
+        assert further.retrievers == (source,)  # the file is recognized by its records
         assert further.rounds[0] == first.rounds[0]
         assert len(further.grades) > len(first.grades)
     with Store.open(database) as store:
@@ -129,7 +127,7 @@ def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_
 
 
 @pytest.mark.slow
-def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says_so(
+def test_continuing_without_further_records_or_a_stored_screening_is_an_error(
     masis: Masis, tmp_path: Path
 ) -> None:
     database = tmp_path / "kept.db"
@@ -142,7 +140,7 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
         f"further queries wouldn't find more: all {len(whole.grades)} abstracts of its sources "
         f"are graded" in nothing.stderr
     )
-    # nor in the same file again
+    # The same file again has nothing new either.
     assert masis("screening", "further", whole.id, FILE, "--db", database).exit_code == 1
     elsewhere = whole.model_copy(update={"id": "earlier", "retrievers": ("export.ris",)})
     workbench = Workbench.open(database)
@@ -155,13 +153,13 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
     assert "masis screening further earlier FILE" in unknown.stderr
 
 
-def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
+def test_the_flow_is_exported_as_svg(masis: Masis) -> None:
     result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--format", "svg")
     assert result.stdout.startswith("<svg ")
     assert "Records screened (n = 10)" in result.stdout
 
 
-def test_concepts_that_options_name_take_the_place_of_what_was_read(masis: Masis) -> None:
+def test_concept_options_replace_the_parsed_concepts(masis: Masis) -> None:
     asked = (
         "screen",
         FILE,
@@ -213,9 +211,7 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     assert record["memory"]["on"] is False
 
 
-def test_a_stored_corpus_is_screened_as_a_file_is_in_pages_and_whole(
-    masis: Masis, tmp_path: Path
-) -> None:
+def test_a_stored_corpus_is_screened_like_a_file(masis: Masis, tmp_path: Path) -> None:
     database = tmp_path / "masis.db"
     assert masis("screening", "corpus", "demo", FILE, "--db", database).exit_code == 0
     for extra in ((), ("--all",)):
@@ -286,7 +282,7 @@ def test_files_of_several_formats_make_one_corpus_without_duplicates(
     )
 
 
-def test_what_can_not_be_read_is_named_and_the_rest_is_kept(
+def test_unreadable_records_are_reported_and_the_others_are_stored(
     masis: Masis, tmp_path: Path, database: Path
 ) -> None:
     file = tmp_path / "a.ris"
@@ -328,7 +324,7 @@ def many(tmp_path: Path, count: int = 2_000) -> Path:
     return file
 
 
-def test_a_large_file_shows_how_much_of_it_has_been_read(
+def test_importing_a_large_file_shows_progress(
     masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
@@ -341,7 +337,7 @@ def test_a_large_file_shows_how_much_of_it_has_been_read(
 @pytest.mark.parametrize(
     "command", [("screening", "corpus", "mine"), ("screen", "-q", "Do steroids help?")]
 )
-def test_reading_a_large_file_can_be_stopped(
+def test_reading_a_large_file_can_be_interrupted(
     masis: Masis,
     tmp_path: Path,
     database: Path,

@@ -1,4 +1,4 @@
-"""``masis demo`` and ``masis serve``: which database they open, and what a reset forgets; ``masis
+"""``masis demo`` and ``masis serve`` (which database they open, what a reset deletes), and ``masis
 person``.
 """
 
@@ -23,7 +23,7 @@ from tests.reviewing import decide
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the server would have been started with."""
+    """The arguments that the server would have been started with."""
     calls: list[dict[str, Any]] = []
 
     def launch(
@@ -38,7 +38,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo cases of one field only: auditing all of them takes seconds."""
+    """The demo cases of one field only, because auditing all of them takes seconds."""
     one = demo_case_files()[:1]
     monkeypatch.setattr("masis.services.demo_database.demo_case_files", lambda: one)
 
@@ -53,7 +53,7 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert result.exit_code == 0, result.output
     assert launched == [{"db": database, "port": 9000, "reach": ONLY_HERE, "open_browser": False}]
     states = Workbench.open(database).store.cases.states()
-    # with those that screenings were handed over to
+    # includes the cases made from screenings
     assert sum(states.values()) > len(list(demo_cases()))
     assert not states.get("new")
     assert not (home / "masis" / "masis.db").exists()
@@ -83,7 +83,7 @@ def test_the_demo_keeps_decisions_until_it_is_reset(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few")
-def test_a_reset_never_touches_a_database_that_was_named(
+def test_a_reset_never_changes_a_named_database(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     mine = tmp_path / "mine.db"
@@ -107,7 +107,7 @@ def test_a_demo_of_a_development_version_says_how_to_start_over(masis: Masis) ->
 
 
 @pytest.mark.slow
-def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
+def test_serve_listens_on_localhost_by_default(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     assert masis("serve", "--db", tmp_path / "mine.db").exit_code == 0
@@ -118,7 +118,7 @@ def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
 
 
 @pytest.mark.slow
-def test_a_server_is_opened_to_others_by_a_decision(
+def test_a_server_is_exposed_only_by_explicit_options(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     wide = ("--address", "0.0.0.0", "--allow-host", "audits.example.org", "--insecure")
@@ -128,7 +128,7 @@ def test_a_server_is_opened_to_others_by_a_decision(
     assert call["reach"].is_exposed
 
 
-def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
+def test_person_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
     masis: Masis, tmp_path: Path
 ) -> None:
     file, secrets = tmp_path / "people.toml", {}
@@ -145,7 +145,7 @@ def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
         assert sign_in.actor(sign_in.claims_of(name)) is not None
 
 
-def test_with_a_provider_the_entry_gives_the_role_only(masis: Masis) -> None:
+def test_with_an_identity_provider_the_entry_has_only_the_role(masis: Masis) -> None:
     result = masis("person", "ada@example.org", "--role", "lead", "--no-secret")
     assert result.stdout == '[people."ada@example.org"]\nrole = "lead"\n\n'
     assert not result.stderr

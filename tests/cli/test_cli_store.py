@@ -1,5 +1,5 @@
-"""``import``, ``export``, ``health``, ``log``, ``verify-log``: what goes in comes out, what was
-altered is named.
+"""``import``, ``export``, ``health``, ``log`` and ``verify-log``: data round-trips and alterations
+are detected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from tools import tamper
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with three audited cases, two of them decided by a person, one decision undone."""
+    """A database with three audited cases; two were decided by a person, and one decision was
+    undone.
+    """
     workbench = desk(
         tmp_path_factory.mktemp("store") / "first.db", case("ä"), case("b", field="law"), case("c")
     )
@@ -41,7 +43,7 @@ def audited(template: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(template, tmp_path / "first.db"))
 
 
-def test_cases_are_imported_once_and_come_out_unchanged_in(masis: Masis, tmp_path: Path) -> None:
+def test_cases_are_imported_once_and_exported_unchanged(masis: Masis, tmp_path: Path) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
     given = [
         case("a", metadata={"z": 1, "a": [None, 2.5]}, labels={"faulty": True, "claims": []}),
@@ -69,7 +71,7 @@ def test_several_files_and_stdin_are_imported(masis: Masis, tmp_path: Path) -> N
     assert Workbench.open(database).store.cases.count() == 3
 
 
-def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(
+def test_a_case_with_a_taken_id_is_an_error_and_the_others_are_imported(
     masis: Masis, tmp_path: Path
 ) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
@@ -84,7 +86,7 @@ def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(
     cured = masis("import", file, "--db", database, "--map", "id=")
     assert cured.exit_code == 0, cured.stderr
     stored = {each.id: each.query for each in Workbench.open(database).store.cases.iterate()}
-    # a and b keep their decisions; both come again under ids made of their content
+    # a and b stay; both are stored again with ids derived from their content
     assert len(stored) == 4
     assert stored["a"] != "Another?"
     assert list(stored.values()).count("Another?") == 1
@@ -96,7 +98,7 @@ def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path
     assert [run.case_id for run in runs] == ["ä", "b", "c"]
 
 
-def test_health_before_the_first_import_is_in_order(masis: Masis, home: Path) -> None:
+def test_health_passes_before_the_first_import(masis: Masis, home: Path) -> None:
     result = masis("health")
     assert result.exit_code == 0
     assert "There is no database yet" in result.stdout
@@ -104,7 +106,7 @@ def test_health_before_the_first_import_is_in_order(masis: Masis, home: Path) ->
     assert not (home / "masis").exists()
 
 
-def test_a_model_can_be_tested_before_anything_is_imported(masis: Masis, home: Path) -> None:
+def test_a_model_can_be_tested_before_the_first_import(masis: Masis, home: Path) -> None:
     wrong = masis("health", "--model", "critic=nobody:x")
     assert wrong.exit_code == 1
     assert re.search(r"BAD +critic +critic: there is no model 'nobody:x'", wrong.stdout)
@@ -125,7 +127,7 @@ def test_a_model_can_be_tested_before_anything_is_imported(masis: Masis, home: P
     ]
 
 
-def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, audited: Path) -> None:
+def test_health_reports_each_check_for_people_and_programs(masis: Masis, audited: Path) -> None:
     result = masis("health", "--db", audited)
     assert result.exit_code == 0, result.output
     assert "ok   decision log" in result.stdout
@@ -145,7 +147,7 @@ def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, aud
         ({"length": 1}, "wasn't written by `masis verify-log --note`"),
     ],
 )
-def test_a_log_that_was_cut_or_rewritten_shows_against_what_was_noted(
+def test_a_truncated_or_rewritten_log_is_detected_with_the_noted_head(
     masis: Masis, audited: Path, tmp_path: Path, noted: dict[str, object], expected: str
 ) -> None:
     note = tmp_path / "head.json"
@@ -179,7 +181,7 @@ def test_the_log_can_be_json(masis: Masis, cases: Path, tmp_path: Path) -> None:
     assert "iteration_finished" in events
 
 
-def test_the_form_of_the_log_is_a_setting_that_the_option_outranks(
+def test_the_log_format_option_outranks_the_setting(
     masis: Masis, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_LOG_FORMAT", "json")
@@ -191,9 +193,7 @@ def test_the_form_of_the_log_is_a_setting_that_the_option_outranks(
     assert "ends after" in plain.stderr
 
 
-def test_by_default_the_log_of_a_sound_audit_is_empty(
-    masis: Masis, cases: Path, tmp_path: Path
-) -> None:
+def test_a_clean_audit_logs_nothing_by_default(masis: Masis, cases: Path, tmp_path: Path) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log-format", "json")
     assert done.exit_code == 0
     assert not [line for line in told(done.stderr) if line["level"] == "INFO"]
@@ -201,7 +201,7 @@ def test_by_default_the_log_of_a_sound_audit_is_empty(
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
-    """An audited, decided and signed database, and the head that somebody noted."""
+    """An audited, decided and signed database, and the log head that was noted."""
     path = tmp_path_factory.mktemp("signing") / "original.db"
     tamper.build(path)
     with Store.open(path) as store:
@@ -209,7 +209,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
         return path, store.decisions.head()
 
 
-def test_a_key_signs_what_is_there_and_what_is_decided_later(
+def test_a_key_signs_existing_and_later_entries(
     masis: Masis, original: tuple[Path, LogHead], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, key, note = tmp_path / "log.db", tmp_path / "log.key", tmp_path / "head.json"
@@ -244,7 +244,7 @@ def test_a_key_signs_what_is_there_and_what_is_decided_later(
     assert "4 entries, 7 were noted: the end was cut off" in shown.stderr
 
 
-def test_a_database_that_can_t_be_written_is_checked_by_a_copy_and_an_empty_file_holds_no_log(
+def test_a_read_only_database_is_verified_from_a_copy_and_an_empty_file_has_no_log(
     masis: Masis, original: tuple[Path, LogHead], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = tmp_path / "empty.db"
@@ -268,7 +268,7 @@ def _last(database: Path) -> str:
         return store.decisions.entries().rows[0].id
 
 
-def test_a_key_that_is_none_is_a_wrong_use_in_words(
+def test_an_invalid_key_is_a_usage_error(
     masis: Masis, original: tuple[Path, LogHead], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = tmp_path / "short.key"
@@ -281,7 +281,7 @@ def test_a_key_that_is_none_is_a_wrong_use_in_words(
     assert "doesn't contain a key of 32 characters or more" in shown.stderr
 
 
-def test_problems_are_named_once_by_the_command(
+def test_problems_are_reported_once_by_the_command(
     masis: Masis, original: tuple[Path, LogHead], tmp_path: Path
 ) -> None:
     altered = tamper.attack(original[0], tmp_path, tamper.edit_question)

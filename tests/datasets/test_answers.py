@@ -1,5 +1,5 @@
-"""What came in the place of an answer, taken apart: the answer, the thoughts before it, or why
-there is none.
+"""Model output is separated into the answer, the reasoning before it, or the reason why there is no
+answer.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ WHOLE = (
 
 
 @each(APART)
-def test_thoughts_are_told_from_the_answer_by_their_marks(text: str) -> None:
+def test_thoughts_are_separated_from_the_answer_by_their_markers(text: str) -> None:
     found = separate_thoughts(text)
     assert (found.answer, found.thoughts) == APART[text]
     kept = "".join(
@@ -81,12 +81,12 @@ def test_thoughts_are_told_from_the_answer_by_their_marks(text: str) -> None:
 
 
 @each(WHOLE)
-def test_a_text_that_only_speaks_of_such_marks_stays_whole(text: str) -> None:
+def test_text_that_only_mentions_thought_markers_is_unchanged(text: str) -> None:
     assert separate_thoughts(text) == (text, "", ())
 
 
 @given(st.text(alphabet="a<>/|`\n .think[]THINKfinalassistantchannelmessage", max_size=60))
-def test_any_text_is_its_answer_and_what_was_taken_out(text: str) -> None:
+def test_any_text_is_its_answer_plus_the_removed_parts(text: str) -> None:
     found = separate_thoughts(text)
     at, kept = 0, ""
     for since, to in found.removed:
@@ -99,7 +99,7 @@ def made(**fields: Any) -> Case:
     return case_of({"query": QUESTION, "evidence": [CHUNK], **fields})
 
 
-def test_what_points_into_the_answer_moves_with_it_and_what_points_into_the_thoughts_goes() -> None:
+def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -> None:
     text = f"<think>{THOUGHT}</think>\n\n{ANSWER}"
     start = text.index(ANSWER)
     cited = [
@@ -118,7 +118,7 @@ def test_what_points_into_the_answer_moves_with_it_and_what_points_into_the_thou
     assert (case.labels.claims[0].model_extra or {})["start"] == 0
 
 
-def test_a_case_is_the_same_made_in_python_or_read_and_reads_as_it_was_written() -> None:
+def test_a_case_is_identical_from_python_or_a_file_and_round_trips() -> None:
     text = f"<think>{THOUGHT}</think>{ANSWER}"
     case = Case(id="a", query=QUESTION, answer=text, evidence=[CHUNK])
     assert case == made(id="a", answer=text)
@@ -133,7 +133,7 @@ def test_thoughts_are_not_audited() -> None:
     assert "20 metres" not in run.model_dump_json()
 
 
-# Files of tools
+# Files of other tools
 
 
 def read(tmp_path: Path, rows: Any, name: str = "rows.json") -> Case:
@@ -264,13 +264,13 @@ THOUGHT_OUT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", THOUGHT_OUT)
-def test_what_a_model_thought_is_kept_beside_its_answer(name: str, tmp_path: Path) -> None:
+def test_model_reasoning_is_stored_next_to_the_answer(name: str, tmp_path: Path) -> None:
     case = read(tmp_path, THOUGHT_OUT[name])
     assert (case.answer, case.model_reasoning) == (ANSWER, THOUGHT)
     assert case.earlier_turns == ()
 
 
-def test_a_table_has_thoughts_in_its_cells_too(tmp_path: Path) -> None:
+def test_thoughts_in_table_cells_are_separated(tmp_path: Path) -> None:
     written = io.StringIO()
     csv.writer(written).writerows(
         [
@@ -282,7 +282,7 @@ def test_a_table_has_thoughts_in_its_cells_too(tmp_path: Path) -> None:
     assert (case.answer, case.model_reasoning) == (ANSWER, THOUGHT)
 
 
-def test_supports_of_gemini_point_into_the_answer_whatever_was_thought_before(
+def test_gemini_supports_point_into_the_answer_after_thoughts(
     tmp_path: Path,
 ) -> None:
     chunk = {"retrievedContext": {"uri": "s", "text": CHUNK["text"]}}
@@ -410,7 +410,7 @@ FAILED: dict[str, dict[str, Any]] = {
     ("code", "name"),
     [*(("refused", name) for name in REFUSED), *(("failed", name) for name in FAILED)],
 )
-def test_a_system_that_gave_no_answer_is_never_given_one(
+def test_a_refused_or_failed_answer_isnt_drafted_by_default(
     code: str, name: str, tmp_path: Path
 ) -> None:
     case = read(tmp_path, (REFUSED if code == "refused" else FAILED)[name])
@@ -503,7 +503,7 @@ ANSWERED: tuple[dict[str, Any], ...] = (
 
 
 @each(ANSWERED)
-def test_an_answer_that_hedges_breaks_off_or_speaks_of_errors_is_an_answer(
+def test_an_answer_that_hedges_breaks_off_or_mentions_errors_is_an_answer(
     row: dict[str, Any],
 ) -> None:
     (read_row,) = read_any([row])
@@ -512,7 +512,7 @@ def test_an_answer_that_hedges_breaks_off_or_speaks_of_errors_is_an_answer(
     assert read_row.case.answer
 
 
-def test_an_answer_that_was_cut_off_says_so(tmp_path: Path) -> None:
+def test_a_truncated_answer_is_noted(tmp_path: Path) -> None:
     row = chat({"content": "The mill is 18"}, "length")
     (found,) = read_any([row])
     assert found.case
@@ -521,7 +521,7 @@ def test_an_answer_that_was_cut_off_says_so(tmp_path: Path) -> None:
     assert "cut_off" not in read(tmp_path, chat({"content": ANSWER})).metadata
 
 
-def test_a_run_without_an_answer_says_so_in_a_line_and_in_a_notebook() -> None:
+def test_a_run_without_an_answer_says_so_in_repr_and_notebook() -> None:
     run = masis.run_audit(made(id="m", error="It <b>broke</b>"))
     assert (
         repr(run)
@@ -534,7 +534,7 @@ def test_a_run_without_an_answer_says_so_in_a_line_and_in_a_notebook() -> None:
     assert found.termination_reason == "no_answer"
 
 
-def test_an_answer_that_is_just_missing_is_drafted_as_before() -> None:
+def test_a_missing_answer_is_drafted() -> None:
     for error in (
         {},
         {"error": None},
@@ -548,17 +548,17 @@ def test_an_answer_that_is_just_missing_is_drafted_as_before() -> None:
         assert masis.run_audit(case).draft is not None
 
 
-def test_an_answer_under_another_name_is_not_taken_for_a_failure() -> None:
+def test_an_answer_under_another_key_isnt_a_failure() -> None:
     with pytest.raises(InputError, match="may hold it"):
         made(response=ANSWER, finish_reason="length")
 
 
-def test_a_case_can_not_say_both() -> None:
+def test_a_case_with_both_answer_and_no_answer_is_rejected() -> None:
     with pytest.raises(InputError, match="but there is one"):
         made(answer=ANSWER, no_answer={"code": "failed"})
 
 
-def test_what_a_system_said_instead_is_bounded() -> None:
+def test_the_no_answer_message_is_bounded() -> None:
     found = no_answer_in({"error": "x" * 100_000})
     assert found is not None
     assert len(found["message"]) <= 500
@@ -568,9 +568,7 @@ def test_what_a_system_said_instead_is_bounded() -> None:
     assert no_answer_in({"output": deep}) is None
 
 
-def test_a_draft_in_place_of_what_was_refused_is_made_where_it_is_asked_for_and_always_read() -> (
-    None
-):
+def test_a_refused_answer_is_drafted_only_on_request_and_needs_review() -> None:
     case = made(no_answer={"code": "refused", "message": "I can't help."})
     run = masis.run_audit(case, settings=masis.Settings().with_values({"draft_unanswered": True}))
     assert run.draft is not None

@@ -1,4 +1,4 @@
-"""What was decided, taken elsewhere: whole, of one moment, and harmless in a spreadsheet."""
+"""Exports of decided cases: complete, consistent, and safe in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
     bench.store.close()
 
 
-def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> None:
+def test_a_purged_audit_isnt_replaced_by_another_one(bench: Workbench) -> None:
     decide(bench, "case-1", "approve", iteration=1)
     decide(bench, "case-2", "approve")
     decide(bench, "case-3", "override", corrected_answer="120 metres.", reason="read")
@@ -51,7 +51,7 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     assert write_export(bench.store, out, "decided").rows == 3
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["run"] for line in lines] == [None, None, None]
-    # the first was approved as it came, of the second nobody knows any more which iteration it was
+    # The first was approved unchanged. The iteration of the second is no longer known.
     assert [line["answer"] for line in lines] == [case(1).answer, None, "120 metres."]
 
 
@@ -69,7 +69,7 @@ def rows(bench: Workbench, wanted: DecisionFilter | None = None) -> list[dict[st
     return list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
 
 
-def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_none_of_a_rejected_case(
+def test_the_usable_answer_is_corrected_or_approved_and_never_of_a_rejected_case(
     bench: Workbench,
 ) -> None:
     decide(
@@ -97,7 +97,7 @@ def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_no
     assert found["case-1"]["run"]["versions"]["app"]
 
 
-def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end(
+def test_every_case_is_written_once_and_unchanged_across_pages(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.datasets.writers.decisions._PAGE", 2)
@@ -110,13 +110,13 @@ def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end
     assert len(rows(bench)) == bench.store.decisions.head().length
 
 
-def test_what_was_taken_back_is_no_decided_case(bench: Workbench) -> None:
+def test_an_undone_decision_isnt_exported(bench: Workbench) -> None:
     decide(bench, "case-1", "approve")
     undone(bench, "case-1", "Ada")
     assert lines(bench) == []
 
 
-def test_the_log_as_csv_holds_the_entries_that_match_oldest_first(bench: Workbench) -> None:
+def test_the_log_as_csv_has_the_matching_entries_oldest_first(bench: Workbench) -> None:
     decide(bench, "case-1", "approve")
     decide(bench, "case-2", "reject", reason="useless", note='a "quoted", long\nnote')
     found = rows(bench, DecisionFilter(kinds=("decision",)))
@@ -125,7 +125,7 @@ def test_the_log_as_csv_holds_the_entries_that_match_oldest_first(bench: Workben
     assert found[1]["note"] == 'a "quoted", long\nnote'
 
 
-def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench) -> None:
+def test_a_redacted_entry_keeps_its_row_but_none_of_its_text(bench: Workbench) -> None:
     decide(bench, "case-1", "reject", reason="names Mr Private")
     entry = bench.store.decisions.entries(DecisionFilter(kinds=("decision",))).rows[0]
     bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
@@ -138,7 +138,7 @@ def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench
     "text",
     ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=cmd|' /C calc'!A0", " =HYPERLINK(1)", "＝1"],
 )
-def test_nothing_in_the_csv_is_a_formula(bench: Workbench, text: str) -> None:
+def test_the_csv_contains_no_formulas(bench: Workbench, text: str) -> None:
     assert escape_formula(text).startswith("'")
     decide(bench, "case-1", "reject", reason=text, note=text)
     row = next(row for row in rows(bench) if row["kind"] == "decision")

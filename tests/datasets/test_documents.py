@@ -1,4 +1,4 @@
-"""One answer as a document, Markdown, HTML or Word, and folders of them: question, answer and
+"""Answers as documents (Markdown, HTML or Word) and folders of them: question, answer and
 footnotes.
 """
 
@@ -59,9 +59,7 @@ HTML = """<html><head><title>x</title><style>p {}</style></head><body><nav><a hr
 
 
 def word(*, footnote: str = "The bridge is 120 metres long.") -> bytes:
-    """A Word document with a heading, a paragraph and a footnote, of the parts that
-    Word requires.
-    """
+    """Return a minimal Word document with a heading, a paragraph and a footnote."""
     main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006"
@@ -130,7 +128,7 @@ def test_a_document_is_one_case(
     assert [(chunk.id, chunk.text) for chunk in case.evidence] == evidence
 
 
-def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_named(
+def test_each_document_in_a_folder_or_zip_is_a_case_and_others_are_named(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "answers"
@@ -149,20 +147,18 @@ def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_nam
             f"{place}/README.md, line 1: holds no sources that can be recognized. Put the"
         )
     (folder / "rows.jsonl").write_text('{"query": "Why?", "evidence": ["So."]}\n')
-    # beside data, documents describe it
+    # documents next to data files are taken as their description
     assert [case.query for case in read_cases(folder)] == ["Why?"]
 
 
-def test_a_word_document_that_is_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_word_document_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "letter.docx"
     file.write_bytes(word(footnote="<"))
     with pytest.raises(InputError, match=r"letter\.docx, line 1: isn't a readable Word document"):
         read_cases(file)
 
 
-def test_without_the_extra_its_name_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import_module = builtins.__import__
 
     def missing(name: str, *given: Any) -> Any:

@@ -1,7 +1,7 @@
-"""By whichever way a record comes in, it is read the same or refused with the same words.
+"""Every entry point reads a record the same or rejects it with the same message.
 
-``RECORDS`` are records as people bring them. Every way in reads each of them by
-``masis.schema.reading``, whose table docs/files.md repeats.
+``RECORDS`` are records as users provide them. Every entry point reads them with
+``masis.schema.reading``; docs/files.md repeats its table.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ CITATION = {"start": 0, "end": 2, "evidence_id": "1"}
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """The good record with some fields replaced; ``...`` takes a field away."""
+    """Return the valid record with some fields replaced; ``...`` removes a field."""
     return {key: value for key, value in (GOOD | changes).items() if value is not ...}
 
 
 def read(**fields: Any) -> dict[str, Any]:
-    """What a record is read as, of the fields that matter."""
+    """Return the relevant fields of a case."""
     return {"query": "Why?", "answer": "So [1].", "evidence": [("1", "So.")]} | fields
 
 
@@ -66,7 +66,7 @@ def empty(field: str, key: str) -> str:
 
 Expected = dict[str, Any] | str
 RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
-    # right
+    # valid
     ("whole", record(), read()),
     ("no answer", record(answer=...), read(answer=None)),
     ("an answer of null", record(answer=None), read(answer=None)),
@@ -105,7 +105,7 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
     ("a float for a chunk id", record(evidence=[{"id": 1.0, "text": "So."}]), read(evidence=[("1", "So.")])),
     ("a number for the id", record(id=5), read()),
     ("a float for the id", record(id=6.0), read()),
-    # an answer, question or evidence under another name
+    # an answer, question or evidence under another key
     *(
         (f"the answer as {key}", record(answer=..., **{key: "So."}), lost("answer", key))
         for key in (
@@ -143,7 +143,7 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
      lost("evidence[0].text", "passage", "evidence.text=")),
     ("a long text of a chunk", record(evidence=[{"id": "1", "x": LONG}]),
      lost("evidence[0].text", "x", "evidence.text=")),
-    # wrong
+    # invalid
     ("no question", record(query=...), 'query: is missing. Add the question as "query"'),
     ("a blank question", record(query=" "), "query: is blank. Add the question"),
     ("an empty question", record(query=""), "query: is empty. Add the question"),
@@ -171,9 +171,7 @@ def by_case(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_run_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """``run_audit`` and ``audit_many`` read what they are given by ``case_of``, before anything
-    else.
-    """
+    """``run_audit`` and ``audit_many`` read their input with ``case_of`` first."""
     assert audits.case_of is batch.case_of is case_of
     return [_outcome(lambda given=each: case_of(given)) for each in records]  # type: ignore[misc]
 
@@ -186,7 +184,7 @@ def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """A frame has no place for a missing key."""
+    """A frame can't represent a missing key."""
     frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
     return [
         _outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0])
@@ -216,7 +214,7 @@ def by_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """A case is found again by its id, an error by its line."""
+    """Match each case by its id and each error by its line."""
     file, database = _written(records, folder), folder / "w.db"
     result = CliRunner().invoke(main, [*command, str(file), "--db", str(database)])
     assert result.exit_code == 1, result.output
@@ -263,7 +261,7 @@ OTHERWISE_IN_A_FRAME = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_every_way_in_reads_a_record_the_same(
+def test_every_entry_point_reads_a_record_the_same(
     door: Callable[[list[dict[str, Any]], Path], list[Outcome]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -287,9 +285,7 @@ def test_every_way_in_reads_a_record_the_same(
 
 
 def _distinct() -> list[dict[str, Any]]:
-    """The records, each that has the id ``a`` with an id of its own: the doors look for repeated
-    ones too.
-    """
+    """Return the records with unique ids, because entry points also reject repeated ids."""
     return [
         given | {"id": f"n{n}"} if given.get("id") == "a" else given
         for n, (_, given, _) in enumerate(RECORDS)
@@ -352,9 +348,7 @@ def _held(case: Case) -> dict[str, Any]:
         pytest.param(record(), {"answer": 5}, "map: names a number for answer.", id="no key"),
     ],
 )
-def test_a_field_map_says_where_a_field_is(
-    given: dict[str, Any], names: Any, expected: Expected
-) -> None:
+def test_a_field_map_locates_a_field(given: dict[str, Any], names: Any, expected: Expected) -> None:
     found = _outcome(lambda: case_of(given, "", names))
     assert (
         found.startswith(expected)
@@ -363,8 +357,8 @@ def test_a_field_map_says_where_a_field_is(
     )  # type: ignore[arg-type]
 
 
-def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> None:
-    """The hint is tried: as it is written, in Python and on the command line."""
+def test_the_map_suggested_by_an_error_reads_the_record(tmp_path: Path) -> None:
+    """The hint is tried as written, in Python and on the command line."""
     for number, (name, given, expected) in enumerate(RECORDS):
         if not isinstance(expected, str) or "may hold it" not in expected:
             continue
@@ -388,7 +382,7 @@ def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> Non
         assert _held(stored) == _held(case), name
 
 
-def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) -> None:
+def test_two_records_with_one_id_are_rejected_by_every_entry_point(tmp_path: Path) -> None:
     twice = [GOOD, GOOD | {"query": "How?"}]
     for read_both in (
         lambda: masis.read_cases(twice),
@@ -402,7 +396,7 @@ def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) ->
     assert len({"a", *ids}) == 3
 
 
-def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
+def test_several_chunk_columns_are_read_and_suggested_together(
     tmp_path: Path,
 ) -> None:
     frame = pd.DataFrame(
@@ -423,7 +417,7 @@ def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
             ("chunk_1", "So."),
             ("chunk_2", "And thus."),
         ]
-        # [2] is that column
+        # [2] refers to the second column
         assert [(chunk.id, chunk.text) for chunk in second.evidence] == [("chunk_2", "Thus.")]
     refused = CliRunner().invoke(main, ["audit", str(file), "--db", str(tmp_path / "m.db")])
     assert (
@@ -442,7 +436,7 @@ def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
         masis.read_cases(frame, map=names | {"evidence": "Snippet A + Snippet C"})
 
 
-def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_path: Path) -> None:
+def test_numeric_markers_are_read_as_positions_if_the_map_says_so(tmp_path: Path) -> None:
     chunks = [
         {"id": f"doc-{number}", "text": text} for number, text in ((17, "So."), (23, "Thus."))
     ]
@@ -455,7 +449,7 @@ def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_pat
     named = (
         masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
     )
-    # who names one by its id means ids
+    # a marker with a full id shows that markers are ids
     assert not any("evidence.id" in issue.suggestion for issue in named)
     run = masis.run_audit(given, settings, map=names)
     assert run.iterations[0].citation_audit.invalid_citations == ()
@@ -480,8 +474,8 @@ PASSAGES = "Name the separator of the chunks: --map 'evidence.split="
 def _evidence_of_cell(
     text: str, answer: str, folder: Path, names: dict[str, str | None]
 ) -> list[list[tuple[str, str]]]:
-    """Read one text of evidence from a file, a frame under our names and its own, and rows that a
-    map explains.
+    """Read the same evidence text from a file, a frame with our names, a frame with its own names,
+    and mapped rows.
     """
     own = pd.DataFrame([{"query": "Which colour?", "answer": answer, "evidence": text}])
     frame = own.rename(columns={"query": "frage", "answer": "antwort", "evidence": "beleg"})
@@ -515,7 +509,7 @@ def _evidence_of_cell(
         ("It is red.", TWO, [("chunk_1", "It is red.")]),
     ],
 )
-def test_several_chunks_in_one_text_are_split_where_it_is_certain(
+def test_several_chunks_in_one_text_are_split_if_unambiguous(
     text: str, answer: str, expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     assert _evidence_of_cell(text, answer, tmp_path, {}) == [expected] * 4
@@ -529,14 +523,14 @@ def test_several_chunks_in_one_text_are_split_where_it_is_certain(
         ("It is red.\nIt is blue.", "\n"),
     ],
 )
-def test_what_may_be_several_chunks_in_one_text_is_split_as_the_map_says(
+def test_ambiguous_chunks_in_one_text_are_split_by_the_map(
     text: str, separator: str, tmp_path: Path
 ) -> None:
     with pytest.raises(
         masis.errors.InputError, match=re.escape(PASSAGES + json.dumps(separator)[1:-1] + "'")
     ):
         _evidence_of_cell(text, TWO, tmp_path, {})
-    for written in (separator, json.dumps(separator)[1:-1]):  # as Python and as a shell writes it
+    for written in (separator, json.dumps(separator)[1:-1]):  # as written in Python and in a shell
         for found in _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": written}):
             assert [chunk for _, chunk in found] == text.split(
                 f" {separator} " if separator == "|" else separator
@@ -553,7 +547,7 @@ def test_what_may_be_several_chunks_in_one_text_is_split_as_the_map_says(
 @pytest.mark.parametrize(
     "names", [("frage", "antwort", "beleg"), ("question", "response", "context")]
 )
-def test_chunks_with_ids_of_their_own_in_a_text_of_json_are_cited_by_place_as_the_proposal_says(
+def test_json_chunks_with_ids_are_cited_by_position_as_suggested(
     names: tuple[str, str, str], tmp_path: Path
 ) -> None:
     chunks = [
@@ -577,14 +571,14 @@ def test_chunks_with_ids_of_their_own_in_a_text_of_json_are_cited_by_place_as_th
     assert named.notes == ()
 
 
-def test_a_key_that_no_row_has_is_an_error_and_the_rows_are_read(tmp_path: Path) -> None:
+def test_an_unknown_key_is_an_error_and_the_rows_are_still_read(tmp_path: Path) -> None:
     rows = list(read_any([GOOD], None, {"labels": "nothing"}, name="f"))
     assert [row.case is not None for row in rows] == [True, False]
     assert str(rows[1].problems[0]).startswith("f, map: no row has 'nothing'. Check the name")
 
 
 class _Dataset(list[dict[str, Any]]):
-    """What a data set of Hugging Face offers: rows, and the names and types of its columns."""
+    """Imitates a Hugging Face dataset: rows, and the names and types of its columns."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__(frame.to_dict("records"))
@@ -631,14 +625,14 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
         masis.run_audit(frame)
 
 
-def test_a_body_of_lines_and_a_list_of_cases_are_read_alike(tmp_path: Path) -> None:
+def test_an_ndjson_body_and_a_list_of_cases_are_read_the_same(tmp_path: Path) -> None:
     lines = "".join(json.dumps(GOOD | {"id": each}) + "\n" for each in "ab").encode()
     one = json.dumps({"cases": [GOOD | {"id": each} for each in "ab"]}).encode()
     assert list(read_body("ndjson", lines)) == list(read_body("json", one))
     assert [row.case for row in read_any(io.BytesIO(lines))] == list(read_body("json", one))
 
 
-def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None:
+def test_a_preview_rejects_the_same_records_as_an_import(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "w.db")
     look = workbench.imports.preview(
         Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f"
@@ -658,23 +652,23 @@ DOCUMENTED = {
     "two chunks under one id": "a repeated chunk id",
     "no `id`": "no id",
     "`messages` without `query` or `answer`": "messages alone",
-    # tests/datasets/test_answers.py
+    # tested in tests/datasets/test_answers.py
     "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: true`, "
     "`reasoning_content` of a message": (""),
-    # the same
+    # tested there too
     "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 or more says why": (
         ""
     ),
-    "the same record twice": "",  # test_two_records_under_one_id_are_refused_by_every_way_in
+    "the same record twice": "",  # test_two_records_with_one_id_are_rejected_by_every_entry_point
     "question, answer or evidence absent or empty, and an unread key has a known other name for it "
     "(`response`, `question`, `contexts`, ...) or holds a text of 60 characters or more outside "
     "`metadata`": ("the answer as response"),
     "another unknown key": "an unknown short key",
 }
-"""Which record of the table above shows a row of the table in docs/files.md."""
+"""The record above that demonstrates each row of the table in docs/files.md."""
 
 
-def test_the_page_of_imports_says_what_is_read_as_what() -> None:
+def test_the_import_page_documents_every_accepted_key() -> None:
     page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     table = page.split("| in the record | read as |", 1)[1].split("\n\n", 1)[0]
     rows = [

@@ -1,5 +1,5 @@
-"""The lake: one schema for every file, the outcome in the folder's name, cases and runs that come
-back whole.
+"""The lake: one schema for every file, the outcome in the folder name, and cases and runs that
+round-trip.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def put(folder: Path, row: dict[str, object], name: str = "part") -> None:
         write_lake_file([row], stream)
 
 
-def test_a_case_and_its_run_come_back_whole_from_the_lake(tmp_path: Path) -> None:
+def test_a_case_and_its_run_round_trip_through_the_lake(tmp_path: Path) -> None:
     case = a_case("ünïcode – 1", metadata={"dataset": "pilot"})
     run = a_run(case)
     put(tmp_path, audited_row(case, run, ORIGIN, tries=2))
@@ -62,7 +62,7 @@ def test_a_case_and_its_run_come_back_whole_from_the_lake(tmp_path: Path) -> Non
     assert row["finished_at"] == datetime.fromisoformat(run.finished_at)
 
 
-def test_what_waits_for_a_person_stands_apart_with_its_tier(tmp_path: Path) -> None:
+def test_runs_that_need_review_have_a_tier(tmp_path: Path) -> None:
     case = a_case()
     serious = ReviewReason(code="hallucination", message="...")
     unsure = ReviewReason(code="low_confidence", message="...")
@@ -85,7 +85,7 @@ def test_what_waits_for_a_person_stands_apart_with_its_tier(tmp_path: Path) -> N
     assert rows[1]["reasons"] == ["low_confidence", "hallucination"]
 
 
-def test_a_failure_keeps_its_case_and_a_row_that_is_no_case_keeps_what_it_held(
+def test_a_failure_keeps_its_case_and_an_invalid_row_its_content(
     tmp_path: Path,
 ) -> None:
     case = a_case()
@@ -101,7 +101,7 @@ def test_a_failure_keeps_its_case_and_a_row_that_is_no_case_keeps_what_it_held(
     assert {row["outcome"] for row in by_tries.values()} == {"failed"}
 
 
-def test_every_row_has_the_columns_of_the_schema_and_no_others() -> None:
+def test_every_row_has_exactly_the_columns_of_the_schema() -> None:
     case = a_case()
     names = {*COLUMNS, "outcome"}
     assert set(audited_row(case, a_run(case), ORIGIN)) | {"error"} == names
@@ -109,7 +109,7 @@ def test_every_row_has_the_columns_of_the_schema_and_no_others() -> None:
     assert set(lake_schema().names) == names
 
 
-def test_a_file_says_which_schema_it_has_and_leaves_the_outcome_to_its_folder(
+def test_a_file_has_a_schema_version_and_no_outcome_column(
     tmp_path: Path,
 ) -> None:
     case = a_case()
@@ -120,7 +120,7 @@ def test_a_file_says_which_schema_it_has_and_leaves_the_outcome_to_its_folder(
     assert written.metadata[b"masis_lake"] == b"1"
 
 
-def test_what_begins_with_an_underscore_is_no_data(tmp_path: Path) -> None:
+def test_names_starting_with_an_underscore_are_ignored(tmp_path: Path) -> None:
     case = a_case()
     put(tmp_path, audited_row(case, a_run(case), ORIGIN))
     (tmp_path / "_masis").mkdir()
@@ -144,13 +144,13 @@ def test_a_lake_is_read_from_object_storage(tmp_path: Path) -> None:
         memory.rm("/bucket", recursive=True)
 
 
-def test_another_folder_is_no_lake(tmp_path: Path) -> None:
+def test_another_folder_isnt_a_lake(tmp_path: Path) -> None:
     assert not is_lake(str(tmp_path))
     with pytest.raises(InputError, match="isn't a folder of audited cases"):
         open_lake(str(tmp_path))
 
 
-def test_an_address_that_nothing_reads_is_named() -> None:
+def test_an_unsupported_url_is_rejected() -> None:
     with pytest.raises(InputError, match="can't be reached"):
         open_lake("nowhere://bucket/lake")
 
@@ -162,7 +162,7 @@ def test_the_documentation_lists_every_column() -> None:
     assert all(f"outcome={outcome}/" in written for outcome in OUTCOMES)
 
 
-def test_ids_that_occur_in_several_rows_are_named_with_their_rows(tmp_path: Path) -> None:
+def test_ids_in_several_rows_are_reported_with_their_rows(tmp_path: Path) -> None:
     for name, case_id, source, row in (
         ("a", "case-1", "in/a.jsonl", 1),
         ("b", "case-2", "in/a.jsonl", 2),
@@ -195,7 +195,7 @@ def test_ids_that_occur_in_several_rows_are_named_with_their_rows(tmp_path: Path
     assert [*repeated_ids(str(tmp_path), named=1).named] == ["case-1"]
 
 
-def test_a_lake_without_a_repeated_id_says_so(tmp_path: Path) -> None:
+def test_a_lake_without_repeated_ids_reports_none(tmp_path: Path) -> None:
     put(tmp_path, failed_row(None, "no case", ORIGIN))
     assert repeated_ids(str(tmp_path)) == (0, {})
     put(tmp_path, audited_row(a_case("one"), a_run(a_case("one")), ORIGIN), "a")

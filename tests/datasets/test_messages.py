@@ -1,5 +1,5 @@
-"""Conversations: the last answer is audited, the turns before it are kept and shown, other shapes
-stay as they are.
+"""Conversations: the last answer is audited, earlier turns are stored and shown, and unknown
+formats stay unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read(**given: Any) -> Case:
     return row.case
 
 
-def test_of_a_conversation_the_last_question_and_answer_are_audited() -> None:
+def test_the_last_question_and_answer_of_a_conversation_are_audited() -> None:
     case = read(messages=TURNS)
     assert (case.query, case.answer) == ("How long is it?", "It is 120 metres long [1].")
     assert [(turn.role, turn.text) for turn in case.earlier_turns] == [
@@ -42,13 +42,13 @@ def test_of_a_conversation_the_last_question_and_answer_are_audited() -> None:
     ]
 
 
-def test_what_the_case_names_itself_stands() -> None:
+def test_explicit_query_and_answer_outrank_the_conversation() -> None:
     case = read(query="How long is the bridge?", answer="120 metres.", messages=TURNS)
     assert (case.query, case.answer) == ("How long is the bridge?", "120 metres.")
     assert len(case.earlier_turns) == 5
 
 
-def test_a_conversation_that_ends_with_a_question_has_no_answer() -> None:
+def test_a_conversation_ending_with_a_question_has_no_answer() -> None:
     case = read(messages=TURNS[:4])
     assert (case.query, case.answer) == ("How long is it?", None)
     assert [turn.role for turn in case.earlier_turns] == ["system", "user", "assistant"]
@@ -68,7 +68,7 @@ def test_a_conversation_that_ends_with_a_question_has_no_answer() -> None:
         [[]],
     ],
 )
-def test_a_value_of_another_shape_is_kept_and_the_digest_is_that_of_the_same_content(
+def test_an_unknown_messages_format_is_preserved_unchanged(
     messages: Any,
 ) -> None:
     given = {"id": "c", "query": "How long?", "evidence": EVIDENCE, "messages": messages}
@@ -79,7 +79,7 @@ def test_a_value_of_another_shape_is_kept_and_the_digest_is_that_of_the_same_con
     assert named_otherwise == {**given, "messages_": messages}
 
 
-def test_a_conversation_comes_back_as_it_was_with_keys_that_nobody_knows() -> None:
+def test_a_conversation_round_trips_with_unknown_keys() -> None:
     given = {"id": "c", "query": "How long is it?", "evidence": EVIDENCE, "messages": TURNS}
     case = Case.from_stored(given)
     assert isinstance(case.messages, tuple)
@@ -88,16 +88,14 @@ def test_a_conversation_comes_back_as_it_was_with_keys_that_nobody_knows() -> No
     assert Case.from_stored(json.dumps(case.to_json_dict())).digest() == case.digest()
 
 
-def test_a_record_that_is_validated_has_the_answer_of_its_conversation_as_one_that_is_made() -> (
-    None
-):
+def test_a_validated_record_takes_its_answer_from_the_conversation() -> None:
     given = {"id": "c", "query": "How long is it?", "evidence": EVIDENCE, "messages": TURNS}
     for case in (Case.model_validate(given), Case.model_validate_json(json.dumps(given))):
         assert case == Case(**given)
         assert case.answer
 
 
-def test_a_value_of_another_shape_is_named_by_the_import(tmp_path: Path) -> None:
+def test_an_unknown_messages_format_is_noted_on_import(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     case = {"id": "c", "query": "How long?", "answer": "120 metres [1].", "evidence": EVIDENCE}
     file.write_text(

@@ -1,6 +1,4 @@
-"""Objects that tools write as JSON into one text are looked into: by profiles, by maps and by what
-is proposed.
-"""
+"""JSON objects inside a text are parsed by profiles, maps and suggestions."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_the_map_that_the_error_names_and_the_columns_that_the_page_proposes_read_the_row(
+def test_the_suggested_map_and_the_suggested_columns_read_the_row(
     name: str, form: str, tmp_path: Path
 ) -> None:
     row, path = SHAPES[name], tmp_path / f"f.{form}"
@@ -77,7 +75,7 @@ def test_the_map_that_the_error_names_and_the_columns_that_the_page_proposes_rea
         assert [chunk.text for chunk in case.evidence] == CHUNKS
 
 
-def test_a_run_of_langsmith_is_read_from_a_table(tmp_path: Path) -> None:
+def test_a_langsmith_run_is_read_from_a_table(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -107,7 +105,7 @@ def test_a_run_of_langsmith_is_read_from_a_table(tmp_path: Path) -> None:
         },
     ],
 )
-def test_what_only_names_chunks_is_proposed_for_no_evidence(row: dict[str, Any]) -> None:
+def test_chunk_names_alone_are_never_suggested_as_evidence(row: dict[str, Any]) -> None:
     with pytest.raises(InputError) as raised:
         masis.read_cases([row])
     assert "evidence=" not in str(raised.value)
@@ -115,7 +113,7 @@ def test_what_only_names_chunks_is_proposed_for_no_evidence(row: dict[str, Any])
 
 
 @pytest.mark.parametrize("key", ["testCases", "records", "cases"])
-def test_the_rows_of_one_object_are_found(key: str, tmp_path: Path) -> None:
+def test_the_rows_inside_an_object_are_found(key: str, tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     rows = [{"input": QUESTION, "actualOutput": ANSWER, "retrievalContext": CHUNKS}]
     path.write_text(json.dumps({key: rows, "name": "run 7"}))

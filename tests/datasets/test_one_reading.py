@@ -1,6 +1,4 @@
-"""One file is read the same by every way in: Python, commands, the page of imports,
-HTTP and MCP.
-"""
+"""Every entry point reads a file the same: Python, commands, the import page, HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -97,7 +95,7 @@ FILES: dict[str, tuple[str, bytes, FieldMap, Expected]] = {
 }  # fmt: skip
 Outcome = list[Case] | str
 Way = Callable[[Path, FieldMap], Outcome | None]
-"""Reads a file; None where this way in takes no such file or map."""
+"""Reads a file; returns None if this entry point doesn't support the file or map."""
 
 
 def _of(read: Callable[[], list[Case]]) -> Outcome:
@@ -112,7 +110,7 @@ def by_read_cases(path: Path, names: FieldMap) -> Outcome:
 
 
 def by_page(path: Path, names: FieldMap) -> Outcome:
-    """What the page of imports shows before it imports."""
+    """Return the cases that the import page previews."""
     workbench = Workbench.open(path.parent / "page.db")
     look = workbench.imports.preview(
         ADA, path.rename(path.parent / "held"), None, names, name=path.name
@@ -158,7 +156,7 @@ def by_http(path: Path, names: FieldMap) -> Outcome | None:
 
 
 def by_record(make: Callable[[dict[str, Any], FieldMap], Case]) -> Way:
-    """Read what is one record under our own names, as programs and MCP hand it over."""
+    """Read a single record with our own field names, as programs and MCP send it."""
 
     def read(path: Path, names: FieldMap) -> Outcome | None:
         if path.suffix != ".jsonl" or b"user_input" in path.read_bytes():
@@ -174,7 +172,7 @@ def _without_map(make: Callable[[dict[str, Any]], Case]) -> Way:
 
 
 def by_mcp(record: dict[str, Any]) -> Case:
-    """The tool ``run_audit`` takes a record by this model, and hands it to ``case_of``."""
+    """The tool ``run_audit`` validates a record with this model and passes it to ``case_of``."""
     return case_of(InlineCase.model_validate(record).model_dump(exclude_unset=True))
 
 
@@ -198,7 +196,7 @@ WAYS: dict[str, Way] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_way_in_reads_a_file_the_same(name: str, tmp_path: Path) -> None:
+def test_every_entry_point_reads_a_file_the_same(name: str, tmp_path: Path) -> None:
     file, content, names, expected = FILES[name]
     path = tmp_path / file
     path.write_bytes(content)
@@ -218,7 +216,7 @@ def test_every_way_in_reads_a_file_the_same(name: str, tmp_path: Path) -> None:
     assert all(case == first for case in cases.values())
 
 
-def test_a_field_of_the_map_goes_before_the_path_of_a_profile(tmp_path: Path) -> None:
+def test_a_mapped_field_outranks_the_path_of_a_profile(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_bytes(
         line(

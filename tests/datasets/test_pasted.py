@@ -1,6 +1,4 @@
-"""Evidence as people paste it: what form it has is read from it, and what is wrong is named by
-line.
-"""
+"""Pasted evidence: its format is detected, and problems are reported by line."""
 
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ def said(pasted: PastedEvidence) -> str:
     return "\n".join(map(str, pasted.errors))
 
 
-def test_blocks_between_blank_lines_get_numbers() -> None:
+def test_blocks_between_blank_lines_are_numbered() -> None:
     read = read_pasted("One line.\nAnd its second.\n\n \nAnother block.\n")
     assert read.form == "blocks"
     assert pairs(read) == [("1", "One line.\nAnd its second."), ("2", "Another block.")]
     assert not read.errors
 
 
-def test_labels_give_ids_and_a_chunk_reaches_to_the_next_label() -> None:
+def test_labels_give_ids_and_a_chunk_ends_at_the_next_label() -> None:
     read = read_pasted("[a1] First.\n\nStill the first.\n[chunk 2]: Second.\n [3]\nThird.")
     assert read.form == "labelled"
     assert pairs(read) == [
@@ -47,7 +45,7 @@ def test_labels_give_ids_and_a_chunk_reaches_to_the_next_label() -> None:
     ]
 
 
-def test_a_label_after_blocks_without_one_is_seen_and_numbers_avoid_it() -> None:
+def test_unlabeled_blocks_get_numbers_that_no_label_uses() -> None:
     read = read_pasted("No label.\n\n[1] With one.\n\nNone again.")
     assert pairs(read) == [("2", "No label."), ("1", "With one."), ("3", "None again.")]
     assert "2, 3 had no id" in read.notes[0]
@@ -56,11 +54,11 @@ def test_a_label_after_blocks_without_one_is_seen_and_numbers_avoid_it() -> None
 @pytest.mark.parametrize(
     "text", ["[link](http://example.org) is a link.", "[see the note below] and so on"]
 )
-def test_what_only_looks_like_a_label_is_text(text: str) -> None:
+def test_text_that_only_resembles_a_label_is_text(text: str) -> None:
     assert pairs(read_pasted(text)) == [("1", text)]
 
 
-def test_three_sources_of_two_paragraphs_are_three_chunks_with_their_addresses() -> None:
+def test_three_sources_of_two_paragraphs_are_three_chunks_with_urls() -> None:
     read = read_pasted(
         "\n\n".join(
             f"Source {n}: https://example.org/{n}\nFirst of {n}.\n\nSecond of {n}."
@@ -85,7 +83,7 @@ def test_three_sources_of_two_paragraphs_are_three_chunks_with_their_addresses()
         "1) A.\n\nMore.\n\n2) B.",
     ],
 )
-def test_numbered_headings_begin_a_chunk_that_reaches_to_the_next(text: str) -> None:
+def test_numbered_headings_start_a_chunk_that_ends_at_the_next_heading(text: str) -> None:
     assert pairs(read_pasted(text)) == [("1", "A.\n\nMore."), ("2", "B.")]
 
 
@@ -100,15 +98,13 @@ def test_numbered_headings_begin_a_chunk_that_reaches_to_the_next(text: str) -> 
         "Source 1: A.\n\nSource 1: B.",
     ],
 )
-def test_what_only_looks_like_headings_stays_blocks(text: str) -> None:
+def test_text_that_only_resembles_headings_stays_in_blocks(text: str) -> None:
     read = read_pasted(text)
     assert read.form == "blocks"
     assert [chunk.text for chunk in read.chunks] == text.split("\n\n")
 
 
-def test_what_stands_before_the_first_heading_is_a_chunk_and_a_heading_without_text_an_error() -> (
-    None
-):
+def test_text_before_the_first_heading_is_a_chunk_and_an_empty_heading_an_error() -> None:
     read = read_pasted(
         "Found today.\nSource 1: A.\nSource 2: https://example.org/b\n\nSource 3: C."
     )
@@ -117,7 +113,7 @@ def test_what_stands_before_the_first_heading_is_a_chunk_and_a_heading_without_t
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_csv_without_a_known_text_column_is_refused_with_the_first_line_to_write(
+def test_a_csv_without_a_text_column_is_rejected_with_a_suggested_header(
     delimiter: str,
 ) -> None:
     rows = [["nr", "absatz"], ["1", "A long paragraph."], ["2", "Another paragraph."]]
@@ -134,7 +130,7 @@ def test_a_csv_without_a_known_text_column_is_refused_with_the_first_line_to_wri
 @pytest.mark.parametrize(
     "text", ["Well, yes\nNo, no", "Oslo,Bergen\nis a line of prose.", "One, two.\n\nThree, four."]
 )
-def test_lines_of_prose_with_commas_are_no_table(text: str) -> None:
+def test_prose_with_commas_isnt_a_table(text: str) -> None:
     assert read_pasted(text).form == "blocks"
 
 
@@ -144,13 +140,13 @@ def test_a_label_without_text_is_an_error_with_its_line() -> None:
     assert [chunk.id for chunk in read.chunks] == ["1", "3"]
 
 
-def test_an_id_used_twice_is_an_error_with_both_lines() -> None:
+def test_a_repeated_id_is_an_error_with_both_lines() -> None:
     read = read_pasted("[1] A.\n[1] B.")
     assert "line 2: repeats the id 1 of line 1" in said(read)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_csv_with_named_columns(delimiter: str) -> None:
+def test_csv_with_named_columns_is_read(delimiter: str) -> None:
     rows = [
         ["Chunk ID", "Content", "URL"],
         ["x", '"two\nlines, ""quoted"""', "u"],
@@ -162,28 +158,28 @@ def test_csv_with_named_columns(delimiter: str) -> None:
     assert read.chunks[0].source == "u"
 
 
-def test_csv_errors_name_the_line_where_the_row_begins() -> None:
+def test_csv_errors_name_the_first_line_of_the_row() -> None:
     read = read_pasted('id,text\n1,"a\nb"\n2,one,too many\n3,\n4,fine')
     assert "line 4: has 3 columns" in said(read)
     assert "line 5: has no text" in said(read)
     assert [chunk.id for chunk in read.chunks] == ["1", "4"]
 
 
-def test_csv_that_breaks_off_is_an_error() -> None:
+def test_a_truncated_csv_is_an_error() -> None:
     assert "isn't a readable table" in said(read_pasted('id,text\n1,"open'))
 
 
-def test_json_lines_by_other_tools_names() -> None:
+def test_json_lines_with_other_tools_keys_are_read() -> None:
     read = read_pasted('{"chunk_id": 7, "page_content": "A."}\n\n{"text": "B.", "url": "u"}')
     assert read.form == "json"
     assert pairs(read) == [("7", "A."), ("1", "B.")]
 
 
-def test_a_json_list_of_objects_or_texts() -> None:
+def test_a_json_list_of_objects_or_texts_is_read() -> None:
     assert pairs(read_pasted('[\n {"id": "a", "text": "A"},\n "B"\n]')) == [("a", "A"), ("1", "B")]
 
 
-def test_one_object_over_several_lines() -> None:
+def test_one_json_object_over_several_lines_is_read() -> None:
     assert pairs(read_pasted('{\n "id": "a",\n "text": "A"\n}')) == [("a", "A")]
 
 
@@ -197,7 +193,7 @@ def test_json_errors_name_line_and_hint() -> None:
     assert [chunk.id for chunk in read.chunks] == ["a"]
 
 
-def test_null_bytes_and_half_characters_are_errors() -> None:
+def test_null_bytes_and_lone_surrogates_are_errors() -> None:
     assert "line 2: contains a null byte" in said(read_pasted("a\nb\x00c"))
     assert "surrogate" in said(read_pasted("a \ud83d"))
     assert "line 2: contains half of a surrogate" in said(
@@ -206,11 +202,11 @@ def test_null_bytes_and_half_characters_are_errors() -> None:
     assert "line 1: contains a null byte" in said(read_pasted('{"text": "\\u0000"}'))
 
 
-def test_nothing_is_nothing_and_no_error() -> None:
+def test_empty_input_gives_no_chunks_and_no_error() -> None:
     assert read_pasted(" \n\t") == PastedEvidence((), None)
 
 
-def test_more_chunks_than_allowed_is_an_error() -> None:
+def test_too_many_chunks_are_an_error() -> None:
     read = read_pasted("\n\n".join("x" for _ in range(MOST_CHUNKS + 1)))
     assert len(read.chunks) == MOST_CHUNKS
     assert "more than 10,000" in said(read)
@@ -219,18 +215,18 @@ def test_more_chunks_than_allowed_is_an_error() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "{" * 100_000, "[a] " * 100_000, "a," * 100_000, "\n" * 100_000 + "a"]
 )
-def test_long_nonsense_is_read_in_good_time(text: str) -> None:
+def test_long_nonsense_is_read_in_bounded_time(text: str) -> None:
     read_pasted(text)
 
 
 @given(st.text(alphabet=st.sampled_from('ab[]1 \n,;"{}:\x00idtext'), max_size=60))
-def test_no_text_makes_it_fail_and_ids_are_distinct(text: str) -> None:
+def test_no_text_crashes_the_parser_and_ids_are_unique(text: str) -> None:
     read = read_pasted(text)
     assert len({chunk.id for chunk in read.chunks}) == len(read.chunks)
     assert all(chunk.text.strip() for chunk in read.chunks)
 
 
-def test_a_file_of_another_format_is_refused_by_name() -> None:
+def test_a_file_in_another_format_is_rejected_with_its_name() -> None:
     with pytest.raises(InputError, match=r"scan\.txt: is a PDF"):
         decode_upload(b"%PDF-1.7", "scan.txt")
     with pytest.raises(InputError, match=r"old\.txt, line 2: is not UTF-8"):
@@ -248,7 +244,7 @@ WORDS = (
 )
 
 
-def test_a_chunk_is_joined_to_the_one_above_and_keeps_its_id() -> None:
+def test_a_chunk_is_merged_with_the_previous_one_and_its_id_stays() -> None:
     chunks = merge_chunk(read_pasted(TEXT).chunks, 1)
     assert [(chunk.id, chunk.text) for chunk in chunks] == [
         ("1", "Source one begins.\n\nIt goes on."),
@@ -259,7 +255,7 @@ def test_a_chunk_is_joined_to_the_one_above_and_keeps_its_id() -> None:
     assert read_pasted(text).chunks == chunks
 
 
-def test_an_id_is_changed_and_never_to_that_of_another_chunk() -> None:
+def test_an_id_can_be_changed_but_not_to_another_chunks_id() -> None:
     chunks = rename_chunk(read_pasted(TEXT).chunks, 2, " report ")
     assert [chunk.id for chunk in chunks] == ["1", "2", "report"]
     assert read_pasted(write_pasted(chunks)).chunks == chunks
@@ -280,6 +276,6 @@ def test_sources_stay_with_their_chunks() -> None:
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: pair[0]))
-def test_whatever_the_chunks_are_their_text_reads_as_they_are(pairs: list[tuple[str, str]]) -> None:
+def test_any_chunks_round_trip_as_text(pairs: list[tuple[str, str]]) -> None:
     chunks = tuple(Evidence(id=name, text=text) for name, text in pairs)
     assert read_pasted(write_pasted(chunks)).chunks == chunks

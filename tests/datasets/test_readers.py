@@ -1,5 +1,5 @@
-"""Reading cases from JSON Lines: what is wrong is named with file, line, field and hint; the rest
-is read.
+"""Reading cases from JSON Lines: problems are reported with file, line, field and hint, and the
+other lines are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GOOD = {"id": "a", "query": "Why?", "answer": "So [1].", "evidence": [{"id": "1"
 
 
 def line(**changes: Any) -> bytes:
-    """One good line with some fields replaced; ``...`` takes a field away."""
+    """Return one valid line with some fields replaced; ``...`` removes a field."""
     return (
         json.dumps(
             {key: value for key, value in (GOOD | changes).items() if value is not ...}
@@ -44,7 +44,7 @@ def read(content: bytes) -> list[MappedRow]:
 
 
 def error_of(content: bytes) -> str:
-    """The one error in the content, which stands between two good lines that both are read."""
+    """Return the one error for the content, read between two valid lines."""
     found = read(line(id="before") + content + line(id="after"))
     cases = [item.case.id for item in found if item.case is not None]
     errors = [problem for item in found for problem in item.problems]
@@ -53,7 +53,7 @@ def error_of(content: bytes) -> str:
     return str(errors[0])
 
 
-def test_a_good_file_gives_its_cases_in_order_with_line_numbers_and_bytes_read() -> None:
+def test_a_good_file_gives_its_cases_in_order_with_line_numbers() -> None:
     content = line(id="one") + b"\n" + line(id="two")
     found = read(content)
     assert [(item.number, item.case.id) for item in found if item.case is not None] == [
@@ -63,7 +63,7 @@ def test_a_good_file_gives_its_cases_in_order_with_line_numbers_and_bytes_read()
     assert found[-1].end == len(content)
 
 
-def test_plain_texts_are_numbered_and_a_case_without_an_id_gets_one_from_its_content() -> None:
+def test_plain_texts_are_numbered_and_a_missing_id_is_derived_from_the_content() -> None:
     (first,), (again,), (other,) = (
         read(line(id=..., evidence=["So.", "Thus."], **more))
         for more in ({}, {"field": "law"}, {"query": "How?"})
@@ -75,9 +75,7 @@ def test_plain_texts_are_numbered_and_a_case_without_an_id_gets_one_from_its_con
     assert first.case.id == again.case.id != other.case.id
 
 
-def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_break_are_tolerated() -> (
-    None
-):
+def test_bom_crlf_blank_lines_and_a_missing_final_newline_are_tolerated() -> None:
     content = (
         b"\xef\xbb\xbf"
         + line(id="one").replace(b"\n", b"\r\n")
@@ -111,17 +109,17 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         (b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store."),
     ],
 )
-def test_a_bad_line_is_named_with_its_hint_and_the_good_lines_around_it_are_read(
+def test_a_bad_line_is_reported_with_a_hint_and_the_others_are_read(
     content: bytes, expected: str
 ) -> None:
     assert expected in error_of(content)
 
 
-def test_a_line_repeated_word_for_word_is_skipped() -> None:
+def test_an_identical_repeated_line_is_skipped() -> None:
     assert [item.number for item in read(line(id="x") + line(id="x") + line(id="y"))] == [1, 3]
 
 
-def test_a_stream_that_is_packed_is_refused_with_the_way_out() -> None:
+def test_a_compressed_stream_is_rejected_with_a_hint() -> None:
     for content, says in (
         (gzip.compress(line(), mtime=0), "is compressed with gzip"),
         (b"PK\x03\x04", "is a zip archive"),
@@ -130,7 +128,7 @@ def test_a_stream_that_is_packed_is_refused_with_the_way_out() -> None:
             read(content)
 
 
-def test_an_empty_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+def test_an_empty_folder_and_a_missing_file_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no file that can be read\. Name files"):
         list(read_any(tmp_path))
     with pytest.raises(InputError, match=r"nothing\.jsonl: does not exist\. Check the name"):
@@ -140,7 +138,7 @@ def test_an_empty_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
 )
-def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_permission_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "closed.jsonl"
     file.write_bytes(line())
     file.chmod(0)
@@ -148,7 +146,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
         list(read_any(file))
 
 
-def test_a_line_longer_than_allowed_is_an_error_and_the_next_line_is_read(
+def test_a_too_long_line_is_an_error_and_the_next_line_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rows, "MAX_LINE_BYTES", 2**20)
@@ -159,7 +157,7 @@ def test_a_line_longer_than_allowed_is_an_error_and_the_next_line_is_read(
 
 
 class Endless(io.RawIOBase):
-    """A file of ``size`` bytes without a line break, made as it is read."""
+    """A file of ``size`` bytes without a line break, generated as it is read."""
 
     def __init__(self, size: int) -> None:
         self.left = size
@@ -174,7 +172,7 @@ class Endless(io.RawIOBase):
         return count
 
 
-def test_a_huge_line_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_line_doesnt_exhaust_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MAX_LINE_BYTES", 2**20)
     tracemalloc.start()
     try:
@@ -213,8 +211,8 @@ _ANYTHING = st.recursive(
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_at_all_break_the_reader(content: bytes) -> None:
-    with contextlib.suppress(InputError):  # of another format as a whole
+def test_no_bytes_crash_the_reader(content: bytes) -> None:
+    with contextlib.suppress(InputError):  # the whole file is in another format
         read(content)
 
 
@@ -224,7 +222,7 @@ def test_no_bytes_at_all_break_the_reader(content: bytes) -> None:
         _ANYTHING,
     )
 )
-def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(
+def test_no_json_crashes_the_reader_and_cases_round_trip(
     fields: dict[str, Any],
 ) -> None:
     for item in read(json.dumps(GOOD | fields).encode()):
@@ -235,7 +233,7 @@ def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(
             assert str(item.problems[0]).startswith("cases.jsonl, line 1")
 
 
-def test_every_real_case_is_read_and_comes_out_unchanged_in(public_data: Path) -> None:
+def test_every_real_case_is_read_and_exported_unchanged(public_data: Path) -> None:
     for name, count in (("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)):
         found = [row.case for row in read_any(public_data / name) if row.case is not None]
         with (public_data / name).open(encoding="utf-8") as lines:
@@ -244,7 +242,7 @@ def test_every_real_case_is_read_and_comes_out_unchanged_in(public_data: Path) -
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_the_file_it_names_is_written(tmp_path: Path, there: bool) -> None:
+def test_writing_to_a_symlink_writes_its_target(tmp_path: Path, there: bool) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     target, link = folder / "target.jsonl", tmp_path / "link.jsonl"
@@ -260,7 +258,7 @@ def test_a_link_stays_and_the_file_it_names_is_written(tmp_path: Path, there: bo
 
 
 @pytest.mark.parametrize("through_a_link", [False, True])
-def test_a_pipe_is_written_through_and_stays_a_pipe(tmp_path: Path, through_a_link: bool) -> None:
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path, through_a_link: bool) -> None:
     pipe = named = tmp_path / "pipe"
     os.mkfifo(pipe)
     if through_a_link:
@@ -276,7 +274,7 @@ def test_a_pipe_is_written_through_and_stays_a_pipe(tmp_path: Path, through_a_li
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_device_is_written_through_and_stays_a_device(tmp_path: Path) -> None:
+def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
     link = tmp_path / "null"
     link.symlink_to("/dev/null")
     for path in (Path("/dev/null"), link):
@@ -286,7 +284,7 @@ def test_a_device_is_written_through_and_stays_a_device(tmp_path: Path) -> None:
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-def test_a_failure_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_file_unchanged_without_leftovers(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"old")
     with pytest.raises(OSError, match="broken"):

@@ -1,4 +1,4 @@
-"""Tables as spreadsheets and other programs write them, as CSV and as Excel workbooks."""
+"""Tables as written by spreadsheets and other programs, as CSV and as Excel workbooks."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def csv_file(folder: Path, content: str, name: str = "f.csv") -> Path:
     "content",
     [
         f"question,contexts,answer\n{QUOTED}\n",
-        f"question,contexts,answer,,,\n{QUOTED},,,\n",  # columns that were used once
+        f"question,contexts,answer,,,\n{QUOTED},,,\n",  # columns that are no longer used
         f"question,contexts,answer,\n{QUOTED}\n",
         f"question,contexts,answer\n{QUOTED},,\n",
-        f",question,contexts,answer\n0,{QUOTED}\n",  # the index of pandas
+        f",question,contexts,answer\n0,{QUOTED}\n",  # a pandas index
         f",question,contexts,answer,\n0,{QUOTED},\n",
         f"sep=,\nquestion,contexts,answer\n{QUOTED}\n",
         f"\ufeffsep=,\r\nquestion,contexts,answer\r\n{QUOTED}\r\n",
@@ -69,7 +69,7 @@ def test_a_table_of_any_dialect_is_read(content: str, tmp_path: Path) -> None:
     ['"question\n(original)";contexts;answer', '"question\r\n(original), translated";contexts;answer',
      '"a; b; c; d";contexts;answer', '"say ""a;b""";contexts;answer'],
 )  # fmt: skip
-def test_a_name_may_hold_line_breaks_and_delimiters_and_the_suggested_command_reads_it(
+def test_a_header_with_line_breaks_works_in_the_suggested_command(
     header: str, tmp_path: Path
 ) -> None:
     path = csv_file(tmp_path, f'{header}\nWhy?;"[""So."", ""Thus.""]";So [1].\n', "my table.csv")
@@ -107,14 +107,14 @@ def test_a_name_may_hold_line_breaks_and_delimiters_and_the_suggested_command_re
         (f"sep=;\nquestion;contexts;answer\n{QUOTED}\n", "query"),
     ],
 )
-def test_a_cell_that_belongs_nowhere_is_named_with_its_place(
+def test_a_misplaced_or_invalid_cell_is_reported_with_its_position(
     content: str, says: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         masis.read_cases(csv_file(tmp_path, content))
 
 
-# Excel
+# Excel workbooks
 
 
 def book(*sheets: list[list[Any]], folder: Path, formats: dict[str, str] | None = None) -> Path:
@@ -134,15 +134,15 @@ def book(*sheets: list[list[Any]], folder: Path, formats: dict[str, str] | None 
 HEADER = ["question", "contexts", "answer"]
 
 
-def test_the_sheet_of_a_workbook_is_read_whatever_the_file_is_called(tmp_path: Path) -> None:
+def test_a_workbook_is_read_under_any_file_name(tmp_path: Path) -> None:
     path = book([[*HEADER, None], [], [*ROW, None]], [], folder=tmp_path)
     assert held(path) == READ
     (row,) = read_any(path)
-    assert row.number == 3  # as the spreadsheet numbers it
+    assert row.number == 3  # the spreadsheet's own row number
     assert held(path.rename(tmp_path / "upload-without-name")) == READ
 
 
-def test_cells_are_read_as_they_are_shown(tmp_path: Path) -> None:
+def test_cells_are_read_as_displayed(tmp_path: Path) -> None:
     at = datetime.datetime(2024, 1, 5, 13, 30)
     values = [1.0, *ROW, 0.125, 7, True, at, datetime.date(2024, 1, 5), 0.1 + 0.2, "a\r\nb"]
     names = ["id", *HEADER, "share", "code", "right", "at", "day", "sum", "note"]
@@ -166,11 +166,11 @@ def test_cells_are_read_as_they_are_shown(tmp_path: Path) -> None:
         (2.0, "General", "2"), (1e20, "General", "1e+20"), (3, '0 "items"', "3 items"), (5, "", "5"),
     ],
 )  # fmt: skip
-def test_a_number_is_shown_by_its_format(value: float, form: str, shown: str) -> None:
+def test_a_number_is_displayed_by_its_format(value: float, form: str, shown: str) -> None:
     assert format_number(value, form) == shown
 
 
-def test_a_formula_is_read_by_its_value_and_refused_without_one(tmp_path: Path) -> None:
+def test_a_formula_is_read_by_its_value_and_rejected_without_one(tmp_path: Path) -> None:
     path = book([HEADER, [*ROW[:2], '=CONCAT("So ","[1].")']], folder=tmp_path)
     with pytest.raises(
         InputError, match=r"line 2: has a formula without a value in C2\. Open the file in Excel"
@@ -191,7 +191,7 @@ def test_a_formula_is_read_by_its_value_and_refused_without_one(tmp_path: Path) 
     assert held(calculated) == READ
 
 
-def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
+def test_one_of_several_sheets_must_be_chosen(tmp_path: Path) -> None:
     path = book([["notes"], ["none"]], [HEADER, ROW], folder=tmp_path)
     with pytest.raises(
         InputError,
@@ -209,7 +209,7 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     assert masis.suggest(path, sheet="Sheet 2").format == "hf-rag"
 
 
-def test_a_hidden_sheet_and_a_wrong_size_of_the_sheet_hide_no_row(tmp_path: Path) -> None:
+def test_a_hidden_sheet_and_a_wrong_sheet_size_hide_no_row(tmp_path: Path) -> None:
     path = book([["notes"], ["none"]], [HEADER, ROW], folder=tmp_path)
     written = openpyxl.load_workbook(path)
     written["Sheet 1"].sheet_state = "hidden"
@@ -224,7 +224,7 @@ def test_a_hidden_sheet_and_a_wrong_size_of_the_sheet_hide_no_row(tmp_path: Path
     assert held(path) == held(smaller) == READ
 
 
-def test_a_workbook_that_is_made_to_harm_is_refused_soon(
+def test_a_malicious_workbook_is_rejected_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = book([HEADER, ROW], folder=tmp_path)
@@ -256,7 +256,7 @@ def test_a_workbook_that_is_made_to_harm_is_refused_soon(
         masis.read_cases(path)
 
 
-def test_decisions_come_from_a_workbook_with_the_ids_that_it_writes_as_numbers(
+def test_decisions_are_read_from_a_workbook_with_numeric_ids(
     tmp_path: Path,
 ) -> None:
     case = {"id": "2", "query": "Why?", "answer": "So [1].", "evidence": ["So."]}
@@ -274,10 +274,10 @@ def test_decisions_come_from_a_workbook_with_the_ids_that_it_writes_as_numbers(
         assert found.exit_code == 0, found.output
 
 
-# folders, archives, and files that are something else
+# folders, archives, and files of another kind
 
 
-def test_files_that_programs_keep_for_themselves_are_left_out_of_folders_and_archives(
+def test_hidden_and_temporary_files_are_skipped_in_folders_and_archives(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "data"
@@ -325,7 +325,7 @@ def test_files_that_programs_keep_for_themselves_are_left_out_of_folders_and_arc
         ("f.csv", b"\x00\x01\x02\x03,\x00", "isn't text: it contains null bytes"),
     ],
 )
-def test_a_file_that_is_something_else_is_named_in_one_line(
+def test_a_file_of_another_kind_is_named_in_one_line(
     name: str, content: bytes, says: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -340,9 +340,7 @@ def test_a_file_that_is_something_else_is_named_in_one_line(
     [("xl/workbook.bin", "is a binary Excel workbook"), ("META-INF/manifest.xml", "is an OpenDocument file"),
      ("ppt/presentation.xml", "is a PowerPoint presentation")],
 )  # fmt: skip
-def test_a_package_that_is_no_archive_of_files_is_named(
-    member: str, says: str, tmp_path: Path
-) -> None:
+def test_an_unsupported_office_file_is_named(member: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(member, b"x")
@@ -350,13 +348,13 @@ def test_a_package_that_is_no_archive_of_files_is_named(
         masis.read_cases(path)
 
 
-def test_a_workbook_in_a_stream_of_bytes_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_workbook_as_a_byte_stream_is_rejected_with_a_hint(tmp_path: Path) -> None:
     content = io.BytesIO(book([HEADER, ROW], folder=tmp_path).read_bytes())
     with pytest.raises(InputError, match="is a zip archive or a spreadsheet"):
         list(read_any(content))
 
 
-def test_the_service_names_the_sheets(tmp_path: Path) -> None:
+def test_the_service_lists_the_sheets(tmp_path: Path) -> None:
     path = book([["notes"]], [HEADER, ROW], [], folder=tmp_path)
     workbench = Workbench.open(tmp_path / "w.db")
     assert workbench.imports.sheets_of(ADA, path, name="f.xlsx") == ["Sheet 1", "Sheet 2"]
@@ -367,7 +365,7 @@ def test_the_service_names_the_sheets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["nan", "NaN", "NaT", "<NA>"])
-def test_a_cell_that_pandas_wrote_for_a_missing_value_is_empty(tmp_path: Path, word: str) -> None:
+def test_a_missing_value_written_by_pandas_is_empty(tmp_path: Path, word: str) -> None:
     file = tmp_path / "cases.csv"
     file.write_text(
         f'query,answer,evidence,note\nHow long?,{word},"[""It is long.""]",{word}\n',

@@ -1,6 +1,4 @@
-"""Lists and documents that libraries print into one text are read as what they hold, or refused
-where they can't be.
-"""
+"""Lists and documents that libraries print as one text are parsed, or rejected if they can't be."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ NODE = (
     " node_type=<ObjectType.DOCUMENT: '4'>)}, text='So.'), score=0.5)]"
 )
 WRITTEN: list[tuple[str, Any]] = [
-    # numpy separates by blanks or, in a narrow column, by line breaks
+    # numpy separates with spaces or, in a narrow column, with line breaks
     ("['So.' 'Thus.']", ["So.", "Thus."]),
     ("['So.'\n 'Thus.']", ["So.", "Thus."]),
     ("""["It's so." 'Thus.']""", ["It's so.", "Thus."]),
@@ -48,7 +46,7 @@ WRITTEN: list[tuple[str, Any]] = [
     ("['''So\n'so'.''', b'Thus.']", ["So\n'so'.", "Thus."]),
     ("['So it is ' 'said.', 'Thus.']", ["So it is said.", "Thus."]),  # as pprint wraps a long text
     ("{'at': datetime.date(2024, 1, 5)}", {"at": "datetime.date(2024, 1, 5)"}),
-    # JSON, and what a spreadsheet's autocorrection makes of it
+    # JSON, and JSON altered by a spreadsheet's autocorrection
     ('["So.", NaN]', ["So.", None]),
     ("[“So.”, “Thus.”]", ["So.", "Thus."]),
     # LangChain and LlamaIndex
@@ -64,7 +62,7 @@ WRITTEN: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), WRITTEN)
-def test_what_a_library_prints_is_read_as_what_it_holds(text: str, value: Any) -> None:
+def test_a_printed_python_list_is_parsed(text: str, value: Any) -> None:
     assert parse_value(text) == value
     assert why_unreadable(text) is None
 
@@ -77,7 +75,7 @@ def test_what_a_library_prints_is_read_as_what_it_holds(text: str, value: Any) -
         "array of sensors", "[sic]",
     ],
 )  # fmt: skip
-def test_prose_and_code_that_begin_with_a_bracket_stay_text(text: str) -> None:
+def test_prose_and_code_starting_with_a_bracket_stay_text(text: str) -> None:
     assert parse_value(text) == text
     assert why_unreadable(text) is None
 
@@ -98,7 +96,7 @@ def test_prose_and_code_that_begin_with_a_bracket_stay_text(text: str) -> None:
         ("['a'" + "[" * 100, "it is nested more than 64 levels deep"),
     ],
 )
-def test_a_list_that_can_not_be_read_is_refused_with_the_place_and_read_as_one_chunk_where_the_map_says_so(
+def test_a_malformed_list_is_rejected_unless_the_map_makes_it_one_chunk(
     text: str, why: str
 ) -> None:
     row = {"query": "Why?", "evidence": text}
@@ -113,7 +111,7 @@ def test_a_list_that_can_not_be_read_is_refused_with_the_place_and_read_as_one_c
     assert [chunk.text for chunk in case.evidence] == [text]
 
 
-def test_nothing_is_executed_and_what_is_too_long_stays_text(
+def test_nothing_is_executed_and_long_literals_stay_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     code = "[__import__('os').system('exit 1'), exit(), open('f', 'w')]"
@@ -123,7 +121,7 @@ def test_nothing_is_executed_and_what_is_too_long_stays_text(
     assert parse_value("['So.', 'Thus.']") == "['So.', 'Thus.']"
 
 
-def test_null_among_the_chunks_is_named_with_its_place(tmp_path: Any) -> None:
+def test_a_null_chunk_is_reported_with_its_position(tmp_path: Any) -> None:
     path = tmp_path / "f.csv"
     path.write_text("question,contexts,answer\nWhy?,\"[nan, 'So.']\",So [1].\n")
     with pytest.raises(
@@ -152,7 +150,7 @@ TABLE = "| Plan | Price |\n| --- | --- |\n| Pro | 20 |"
 @pytest.mark.parametrize(
     "names", [("query", "answer", "evidence"), ("input", "actual_output", "retrieval_context")]
 )
-def test_one_text_is_one_chunk_or_several_where_that_is_certain(
+def test_a_text_is_split_into_chunks_only_if_unambiguous(
     text: str, answer: str, chunks: list[str], names: tuple[str, str, str]
 ) -> None:
     (case,) = masis.read_cases([dict(zip(names, ("How?", answer, text), strict=True))])
@@ -175,7 +173,7 @@ def test_one_text_is_one_chunk_or_several_where_that_is_certain(
 @pytest.mark.parametrize(
     "names", [("query", "answer", "evidence"), ("question", "answer", "contexts")]
 )
-def test_what_may_be_several_chunks_is_asked_and_the_option_that_the_error_names_answers_it(
+def test_an_ambiguous_text_is_rejected_and_the_suggested_option_works(
     text: str, answer: str, separator: str, count: int, names: tuple[str, str, str]
 ) -> None:
     row = dict(zip(names, ("How?", answer, text), strict=True))

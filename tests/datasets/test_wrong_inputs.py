@@ -1,4 +1,4 @@
-"""What is wrong with a file is said with file, line, field and a hint; every hint is tried, and
+"""Problems in a file are reported with file, line, field and hint, and every hint is tried and
 works.
 """
 
@@ -63,9 +63,7 @@ TABLE = b"query,evidence\nWhy?,So.\n"
 FAR_APART = b"[" + LINE + b" " * 100_000_000 + b"]"
 SUGGESTED, MAPPED = "masis import --suggest", "--map of the message"
 Hint = bytes | tuple[str, bytes] | Callable[[bytes], bytes] | str
-"""What the hint makes of the file: other content, another file, a change; or the map that a message
-proposes.
-"""
+"""How the hint fixes the file: new content, another file, a change, or the suggested map."""
 
 WRONG: list[tuple[str, str, bytes, str, Hint]] = [
     ("empty", "f.jsonl", b"", "f.jsonl: holds no case. Put one case on each line", LINE),
@@ -183,7 +181,7 @@ def _read(path: Path, **options: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "content", "says", "hint"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
 )
-def test_what_is_wrong_is_a_sentence_with_place_and_a_hint_that_works(
+def test_every_problem_is_a_sentence_with_a_position_and_a_working_hint(
     name: str, content: bytes, says: str, hint: Hint, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -214,7 +212,7 @@ def test_what_is_wrong_is_a_sentence_with_place_and_a_hint_that_works(
     assert None not in cases
 
 
-def test_the_page_says_how_many_kinds_are_tried() -> None:
+def test_the_docs_state_how_many_kinds_of_error_are_tested() -> None:
     assert len(WRONG) >= 41
     page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     assert f"{len(WRONG)} kinds are tried" in " ".join(page.split())
@@ -236,7 +234,7 @@ def test_a_list_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
     assert peak < 8_000_000
 
 
-def test_a_row_of_a_million_small_things_is_refused_before_it_is_parsed(
+def test_a_row_with_too_many_values_is_rejected_before_parsing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "VALUES", 1_000)
@@ -262,10 +260,10 @@ except SystemExit:
     status = Path("/proc/self/status").read_text()
     print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 """
-"""A process that reads a file as the page and as the command does; its last line is the most memory
-it took, in MB.
+"""A process that reads a file like the page and like the command. Its last line is its peak memory
+in MB.
 
-``ru_maxrss`` would count what the process that began this one holds.
+``ru_maxrss`` would include the memory of the parent process.
 """
 
 
@@ -289,11 +287,11 @@ it took, in MB.
         ("f.jsonl.gz", LINE + b'\n{"query": "', b'"}', "line 2: is longer than 64 MiB"),
     ],
 )
-def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_command_and_on_the_page(
+def test_a_gigabyte_line_is_rejected_in_bounded_memory_everywhere(
     tmp_path: Path, rounds: int, name: str, head: bytes, tail: bytes, says: str
 ) -> None:
     path = tmp_path / name
-    # of a megabyte, and no bomb where it is packed
+    # One megabyte of random data, so that the compressed file isn't a zip bomb.
     block = random.Random(0).randbytes(1 << 19).hex().encode()
     with (
         gzip.open(path, "wb", compresslevel=1) if name.endswith(".gz") else path.open("wb")
@@ -312,7 +310,7 @@ def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_comm
     assert int(memory) < 1_000
 
 
-def test_a_file_without_a_case_in_ten_thousand_rows_is_given_up(tmp_path: Path) -> None:
+def test_a_file_without_a_case_in_ten_thousand_rows_is_abandoned(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(b"[" + b"{}," * 10_001 + b"{}]")
     assert (

@@ -1,5 +1,5 @@
-"""These tests need the proxies of Debian's packages: they are collected by ``make test-deploy``
-alone.
+"""These tests need the proxies from Debian's packages and are collected only by ``make
+test-deploy``.
 """
 
 from __future__ import annotations

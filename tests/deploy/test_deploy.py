@@ -1,7 +1,7 @@
-"""What ``deploy/`` sets up, run: behind the real nginx with TLS, in a clean environment, as the
-unit and the image do.
+"""Runs the setups of ``deploy/``: behind a real nginx with TLS, and in a clean environment like the
+unit and the image.
 
-``MASIS_DEPLOY`` is a folder in which nginx and Caddy lie, unpacked from Debian's packages (``make
+``MASIS_DEPLOY`` is a folder with nginx and Caddy, unpacked from Debian's packages (``make
 test-deploy``).
 """
 
@@ -43,7 +43,7 @@ TOKEN, DIGEST = new_token()
 
 
 class Served(NamedTuple):
-    """A workbench behind nginx: the port of TLS, and the folder with the database."""
+    """A workbench behind nginx: the TLS port and the folder with the database."""
 
     port: int
     folder: Path
@@ -57,7 +57,7 @@ class Served(NamedTuple):
         return f"https://{self.host}"
 
     def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> httpx2.Response:
-        """The answer to a request over TLS, with a certificate that nobody signed."""
+        """Return the response to a request over TLS with a self-signed certificate."""
         given = {"host": self.host} | {
             name.replace("_", "-"): text for name, text in headers.items()
         }
@@ -67,7 +67,7 @@ class Served(NamedTuple):
             return client.request(method, path, content=content, headers=given)
 
     def signed_in(self) -> str:
-        """The cookie of a session."""
+        """Sign in and return the session cookie."""
         form = f"name=Ada&secret={SECRET.text}".encode()
         answer = self.ask(
             "POST",
@@ -83,7 +83,7 @@ class Served(NamedTuple):
 
 
 def trusting() -> ssl.SSLContext:
-    """A context that takes a certificate which nobody signed."""
+    """Return a TLS context that accepts a self-signed certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -91,7 +91,7 @@ def trusting() -> ssl.SSLContext:
 
 @contextmanager
 def process(command: list[str], folder: Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that runs until the block ends; what it says is in a log beside."""
+    """Run a command until the block ends, with its output in a log file."""
     with (folder / f"{Path(command[0]).name}.log").open("ab") as log:
         started = subprocess.Popen(command, stdout=log, stderr=log, **more)
         try:
@@ -110,8 +110,8 @@ def answers(address: str) -> bool:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """``masis serve`` and ``masis ingest`` behind nginx, with the file of ``deploy/`` but for ports
-    and places.
+    """``masis serve`` and ``masis ingest`` behind nginx, with the configuration of ``deploy/``
+    except for ports and paths.
     """
     folder = tmp_path_factory.mktemp("deployed")
     database = folder / "masis.db"
@@ -178,7 +178,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(
+def test_only_signed_in_users_get_pages_and_the_websocket(
     served: Served,
 ) -> None:
     assert (
@@ -218,7 +218,7 @@ def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(
     ],
 )
 @pytest.mark.parametrize("path", ["/sign-in", "/v1/cases"])
-def test_another_host_and_another_origin_are_refused(
+def test_another_host_or_origin_is_rejected(
     served: Served, headers: dict[str, str], status: int, path: str
 ) -> None:
     assert (
@@ -260,7 +260,7 @@ def test_a_person_signs_in_with_a_browser_and_uploads_a_file(served: Served) -> 
         browser.close()
 
 
-def test_the_caddyfile_is_understood_by_caddy(tmp_path: Path) -> None:
+def test_the_caddyfile_is_valid_for_caddy(tmp_path: Path) -> None:
     command = [
         str(PROXIES / "usr/bin/caddy"),
         "adapt",
@@ -280,11 +280,11 @@ def test_the_caddyfile_is_understood_by_caddy(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_be_written(
+def test_the_image_builds_and_starts_on_a_read_only_root(
     tmp_path: Path,
 ) -> None:
-    """The steps of the Dockerfile in a clean environment: there may be no container
-    runtime here.
+    """Runs the steps of the Dockerfile in a clean environment, because a container runtime may be
+    missing.
     """
     steps = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     installed, data = tmp_path / "opt", tmp_path / "data"
@@ -310,7 +310,7 @@ def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_b
         "HOME": str(data),
         "MASIS_DB": str(data / "masis.db"),
     }
-    # as the user of the image, who may write to its data alone
+    # as the image's user, who can write only to its data folder
     if os.getuid() == 0 and shutil.which("setpriv"):
         for place in (data, people):
             os.chown(place, 10001, 10001)
@@ -326,7 +326,7 @@ def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_b
 
 
 @pytest.mark.parametrize("unit", ["masis.service", "masis-ingest.service"])
-def test_a_unit_is_understood_by_systemd(unit: str, tmp_path: Path) -> None:
+def test_a_unit_is_valid_for_systemd(unit: str, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
     written = (DEPLOY / unit).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tutorial of docs/extending.md, followed step by step in a package of its own."""
+"""The tutorial of docs/extending.md, followed step by step in a separate package."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.plugins import write_package
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
-# A file of the tutorial: its name on a line of its own, then its content as a code block.
+# A file of the tutorial: its name on a separate line, then its content as a code block.
 FILE = re.compile(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EMPTY_FILE = re.compile(r"`([\w/]+/__init__\.py)`")
 
 
 def run(command: str, folder: Path) -> str:
-    """Run a command of the tutorial and return what it printed."""
+    """Run a command of the tutorial and return its output."""
     program, *arguments = shlex.split(command)
     assert program == "masis"
     environment = {
@@ -44,7 +44,9 @@ def run(command: str, folder: Path) -> str:
 
 
 def entry_points(project: str) -> str:
-    """Return what an installation writes to ``entry_points.txt`` for a ``pyproject.toml``."""
+    """Return the content of ``entry_points.txt`` that an installation writes for a
+    ``pyproject.toml``.
+    """
     groups = tomllib.loads(project)["project"]["entry-points"]
     return "\n".join(
         line

@@ -1,4 +1,4 @@
-"""Imports run one way: read from the source with ``ast``, lazy imports included."""
+"""Imports point one way, checked in the source with ``ast``, including lazy imports."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PACKAGE = ROOT / "masis"
 LAYERS = (
     {"version", "errors", "schema"},
     {"settings"},
-    {"observers"},  # what may watch an audit, and the context of log records; they know nobody
-    {"audit"},  # the audit itself, whoever fills the roles
-    {"views"},  # how what an audit found is worded and marked, wherever it is shown
-    {"offline", "llm"},  # two ways to fill the roles; they don't know each other
+    {"observers"},  # observers of an audit, and the log context; they import no other layer
+    {"audit"},  # the audit itself, independent of the models
+    {"views"},  # wording and markup of audit results
+    {"offline", "llm"},  # two implementations of the roles, independent of each other
     {"screening"},
-    {"api"},  # builds the roles and runs the loop: what masis.run_audit calls, without a store
+    {"api"},  # builds the roles and runs the loop for masis.run_audit, without a store
     {"store"},
     {"datasets", "trust", "bench"},
     {"services"},  # the use cases: every page, command and integration goes through them
-    {"pipeline"},  # what a program that answers questions puts around its answers
+    {"pipeline"},  # the wrapper for programs that answer questions
     {"masis"},  # the public names
     {"integrations"},
     {"ui", "cli"},
@@ -38,7 +38,7 @@ LAYERS = (
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 SIDEWAYS = {("schema", "errors"), ("cli", "ui")}
-"""Imports within one layer that are meant: the command line starts the server."""
+"""Allowed imports within one layer: the command line starts the server."""
 
 ONLY_IN = {
     "streamlit": {"ui", "app", "pages"},
@@ -59,7 +59,7 @@ ONLY_IN = {
 
 
 class Import(NamedTuple):
-    """One import as written."""
+    """One import statement."""
 
     file: Path
     line: int
@@ -79,7 +79,9 @@ def module_name(file: Path) -> str:
 
 
 def part(module: str) -> str:
-    """The part of the product a module belongs to: ``masis.store.audits.cases`` -> ``store``."""
+    """Return the part of the product that a module belongs to: ``masis.store.audits.cases`` ->
+    ``store``.
+    """
     names = module.split(".")
     return names[1] if names[0] == "masis" and len(names) > 1 else names[0]
 
@@ -103,8 +105,8 @@ def imports(file: Path) -> Iterator[Import]:
 
 
 def imported_by_name(call: ast.Call) -> str:
-    """The module of ``importlib.import_module("masis...")``, which is an import like any other; ""
-    of other calls.
+    """Return the module of ``importlib.import_module("masis...")``, which counts as an import, or
+    "" for other calls.
     """
     if getattr(call.func, "attr", getattr(call.func, "id", "")) != "import_module" or not call.args:
         return ""
@@ -121,12 +123,12 @@ def all_imports() -> list[Import]:
     return [each for file in sources() for each in imports(file)]
 
 
-def test_every_part_of_the_package_has_a_place_in_the_layers() -> None:
+def test_every_part_of_the_package_has_a_layer() -> None:
     parts = {part(module_name(file)) for file in sources()}
     assert parts <= set(RANK), f"say where {sorted(parts - set(RANK))} stand"
 
 
-def test_imports_run_one_way() -> None:
+def test_imports_point_one_way() -> None:
     wrong = []
     for each in all_imports():
         here, there = part(module_name(each.file)), part(each.module)
@@ -139,9 +141,9 @@ def test_imports_run_one_way() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    # A package's __init__ and its members know each other by nature; what counts is the circle
-    # between files' bodies.
+def test_modules_have_no_circular_imports() -> None:
+    # A package's __init__ and its modules always import each other, so only cycles between module
+    # bodies count.
     graph: dict[str, set[str]] = {module_name(file): set() for file in sources()}
     for each in all_imports():
         if each.module in graph and each.module != module_name(each.file):
@@ -161,7 +163,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         visit(module, ())
 
 
-def test_libraries_stay_in_the_parts_they_are_for() -> None:
+def test_libraries_are_imported_only_where_allowed() -> None:
     wrong = [
         str(each)
         for each in all_imports()
@@ -204,11 +206,10 @@ READS = {
     "screenings": {"events", "newest", "progress", "summary"},
     "team": {"assigned_among", "count_cases", "history", "in_force", "views"},
 }
-"""Reads of the store that need no service: nothing that others decided or the machine found is in
-them.
+"""Reads of the store that need no service, because they reveal no decisions or audit results.
 
-What a person may see only now and then (a summary, a run, an entry of the log) is read through a
-service, which checks.
+Data with restricted access (a summary, a run, a log entry) is read through a service, which checks
+the permission.
 """
 
 
@@ -219,9 +220,7 @@ WRITES_OF_RUNS = {
     and "transaction(" in inspect.getsource(method)
     and name != "mark_lost"
 }
-"""What ``Workbench.runs``, which is the store's part, has besides reads; that a process is gone is
-no decision.
-"""
+"""The methods of ``Workbench.runs`` that write, except ``mark_lost``, which records no decision."""
 
 
 def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
@@ -243,9 +242,7 @@ def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.unparse(method if named else node)
 
 
-def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_what_is_everybodys() -> (
-    None
-):
+def test_code_above_the_services_writes_through_them_and_uses_only_shared_reads() -> None:
     wrong = [
         str(each)
         for each in all_imports()
@@ -268,11 +265,11 @@ def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_wha
         "desk.store.team.put_in_force(me, rubric)",
     ],
 )
-def test_a_write_and_a_store_handed_on_are_refused(source: str) -> None:
+def test_writing_or_passing_on_the_store_is_detected(source: str) -> None:
     assert list(reaching_past_reads(source))
 
 
-def test_the_reads_that_pages_may_use_are_there_and_write_nothing(tmp_path: Path) -> None:
+def test_the_shared_reads_exist_and_write_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path / "reads.db") as store:
         for name, methods in READS.items():
             for method in methods:

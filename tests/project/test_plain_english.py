@@ -1,4 +1,4 @@
-"""The check of names and words finds what it should, and finds nothing in the package."""
+"""The check of names and words reports what it should, and reports nothing in the package."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tools.plain_english import (
 )
 
 
-def test_the_package_has_no_name_and_no_word_to_replace() -> None:
+def test_the_package_has_no_name_or_word_to_replace() -> None:
     found = [f"{candidate.place}: {candidate.problem}" for candidate in candidates(ROOT)]
     assert found == []
 
 
 @pytest.mark.parametrize("name", ["placed", "_kept", "begun", "leads", "_stands", "carried"])
-def test_a_bare_participle_or_third_person_verb_is_no_name_of_a_function(name: str) -> None:
+def test_a_bare_participle_or_third_person_verb_isnt_a_function_name(name: str) -> None:
     assert is_bare_form(name)
 
 
 @pytest.mark.parametrize(
     "name", ["place", "is_placed", "keep_alive", "read", "put", "needs_review", "seed", "address"]
 )
-def test_verb_phrases_predicates_and_nouns_are_names_of_functions(name: str) -> None:
+def test_verb_phrases_predicates_and_nouns_are_function_names(name: str) -> None:
     assert not is_bare_form(name)
 
 
-def test_a_property_may_be_an_adjective_and_a_method_may_not() -> None:
+def test_a_property_can_be_an_adjective_but_a_method_cant() -> None:
     source = "class A:\n    @property\n    def passed(self): ...\n    def failed(self): ...\n"
     problems = [each.problem for each in name_candidates([*definitions("a.py", source)])]
     assert problems == ["failed is no verb phrase"]
 
 
-def test_a_private_name_and_a_class_name_stand_for_one_thing_each() -> None:
+def test_a_private_name_or_class_name_is_defined_only_once() -> None:
     one = "class Row: ...\ndef _read(): ...\n"
     other = "class Row: ...\nclass B:\n    def _read(self): ...\ndef _read(): ...\n"
     found = [*definitions("one.py", one), *definitions("other.py", other)]
@@ -47,6 +47,6 @@ def test_a_private_name_and_a_class_name_stand_for_one_thing_each() -> None:
     ]
 
 
-def test_a_word_with_a_plainer_one_is_named_with_its_line() -> None:
+def test_a_word_with_a_plainer_alternative_is_reported_with_its_line() -> None:
     text = "first\n# The audit accuses it.\nsecure = obscure\n"
     assert [*word_candidates("a.py", text)] == [("a.py:2", "accuses: say flags")]

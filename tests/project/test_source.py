@@ -1,4 +1,6 @@
-"""What holds for every source file: documented public names, nothing of a developer's machine."""
+"""Rules for every source file: public names have docstrings, and nothing names a developer's
+machine.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def python_files() -> list[Path]:
 
 
 def tracked_files(suffixes: set[str], *under: str) -> list[Path]:
-    """The files of the repository of these kinds, without this one."""
+    """Return the repository's files with these suffixes, except this one."""
     command = ["git", "ls-files", "-z", *under]
     try:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -48,7 +50,7 @@ def lines_of(file: Path) -> list[tuple[int, str]]:
 
 
 def lines_with(pattern: re.Pattern[str], files: list[Path]) -> str:
-    """Where the pattern is found, a line each."""
+    """Return the places where the pattern matches, one per line."""
     return "\n".join(
         f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for file in files
@@ -77,7 +79,7 @@ def public_without_docstring(tree: ast.Module) -> Iterator[str]:
                     yield f"{node.name}.{member.name}"
 
 
-def test_every_public_name_says_what_it_is() -> None:
+def test_every_public_name_has_a_docstring() -> None:
     silent = [
         f"{file.relative_to(ROOT)}: {name}"
         for file in python_files()
@@ -86,7 +88,7 @@ def test_every_public_name_says_what_it_is() -> None:
     assert not silent, "\n".join(silent)
 
 
-def test_no_file_name_hides_what_it_holds() -> None:
+def test_file_names_are_specific() -> None:
     vague = [
         str(file)
         for file in python_files()
@@ -95,7 +97,7 @@ def test_no_file_name_hides_what_it_holds() -> None:
     assert not vague
 
 
-def test_nothing_names_a_machine() -> None:
+def test_no_file_names_a_machine() -> None:
     assert lines_with(MACHINE, tracked_files(TEXT_FILES)) == ""
 
 
@@ -107,7 +109,7 @@ PINS = [
 
 
 @pytest.mark.parametrize("file", PINS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_constraints_and_requirements_pin_names_and_versions_and_name_no_address(
+def test_constraints_and_requirements_pin_versions_without_urls(
     file: Path,
 ) -> None:
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -126,10 +128,10 @@ WORD_LISTS = {
     "masis/offline/text/tokens.py",
     "masis/offline/inference/minilm/tokenizer.json",
 }
-"""Files in which the words are data: what texts from outside say."""
+"""Files in which the words are data, because they match text from outside."""
 
 
-def test_no_code_and_no_page_uses_words_that_were_given_up() -> None:
+def test_no_code_and_no_page_uses_retired_words() -> None:
     files = tracked_files({".py", ".md", ".js", ".toml", ".html"}, "masis", "docs", "README.md")
     assert len(files) > 300
     assert (
@@ -140,8 +142,8 @@ def test_no_code_and_no_page_uses_words_that_were_given_up() -> None:
     )
 
 
-# README and docs say what is true, name files that exist, and walk from a page to its rule in three
-# openings
+# README and docs are correct, refer to existing files, and lead from a page to its rule in three
+# steps.
 
 NAMING_FILES = {".py", ".md", ".toml", ".js", ".css", ".sh", ".yaml", ".html"}
 FOLDERS = "masis|docs|tests|tools|benchmarks|examples|pages|data|constraints"
@@ -150,10 +152,10 @@ NAMED = re.compile(
 )
 OUTSIDE = re.compile(r"\b(?:DESIGN|FIELD|LANGUAGE|PLATFORM|STYLE)\.md\b|(?<![\w/])specs/")
 PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\.|^masis/_app/|/file\.py$")
-"""Names that stand for any name, and what only the wheel has."""
+"""Placeholders, and files that exist only in the wheel."""
 
 
-def test_every_file_that_is_named_exists() -> None:
+def test_every_referenced_file_exists() -> None:
     missing = [
         f"{file.relative_to(ROOT)}:{number}: {name}"
         for file in tracked_files(NAMING_FILES)
@@ -176,12 +178,12 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
 
 
-def test_every_make_command_it_names_exists() -> None:
+def test_every_make_command_in_the_readme_exists() -> None:
     named = set(re.findall(r"^\s*make ([a-z]+)|`make ([a-z]+)", README, re.MULTILINE))
     assert {first or second for first, second in named} <= make_targets() | {"help"}
 
 
-def test_its_example_case_is_one_and_can_be_audited() -> None:
+def test_the_example_case_of_the_readme_is_valid_and_can_be_audited() -> None:
     example = re.search(r"run_audit\(\s*(\{.*?\})\s*\)", README, re.DOTALL)
     assert example
     run = run_audit(ast.literal_eval(example[1]))
@@ -189,25 +191,25 @@ def test_its_example_case_is_one_and_can_be_audited() -> None:
     assert not run.needs_review
 
 
-def test_the_page_is_current() -> None:
+def test_the_generated_page_is_current() -> None:
     current = configuration.PAGE.read_text(encoding="utf-8")
     assert current == configuration.page(), "run python tools/configuration.py"
 
 
-def test_every_setting_has_its_line() -> None:
+def test_every_setting_is_documented() -> None:
     page = configuration.page()
     for name in Settings.model_fields:
         assert f"\n| `{name}`" in page
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
-def test_every_key_of_the_spec_has_its_line() -> None:
+def test_every_yaml_key_of_the_spec_is_documented() -> None:
     page = configuration.page()
     for key, name in YAML_KEYS.items():
         assert f"\n| `{key}` | `{name}` | `MASIS_RETRIEVAL__CRITIQUE__" in page
 
 
-def test_its_example_says_what_it_says() -> None:
+def test_the_example_configuration_has_the_documented_values() -> None:
     found = load(file=configuration.EXAMPLE, environment={})
     told = found.settings
     assert (told.critic, told.reviser, told.max_iterations) == ("vllm:llama-3.3-70b", "offline", 2)
@@ -217,7 +219,7 @@ def test_its_example_says_what_it_says() -> None:
     assert {found.origins[name].kind for name in YAML_KEYS.values()} == {"file"}
 
 
-def test_every_variable_it_shows_is_understood() -> None:
+def test_every_documented_variable_is_recognized() -> None:
     shown = [
         line.strip()
         for line in configuration.INTRODUCTION.splitlines()
@@ -237,14 +239,14 @@ LONGEST = 3
 
 
 class Opening(NamedTuple):
-    """A file to open, and what to look for in it."""
+    """A file to open, and the names to look for in it."""
 
     file: str
     names: tuple[str, ...]
 
 
 def walks() -> dict[str, list[Opening]]:
-    """The files of each question, from the page to the rule."""
+    """Return the files of each question, from the page to the rule."""
     found: dict[str, list[Opening]] = {}
     question = ""
     for asked, file, hint in ROW.findall(
@@ -255,7 +257,7 @@ def walks() -> dict[str, list[Opening]]:
     return found
 
 
-def test_each_walk_is_short_and_each_file_names_the_next() -> None:
+def test_each_walkthrough_is_short_and_each_file_refers_to_the_next() -> None:
     found = walks()
     assert len(found) == 5
     broken = []
@@ -271,7 +273,7 @@ def test_each_walk_is_short_and_each_file_names_the_next() -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_what_to_look_for_stands_in_each_file() -> None:
+def test_the_names_of_a_walkthrough_exist_in_its_files() -> None:
     missing = [
         f"{opening.file}: {name}"
         for openings in walks().values()

@@ -1,5 +1,5 @@
-"""What holds for the tests themselves: no clock, no fixed wait, no connection that leaves the
-machine, a true count.
+"""Rules for the tests themselves: no clocks, no fixed waits, no external connections, and correct
+counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tools.weight import combine, imports_of, read_file
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = re.compile(r"\b(?:process_time|perf_counter|thread_time)(?:_ns)?\(")
 LONGEST_LOOK_MS = 100
-"""How long a loop that looks for something may rest between two looks."""
+"""The longest pause of a polling loop between two checks."""
 PEOPLE = {"test_kill_soak.py"}
 """Tests in which a person pauses while typing."""
 
@@ -44,7 +44,7 @@ def calls(path: Path, name: str) -> Iterator[ast.Call]:
             yield node
 
 
-def test_no_test_is_held_against_a_clock() -> None:
+def test_no_test_measures_time() -> None:
     timed = [
         str(path.relative_to(TESTS))
         for path in files()
@@ -79,11 +79,11 @@ def limit(item: pytest.Item) -> float:
 
 
 OUTSIDE = ("192.0.2.1", 9)
-"""An address that nobody has (RFC 5737)."""
+"""An address reserved for documentation (RFC 5737)."""
 
 
 def refusals() -> list[str]:
-    """What each way of connecting raises."""
+    """Return the error that each way of connecting raises."""
     found = []
     for way in ("connect", "connect_ex"):
         with socket.socket() as probe:
@@ -113,7 +113,7 @@ def test_no_connection_leaves_the_machine(in_a_fixture_of_the_module: list[str])
     )
 
 
-def test_this_machine_can_be_reached() -> None:
+def test_localhost_can_be_reached() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()[:2]),
@@ -121,7 +121,7 @@ def test_this_machine_can_be_reached() -> None:
         pass
 
 
-def test_no_key_and_no_setting_reaches_a_test() -> None:
+def test_no_keys_and_no_settings_reach_a_test() -> None:
     assert not [
         name for name in os.environ if name.endswith("_API_KEY") or name.startswith("MASIS_")
     ]
@@ -142,7 +142,9 @@ def test_errors_count_as_failed_and_the_rest_as_passed(report: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, -9])
-def test_a_run_that_ends_badly_without_a_failed_test_is_a_failure(report: Path, code: int) -> None:
+def test_a_failing_exit_code_without_a_failed_test_counts_as_a_failure(
+    report: Path, code: int
+) -> None:
     assert counted(report, code, chosen=False) == Count(failed=1)
     report.write_text(REPORT.format(5, 0, 0, 0))
     assert counted(report, code, chosen=True) == Count(passed=5, failed=1)
@@ -150,14 +152,14 @@ def test_a_run_that_ends_badly_without_a_failed_test_is_a_failure(report: Path, 
     assert counted(report, code, chosen=False).failed == 1
 
 
-def test_an_environment_that_finds_no_test_fails_unless_tests_were_chosen(report: Path) -> None:
+def test_an_environment_without_tests_fails_unless_tests_were_selected(report: Path) -> None:
     report.write_text(REPORT.format(0, 0, 0, 0))
     assert counted(report, every_test.NO_TESTS, chosen=False) == Count(failed=1)
     assert counted(report, every_test.NO_TESTS, chosen=True) == Count()
 
 
 @pytest.mark.slow
-def test_the_counts_are_those_of_a_real_run(tmp_path: Path) -> None:
+def test_the_counts_match_a_real_run(tmp_path: Path) -> None:
     (tmp_path / "test_outcomes.py").write_text(
         "import pytest\n"
         "def test_passes(): pass\n"
@@ -174,7 +176,7 @@ def test_the_counts_are_those_of_a_real_run(tmp_path: Path) -> None:
     assert "test_outcomes.py::test_passes" in outcome.seconds
 
 
-def test_what_hangs_is_killed_with_all_that_it_started(
+def test_a_hanging_run_is_killed_with_its_child_processes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(every_test, "LIMIT_S", 1)
@@ -184,8 +186,10 @@ def test_what_hangs_is_killed_with_all_that_it_started(
     assert "Killed after 1 s" in (tmp_path / "log").read_text()
 
 
-def test_every_folder_of_an_integration_is_run() -> None:
-    """In the main environment, whose extras hold its package, or in one of its own."""
+def test_every_integration_folder_is_run() -> None:
+    """A folder runs in the main environment, whose extras include its package, or in a separate
+    one.
+    """
     together = tomllib.loads((every_test.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [ours] = [
         each
@@ -203,7 +207,7 @@ def test_every_folder_of_an_integration_is_run() -> None:
     )
 
 
-def test_the_durations_of_all_environments_are_kept_longest_first(
+def test_durations_of_all_environments_are_stored_longest_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(every_test, "DURATIONS", tmp_path / "run" / "durations.jsonl")
@@ -221,7 +225,7 @@ def test_the_durations_of_all_environments_are_kept_longest_first(
     ]  # fmt: skip
 
 
-# What the tools report: weight, conformance with the specs, and the benchmark of a million cases
+# The reports of the tools: weight, conformance with the specs, and the million-case benchmark.
 
 FILE = '''"""What it is.
 
@@ -248,7 +252,7 @@ docstring"""
 '''
 
 
-def test_docstrings_and_layout_are_no_tokens() -> None:
+def test_docstrings_and_layout_arent_tokens() -> None:
     figures = read_file(FILE)
     weight_of_file = combine([figures], figures.names)
     tokens_by_statement = {
@@ -267,7 +271,7 @@ def test_docstrings_and_layout_are_no_tokens() -> None:
     assert weight_of_file.comments == pytest.approx(1000 / 22)
 
 
-def test_a_private_function_is_used_once_wherever_its_use_stands() -> None:
+def test_a_single_use_of_a_private_function_counts_in_any_file() -> None:
     defines = read_file(
         "def _helper() -> None: ...\ndef _shared() -> None: ...\n_shared()\n_shared()\n"
     )
@@ -294,36 +298,36 @@ def test_the_slowest_tests_of_the_last_run_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_is_current() -> None:
+def test_the_generated_page_is_current() -> None:
     assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page(), (
         "run python tools/conformance.py"
     )
 
 
-def test_every_rule_that_is_here_has_a_test() -> None:
+def test_every_implemented_rule_has_a_test() -> None:
     tests = conformance.marked_tests()
     assert [
         rule.id for rule in conformance.rules() if rule.state == "here" and not tests.get(rule.id)
     ] == []
 
 
-def test_every_mark_names_a_rule() -> None:
+def test_every_spec_mark_names_a_rule() -> None:
     known = {rule.id for rule in conformance.rules()}
     assert {
         mark: tests for mark, tests in conformance.marked_tests().items() if mark not in known
     } == {}
 
 
-def test_every_rule_has_an_id_of_its_own() -> None:
+def test_rule_ids_are_unique() -> None:
     ids = [rule.id for rule in conformance.rules()]
     assert len(ids) == len(set(ids))
 
 
-def test_every_constant_stands_where_its_mutation_looks_for_it() -> None:
+def test_every_constant_is_where_its_mutation_expects_it() -> None:
     assert constants.misfits(constants.constants()) == []
 
 
-def test_the_code_named_for_a_rule_is_a_file_and_what_it_defines() -> None:
+def test_the_code_named_for_a_rule_exists() -> None:
     for rule in conformance.rules():
         for place in filter(None, (part.strip() for part in rule.code.split(","))):
             file, _, name = place.partition(":")
@@ -338,7 +342,7 @@ def test_the_code_named_for_a_rule_is_a_file_and_what_it_defines() -> None:
 
 
 def _defined(body: ast.AST, within: str = "") -> set[str]:
-    """Return what a module defines: classes, functions and names, members also as
+    """Return the names that a module defines: classes, functions and variables, with members as
     ``Class.member``.
     """
     names: set[str] = set()
@@ -378,7 +382,7 @@ def test_the_benchmark_of_a_million_cases_measures_import_and_export(tmp_path: P
     )
     assert [name for name, *_ in rows] == ["import", "export cases"]
     for _name, first, last, peak in rows:
-        # samples of a moment, and the kernel's own peak, which counts pages in batches
+        # Compares samples with the kernel's own peak, which counts pages in batches.
         assert 0 < int(first) <= 1.1 * int(peak)
         assert 0 < int(last) <= 1.1 * int(peak)
     assert not list(tmp_path.iterdir())

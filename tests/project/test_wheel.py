@@ -1,4 +1,6 @@
-"""The wheel carries what an installed workbench needs: pages, demo cases, Streamlit's settings."""
+"""The wheel contains everything an installed workbench needs: pages, demo cases and Streamlit's
+settings.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built with the installed hatchling: no index is asked."""
+    """The wheel of this checkout, built offline with the installed hatchling."""
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed (pip install -e '.[test]')")
     folder = tmp_path_factory.mktemp("wheel")
@@ -33,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_the_wheel_carries_pages_settings_and_demo_cases(wheel: Path) -> None:
+def test_the_wheel_contains_pages_settings_and_demo_cases(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {"masis/_app/app.py", "masis/_app/.streamlit/config.toml", "masis/py.typed"}
     wanted |= {f"masis/_app/pages/{page.name}" for page in (ROOT / "pages").glob("*.py")}
@@ -50,12 +52,12 @@ def test_the_wheel_carries_pages_settings_and_demo_cases(wheel: Path) -> None:
     assert not wanted - names
 
 
-def test_the_wheel_carries_nothing_of_the_tests(wheel: Path) -> None:
+def test_the_wheel_contains_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if not name.startswith(("masis/", "masis_workbench-"))]
 
 
-def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(
+def test_an_installed_workbench_finds_its_pages_from_any_folder(
     wheel: Path, tmp_path: Path
 ) -> None:
     installed = tmp_path / "site"
@@ -83,7 +85,7 @@ def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(
     assert ran.returncode == 0, ran.stderr
 
 
-def test_the_evidence_critic_runs_by_itself_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_the_evidence_critic_runs_standalone_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(installed)
     script = (

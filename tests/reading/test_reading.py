@@ -1,5 +1,5 @@
-"""Small inputs as public bug reports describe them, each with the value that must come out
-(README.md beside this).
+"""Small inputs taken from public bug reports, each with its expected result (see README.md in this
+folder).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from masis.schema.case import Case
 from masis.settings import Settings
 
 CASES = (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8")
-# texts hold other line breaks
+# texts contain other line breaks
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.split("\n") if line]
 NO_SPOT_CHECKS = Settings(spot_check_share=0.0)
 FLAGGED = ("contradicted", "unsupported")
@@ -29,7 +29,7 @@ def of_kind(kind: str) -> pytest.MarkDecorator:
 
 
 @of_kind("citations")
-def test_markers_and_sentences_are_read_as_their_writers_meant_them(row: dict[str, Any]) -> None:
+def test_markers_and_sentences_are_read_as_intended(row: dict[str, Any]) -> None:
     audit, expect = masis.audit_citations(row["answer"], row["evidence"]), row["expect"]
     valid = [found.evidence_id for found in audit.citations if found.status == "valid"]
     invalid = [found.reference for found in audit.citations if found.status == "invalid"]
@@ -64,7 +64,7 @@ def test_a_claim_is_a_copy_a_contradiction_or_left_open(row: dict[str, Any]) -> 
 
 
 @of_kind("accepted")
-def test_a_faulty_answer_never_passes_unread(row: dict[str, Any]) -> None:
+def test_a_faulty_answer_never_passes_without_review(row: dict[str, Any]) -> None:
     case = {
         "id": "x",
         "query": row["query"],
@@ -75,7 +75,7 @@ def test_a_faulty_answer_never_passes_unread(row: dict[str, Any]) -> None:
 
 
 def read(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
-    """Return the cases of the row's file, or why it is refused."""
+    """Return the cases of the row's file, or the error that rejects it."""
     file = folder / row["name"]
     file.write_bytes(base64.b64decode(row["content_b64"]))
     try:
@@ -85,7 +85,7 @@ def read(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
 
 
 @of_kind("no_answer")
-def test_a_refusal_or_a_failed_call_is_no_answer_that_passes(
+def test_a_refusal_or_a_failed_call_never_passes_as_an_answer(
     row: dict[str, Any], tmp_path: Path
 ) -> None:
     cases = read(row, tmp_path)
@@ -94,7 +94,7 @@ def test_a_refusal_or_a_failed_call_is_no_answer_that_passes(
 
 
 @of_kind("import")
-def test_a_file_is_read_as_its_tool_meant_it_or_refused_with_a_hint(
+def test_a_file_is_read_as_intended_or_rejected_with_a_hint(
     row: dict[str, Any], tmp_path: Path
 ) -> None:
     expect, cases = row["expect"], read(row, tmp_path)

@@ -1,5 +1,5 @@
-"""E-utilities on loopback: real HTTP, replies of our own in the shape of PubMed's, faults in the
-order given.
+"""A fake E-utilities server on loopback: real HTTP, replies shaped like PubMed's, and scripted
+faults.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.loopback import Quiet, loopback
 
 
 class Reply(NamedTuple):
-    """What the server sends; ``cut`` promises more bytes than come."""
+    """A reply to send. ``cut`` announces more bytes than are sent."""
 
     status: int = 200
     body: bytes = b""
@@ -23,7 +23,7 @@ class Reply(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a request held."""
+    """A recorded request."""
 
     path: str
     parameters: dict[str, str]
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def article(pmid: int, title: str = "") -> str:
-    """One record as efetch brings it."""
+    """Return one record as efetch returns it."""
     return (
         f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article>"
         f"<ArticleTitle>{title or f'Study {pmid}'}</ArticleTitle><Abstract><AbstractText>Text"
@@ -40,12 +40,12 @@ def article(pmid: int, title: str = "") -> str:
 
 
 def articles(pmids: list[int]) -> bytes:
-    """A whole reply of efetch."""
+    """Return a whole efetch reply."""
     return f"<?xml version='1.0' ?><PubmedArticleSet>{''.join(map(article, pmids))}</PubmedArticleSet>".encode()
 
 
 def hits(total: int, pmids: list[int]) -> bytes:
-    """A whole reply of esearch."""
+    """Return a whole esearch reply."""
     ids = "".join(f"<Id>{pmid}</Id>" for pmid in pmids)
     return (
         '<?xml version="1.0" encoding="UTF-8" ?><!DOCTYPE eSearchResult PUBLIC "-//NLM//DTD esearch'
@@ -58,7 +58,7 @@ def hits(total: int, pmids: list[int]) -> bytes:
 
 @dataclass
 class Server:
-    """``faults`` are sent first, one a request; then what a PubMed of these ids would."""
+    """Sends ``faults`` first, one per request, and then replies as PubMed would with these ids."""
 
     address: str = ""
     pmids: list[int] = field(default_factory=lambda: list(range(101, 601)))
@@ -68,7 +68,7 @@ class Server:
     holding_all: int | None = None
 
     def reply(self, asked: Asked) -> Reply:
-        """The reply to a request."""
+        """Return the reply to a request."""
         self.asked.append(asked)
         if self.faults:
             return self.faults.pop(0)
@@ -84,7 +84,7 @@ class Server:
 
 @contextmanager
 def serving(server: Server) -> Iterator[Server]:
-    """Serve on a free port of this machine while the block runs."""
+    """Serve on a free local port while the block runs."""
 
     class Handler(Quiet):
         def do_POST(self) -> None:

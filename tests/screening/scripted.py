@@ -1,6 +1,4 @@
-"""Graders and sources of the tests, which say what the test wrote and count what they are asked;
-tables of cases.
-"""
+"""Scripted graders and sources that count their calls, and tables of test cases."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ TABLES = Path(__file__).parent / "tables"
 
 
 def table(name: str) -> list[tuple[str, ...]]:
-    """The rows of a table of cases, one a line, their fields between bars."""
+    """Parse a table of cases: one row per line, fields separated by bars."""
     lines = (TABLES / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [tuple(line.split(" | ")) for line in lines if not line.startswith("#")]
 
 
 class Said(NamedTuple):
-    """What a scripted grader says of an abstract: relevance, methodology as given, design, whether
-    large enough.
+    """A scripted opinion: relevance, raw methodology, design, and whether the sample is large
+    enough.
     """
 
     relevance: float | None = 0.9
@@ -45,7 +43,7 @@ UNREADABLE = Said(None, None)
 
 
 def grade_of(abstract_id: str, said: Said, model: str = "scripted") -> Grade:
-    """A grade after the rules."""
+    """Return the grade that the rules derive from an opinion."""
     method = with_prior_floor(said.methodology, said.design)
     advice = recommend(said.relevance, method, said.design, said.adequate)
     return Grade(
@@ -67,7 +65,7 @@ def grade_of(abstract_id: str, said: Said, model: str = "scripted") -> Grade:
 
 
 class ScriptedGrader:
-    """Grades by id; remembers each abstract it was asked for."""
+    """Grades abstracts by id and records every abstract it was asked to grade."""
 
     def __init__(
         self, says: Mapping[str, Said], default: Said = STRONG, model: str = "scripted"
@@ -78,7 +76,7 @@ class ScriptedGrader:
         self.asked: list[str] = []
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """What the script says of each."""
+        """Return the scripted grade of each abstract."""
         self.asked.extend(abstract.id for abstract in abstracts)
         return tuple(
             grade_of(each.id, self.says.get(each.id, self.default), self.judged_by.model)
@@ -87,20 +85,20 @@ class ScriptedGrader:
 
 
 class ScriptedSource:
-    """Answers the n-th query with the n-th list; past its end it has nothing."""
+    """Answers the n-th query with the n-th list, and with nothing after the last list."""
 
     def __init__(self, *answers: Sequence[Abstract], name: str = "scripted") -> None:
         self.name, self.answers = name, list(answers)
         self.queries: list[str] = []
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """The next list of the script."""
+        """Return the next list of the script."""
         self.queries.append(query)
         return tuple(self.answers.pop(0))[:limit] if self.answers else ()
 
 
 class BrokenSource:
-    """A source that can't be asked."""
+    """A source whose searches always fail."""
 
     name = "broken"
 
@@ -110,7 +108,7 @@ class BrokenSource:
 
 
 def abstracts(*ids: str) -> tuple[Abstract, ...]:
-    """Abstracts of these ids, different in every way."""
+    """Return abstracts with these ids that differ in every field."""
     return tuple(
         Abstract(
             id=each,
@@ -122,6 +120,6 @@ def abstracts(*ids: str) -> tuple[Abstract, ...]:
 
 
 def counting(limit: int) -> Callable[[], bool]:
-    """A ``cancelled`` that says yes from the ``limit``-th time on."""
+    """Return a ``cancelled`` callback that returns True from the ``limit``-th call on."""
     times = iter(range(10_000))
     return lambda: next(times) >= limit

@@ -1,6 +1,4 @@
-"""The concepts of a question as a person writes them: they take the place of what was read,
-everywhere.
-"""
+"""Edited concepts of a question replace the parsed ones everywhere."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ def names(text: str, part: str) -> list[str]:
 
 
 @pytest.mark.parametrize("question", [each.question for each in demo_questions()])
-def test_what_was_read_written_back_unchanged_is_read_the_same(question: str) -> None:
+def test_unchanged_concepts_are_read_the_same_again(question: str) -> None:
     shown = concepts_as_text(question)
     again = read_question(with_concepts(question, written_lines(shown)))
     assert {concept.stems for concept in again.concepts} == {
@@ -52,7 +50,7 @@ def test_what_was_read_written_back_unchanged_is_read_the_same(question: str) ->
     assert changed_lines(question, shown) == "", "what nobody changed follows the question"
 
 
-def test_a_line_takes_the_place_of_its_part_and_the_others_stay_as_read() -> None:
+def test_a_line_replaces_its_part_and_the_other_parts_are_unchanged() -> None:
     text = with_concepts(QUESTION, "population: adults\nintervention: proton pump inhibitors")
     assert names(text, "population") == ["adults"]
     assert names(text, "intervention") == ["proton pump inhibitors"]
@@ -78,17 +76,17 @@ def test_a_line_takes_the_place_of_its_part_and_the_others_stay_as_read() -> Non
         ("population: a: b", {"population": "a: b"}),
     ],
 )
-def test_lines_of_concepts_are_read(lines: str, expected: dict[str, str]) -> None:
+def test_concept_lines_are_parsed(lines: str, expected: dict[str, str]) -> None:
     assert concept_lines(lines) == expected
 
 
-def test_an_empty_line_says_that_there_is_no_such_part() -> None:
+def test_an_empty_line_removes_its_part() -> None:
     text = with_concepts("Is aspirin better than ibuprofen for pain?", "comparison:")
     assert names(text, "comparison") == []
     assert concepts_as_text(text)["comparison"] == ""
 
 
-def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
+def test_an_equals_sign_gives_a_synonym() -> None:
     text = "Does it help?\nintervention: bloxatide = BLX-7, early physiotherapy = mobilisation"
     first, second = (each for each in read_question(text).concepts if each.part == "intervention")
     assert [other.text for other in first.others] == ["BLX-7"]
@@ -120,8 +118,10 @@ def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
         ),
     ],
 )
-def test_relevance_is_judged_by_what_a_person_wrote(lines: str, relevant: bool) -> None:
-    """The question alone is about something else: its meaning counts no more than its words."""
+def test_relevance_uses_the_edited_concepts(lines: str, relevant: bool) -> None:
+    """The question itself is about something else, so neither its meaning nor its words may
+    count.
+    """
     for question in ("Does it work?", "Does early physiotherapy improve walking after stroke?"):
         score = relevance_by_meaning(read_question(with_concepts(question, lines)), TRIAL).score
         assert (score >= 0.5) is relevant
@@ -142,7 +142,7 @@ def test_relevance_is_judged_by_what_a_person_wrote(lines: str, relevant: bool) 
         "☃☃",
     ],
 )
-def test_a_concept_that_cannot_be_looked_for_leaves_the_abstract_open_with_the_reason(
+def test_an_unsearchable_concept_leaves_the_abstract_open_with_a_reason(
     concept: str,
 ) -> None:
     question = with_concepts(
@@ -157,7 +157,7 @@ def test_a_concept_that_cannot_be_looked_for_leaves_the_abstract_open_with_the_r
     assert concept in grade.reasons["recommendation"].text
 
 
-def test_searches_ask_for_the_concepts_that_a_person_wrote() -> None:
+def test_searches_use_the_edited_concepts() -> None:
     assert searched_text(QUESTION) == QUESTION
     asked = with_concepts(
         QUESTION, "population: adults\nintervention: omeprazole\noutcome: vitamin B12 deficiency"
@@ -176,7 +176,7 @@ def screened(concepts: str) -> tuple[Screening, ScriptedSource]:
     return found, source
 
 
-def test_a_screening_keeps_the_concepts_it_was_made_with() -> None:
+def test_a_screening_stores_its_concepts() -> None:
     found, source = screened("population: adults\noutcome: headache")
     assert source.queries == ["aspirin headache in adults"]
     assert found.question == "aspirin"

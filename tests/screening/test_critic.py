@@ -1,4 +1,4 @@
-"""The critic put together: screening as one call, on the abstracts shipped for the demo too."""
+"""The whole evidence critic: screening as one call, also on the demo abstracts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
         "retrieve_more",
         ("trial",),
     )
-    assert [len(each.new) for each in found.rounds] == [3, 0]  # further rounds can't bring others
+    assert [len(each.new) for each in found.rounds] == [
+        3,
+        0,
+    ]  # the second round retrieves nothing new
     trial = found.grade("trial")
     assert trial.study_size is not None
     assert trial.sample_size_adequate is True
@@ -76,7 +79,7 @@ def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
 
 
 @pytest.mark.spec("AESOP-CONVERGES")
-def test_strong_evidence_suffices() -> None:
+def test_strong_evidence_is_sufficient() -> None:
     trials = [
         Abstract.model_validate(
             {
@@ -103,9 +106,7 @@ def test_every_abstract_of_a_large_set_is_graded_in_the_first_round(rounds: int)
     )
 
 
-def test_every_abstract_given_is_graded_be_its_title_that_of_another_but_a_record_given_twice_is_one() -> (
-    None
-):
+def test_abstracts_with_equal_titles_are_all_graded_but_duplicate_records_only_once() -> None:
     same = [{**TRIAL, "id": f"t{i}"} for i in range(3)]
     assert len(masis.screen_abstracts(QUESTION, same).grades) == 3
     twice = [{**TRIAL, "id": f"t{i}", "doi": "10.5555/one"} for i in range(3)]
@@ -113,7 +114,7 @@ def test_every_abstract_given_is_graded_be_its_title_that_of_another_but_a_recor
     assert (len(found.grades), found.flow.identified, found.flow.duplicates) == (1, 3, 2)
 
 
-def test_what_cannot_be_read_is_refused_with_its_place() -> None:
+def test_unreadable_input_is_rejected_with_its_position() -> None:
     with pytest.raises(InputError, match=r"abstracts\[1\]: has neither a title nor an abstract"):
         masis.screen_abstracts(QUESTION, [TRIAL, {"journal": "nothing to read"}])
     with pytest.raises(InputError, match=r"abstracts\[1\].year"):
@@ -125,7 +126,7 @@ def test_what_cannot_be_read_is_refused_with_its_place() -> None:
     assert masis.screen_abstracts(QUESTION, []).outcome == "evidence_insufficient"
 
 
-def test_a_mapping_may_call_its_text_abstract_and_be_known_by_its_pubmed_id() -> None:
+def test_a_mapping_can_use_the_keys_abstract_and_pmid() -> None:
     row = {
         "pmid": "31563227",
         "title": TRIAL["title"],
@@ -136,13 +137,13 @@ def test_a_mapping_may_call_its_text_abstract_and_be_known_by_its_pubmed_id() ->
     assert found.kept == ("pmid-31563227",)
 
 
-def test_the_result_travels_as_json() -> None:
+def test_the_result_round_trips_through_json() -> None:
     found = masis.screen_abstracts(QUESTION, [TRIAL, CASE])
     assert Screening.model_validate_json(found.model_dump_json()) == found
 
 
 @pytest.mark.spec("AESOP-ASYNC")
-def test_one_look_of_the_critic_is_a_node_that_keeps_no_state() -> None:
+def test_evaluate_is_stateless() -> None:
     abstracts = [Abstract.model_validate(each) for each in (TRIAL, CASE)]
     grader = offline_grader()
     grades, found = evaluate(QUESTION, abstracts, 2, grader=grader)
@@ -167,7 +168,7 @@ def test_one_look_of_the_critic_is_a_node_that_keeps_no_state() -> None:
     assert other != one
 
 
-def test_a_coroutine_that_screens_leaves_the_event_loop_free() -> None:
+def test_async_screening_doesnt_block_the_event_loop() -> None:
     seen: list[ScreeningEvent] = []
     many = [{**TRIAL, "id": f"trial-{number}"} for number in range(300)]
 
@@ -188,12 +189,12 @@ def test_a_coroutine_that_screens_leaves_the_event_loop_free() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " , ", "offline, offline", "nobody:knows"])
-def test_graders_that_make_no_sense_are_refused(text: str) -> None:
+def test_invalid_graders_are_rejected(text: str) -> None:
     with pytest.raises(SettingsError):
         grader_for(Settings(screening_graders=text))
 
 
-def test_several_graders_are_named_with_commas() -> None:
+def test_graders_are_separated_by_commas() -> None:
     assert grader_names(Settings(screening_graders="offline, openai:gpt-4o")) == (
         "offline",
         "openai:gpt-4o",
@@ -201,7 +202,7 @@ def test_several_graders_are_named_with_commas() -> None:
 
 
 @pytest.mark.parametrize("given", ["one text", [TRIAL, 7], [None]])
-def test_what_is_no_abstract_is_named_with_its_place(given: Any) -> None:
+def test_input_that_isnt_an_abstract_is_rejected_with_its_position(given: Any) -> None:
     with pytest.raises(
         InputError, match=r"abstracts\[[01]\]: is no abstract but (str|int|NoneType)"
     ):

@@ -1,5 +1,5 @@
-"""The demo questions go as the demo says, in memory and in a corpus of the store; and the module
-runs by itself.
+"""The demo questions have their expected outcomes, in memory and with a stored corpus, and the demo
+module runs standalone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @functools.cache
 def in_memory(question: str) -> Screening:
-    """The screening of a demo question, by its id, on the demo's abstracts."""
+    """Screen a demo question, given by its id, against the demo abstracts in memory."""
     (asked,) = (each for each in QUESTIONS if each.id == question)
     return simulate(asked, demo_abstracts(), offline_grader())
 
@@ -66,7 +66,7 @@ def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Scree
     "AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES", "AESOP-SERIES"
 )
 @each_question
-def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQuestion) -> None:
+def test_a_demo_question_has_the_expected_outcome_in_memory(asked: DemoQuestion) -> None:
     screening = in_memory(asked.id)
     assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
     if asked.kind in SURE:
@@ -82,7 +82,7 @@ def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQues
 
 
 @each_question
-def test_a_demo_question_goes_as_expected_on_a_corpus_of_the_store(
+def test_a_demo_question_has_the_expected_outcome_with_a_stored_corpus(
     asked: DemoQuestion, grader: OfflineGrader, store: Store
 ) -> None:
     screening = in_corpus(store, asked, grader)
@@ -91,7 +91,7 @@ def test_a_demo_question_goes_as_expected_on_a_corpus_of_the_store(
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-SERIES", "AESOP-WEAK-REJECTED")
-def test_no_case_series_and_nothing_off_topic_is_kept_anywhere() -> None:
+def test_no_case_series_and_no_off_topic_abstract_is_kept() -> None:
     labels = {abstract.id: (abstract.model_extra or {})["labels"] for abstract in demo_abstracts()}
     for asked in QUESTIONS:
         for kept in in_memory(asked.id).kept:
@@ -107,7 +107,7 @@ def test_no_case_series_and_nothing_off_topic_is_kept_anywhere() -> None:
 
 
 @pytest.mark.spec("AESOP-RCT-FAIR")
-def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report(
+def test_every_strong_demo_trial_is_graded_above_every_case_report(
     grader: OfflineGrader,
 ) -> None:
     quality: dict[str, list[float]] = {"randomised trial": [], "case report": []}
@@ -126,7 +126,7 @@ def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report
 
 
 @pytest.mark.spec("AESOP-STANDALONE")
-def test_the_module_says_of_each_question_what_came_of_it_and_whether_that_was_expected(
+def test_the_demo_prints_each_outcome_and_whether_it_was_expected(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert demo.main(["htn", "ery"]) == 0

@@ -1,4 +1,6 @@
-"""Study types: told without a model, with the words they rest on, and as well as the page says."""
+"""Study types are recognized without a model, with the words they are based on and the documented
+accuracy.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,12 @@ OURS = [
 
 
 def abstract(title: str, text: str) -> Abstract:
-    """An abstract with an id."""
+    """Return an abstract with an id."""
     return Abstract(id="a", title=title, text=text)
 
 
 @pytest.mark.parametrize("row", OURS, ids=[row["study_type"] for row in OURS])
-def test_a_plain_abstract_of_each_design_is_recognised(row: dict[str, str]) -> None:
+def test_a_plain_abstract_of_each_study_type_is_recognized(row: dict[str, str]) -> None:
     study_type, title, text = row["study_type"], row["title"], row["abstract"]
     found = recognise(abstract(title, text))
     assert found.study_type == study_type
@@ -46,13 +48,13 @@ def test_a_plain_abstract_of_each_design_is_recognised(row: dict[str, str]) -> N
         assert whole[words.start : words.end] == words.text != ""
 
 
-def test_without_words_it_knows_nothing_is_recognised() -> None:
+def test_text_without_known_words_has_no_study_type() -> None:
     for title, text in (("", ""), ("Заголовок", "Слова на другом языке"), ("", "... 5 % = ???")):
         found = recognise(abstract(title, text))
         assert found == (None, 0.0, ())
 
 
-def test_a_title_alone_is_enough_to_try() -> None:
+def test_a_title_alone_can_give_a_study_type() -> None:
     assert (
         recognise(abstract("A case report of stroke in a young man", "")).study_type
         == "human_case_report"
@@ -60,7 +62,7 @@ def test_a_title_alone_is_enough_to_try() -> None:
 
 
 @given(st.text(max_size=300))
-def test_words_and_their_places_agree(text: str) -> None:
+def test_words_match_their_positions(text: str) -> None:
     read = AbstractTerms(text)
     assert all(
         found.group().lower() == word or word == "0"
@@ -80,7 +82,7 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
     assert version()
 
 
-def test_study_types_are_recognised_as_well_as_the_page_says(public_data: Path) -> None:
+def test_study_types_are_recognized_as_well_as_documented(public_data: Path) -> None:
     rows = [
         json.loads(line)
         for line in (public_data / "study_types_val.jsonl").read_text("utf-8").splitlines()
@@ -93,8 +95,8 @@ def test_study_types_are_recognised_as_well_as_the_page_says(public_data: Path) 
 
 
 def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
-    """F1 of each label, weighted by how often it occurs; written out here, so that it checks the
-    tool's.
+    """Return the F1 of each label weighted by its frequency. Written out here to check the tool's
+    own formula.
     """
     total = 0.0
     for label in set(labels):
@@ -116,17 +118,17 @@ WEAK: tuple[StudyType, ...] = (
 
 
 @pytest.mark.parametrize("study_type", WEAK)
-def test_a_weak_type_counts_from_a_half_on(study_type: StudyType) -> None:
+def test_a_weak_study_type_counts_from_a_share_of_one_half(study_type: StudyType) -> None:
     assert place_design(study_type, PLAIN, 0.5).design not in ("other", "cohort_study")
     unsure = place_design(study_type, PLAIN, 0.49)
     assert unsure.design == "other"
     assert "not surely enough (share 0.49)" in unsure.why
 
 
-def test_words_that_name_the_design_outweigh_an_unsure_type() -> None:
+def test_words_that_name_the_design_outweigh_an_uncertain_type() -> None:
     rats = Abstract(id="1", title="Aspirin in rats", text="Male Wistar rats received aspirin.")
     assert place_design("animal_drug_intervention", rats, 0.2).design == "animal_study"
 
 
-def test_a_strong_type_that_is_unsure_keeps_its_place() -> None:
+def test_an_uncertain_strong_type_keeps_its_design() -> None:
     assert place_design("human_rct_drug_intervention", PLAIN, 0.3).design == "randomised_trial"

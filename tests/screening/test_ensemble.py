@@ -1,4 +1,6 @@
-"""Several graders as one: agreement shown, ties and spread decided by the written rule."""
+"""Several graders combined: agreement is reported, and ties and spread follow the documented
+rules.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def graded(*says: Said) -> Grade:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_graders_who_agree_are_one_voice_and_each_opinion_stays() -> None:
+def test_agreeing_graders_give_one_grade_and_keep_each_opinion() -> None:
     grade = graded(STRONG, Said(0.8, 0.7), Said(0.85, 0.75))
     assert (grade.recommendation, grade.agreement) == ("keep", 1.0)
     assert (grade.relevance_score, grade.methodology_score) == (0.85, 0.75)
@@ -39,16 +41,14 @@ def test_graders_who_agree_are_one_voice_and_each_opinion_stays() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others_beyond_doubt() -> (
-    None
-):
+def test_one_outlier_doesnt_move_the_scores_but_asks_for_more() -> None:
     grade = graded(STRONG, STRONG, AWAY)
     assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
     assert (grade.recommendation, grade.rule) == ("needs_more", "disagreement")
     assert "apart" in grade.reasons["recommendation"].text
 
 
-def test_qualities_just_within_the_spread_are_agreement_and_just_beyond_are_not() -> None:
+def test_qualities_agree_just_within_the_spread_but_not_just_beyond() -> None:
     def cohort(score: float) -> Said:
         return Said(score, score, "cohort_study", True)
 
@@ -70,11 +70,11 @@ def test_a_tie_asks_for_more_evidence() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_a_tie_about_the_design_goes_to_the_lower_prior() -> None:
+def test_a_tie_about_the_design_picks_the_lower_prior() -> None:
     assert graded(STRONG, SERIES).design == "case_series"
 
 
-def test_the_reasons_shown_are_those_of_the_grader_nearest_to_the_middle_quality() -> None:
+def test_the_reasons_shown_are_those_of_the_median_grader() -> None:
     says = {"low": Said(0.7, 0.7), "middle": Said(0.85, 0.8), "high": Said(0.95, 0.9)}
     grades = [
         grade_of("a", said, name).model_copy(
@@ -87,34 +87,34 @@ def test_the_reasons_shown_are_those_of_the_grader_nearest_to_the_middle_quality
     assert "low keep, middle keep, high keep" in grade.reasons["recommendation"].text
 
 
-def test_a_grader_who_cannot_score_abstains() -> None:
+def test_a_grader_without_a_score_abstains() -> None:
     grade = graded(STRONG, STRONG, UNREADABLE)
     assert (grade.recommendation, grade.agreement, len(grade.opinions)) == ("keep", 1.0, 3)
 
 
-def test_where_most_cannot_score_the_abstract_is_unscored() -> None:
+def test_an_abstract_that_most_graders_cant_score_is_unscored() -> None:
     grade = graded(STRONG, UNREADABLE, UNREADABLE)
     assert (grade.recommendation, grade.relevance_score) == ("needs_more", None)
     assert "1 of 3" in grade.unscored.reason
 
 
-def test_two_thirds_are_a_majority_where_the_qualities_lie_close() -> None:
+def test_two_thirds_are_a_majority_if_the_qualities_are_close() -> None:
     grade = graded(Said(0.6, 0.6), Said(0.62, 0.6), Said(0.48, 0.6))
     assert (grade.recommendation, round(grade.agreement or 0, 3)) == ("keep", 0.333)
 
 
-def test_an_ensemble_of_nobody_is_refused() -> None:
+def test_an_empty_ensemble_is_rejected() -> None:
     with pytest.raises(SettingsError, match="at least one grader"):
         Ensemble(())
 
 
-def test_pairs_that_say_the_same_are_counted() -> None:
+def test_agreeing_pairs_are_counted() -> None:
     assert pair_agreement(["keep", "keep", "discard"]) == pytest.approx(1 / 3)
     assert pair_agreement(["keep"]) is None
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_the_agreement_of_a_screening_is_reported_over_what_two_or_more_scored() -> None:
+def test_agreement_is_reported_over_abstracts_scored_by_at_least_two() -> None:
     says = {"a": STRONG, "b": AWAY, "c": STRONG, "d": UNREADABLE}
     one, two = ScriptedGrader(says, model="one"), ScriptedGrader({**says, "c": AWAY}, model="two")
     found = Ensemble((one, two)).grade("aspirin for headache", abstracts("a", "b", "c", "d"))

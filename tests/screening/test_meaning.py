@@ -1,5 +1,5 @@
-"""Relevance by meaning: other words discard nothing, another drug is another question, a language
-is left open.
+"""Relevance by meaning: synonyms are never discarded, another drug is another question, and other
+languages are left open.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) 
         ),
     ],
 )
-def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(
+def test_an_abstract_without_the_population_and_outcome_is_not_kept(
     question: str, text: str
 ) -> None:
     grade = graded(question, text.split(".", maxsplit=1)[0], text)
@@ -124,7 +124,7 @@ def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(
     assert "says nothing of the" in grade.reasons["relevance_score"].text
 
 
-def test_who_dropped_out_is_what_a_study_is_about_and_who_was_excluded_is_not() -> None:
+def test_dropouts_count_toward_relevance_but_exclusion_criteria_dont() -> None:
     question = "Does aspirin relieve headache in adults?"
     dropped = graded(
         question,
@@ -137,7 +137,7 @@ def test_who_dropped_out_is_what_a_study_is_about_and_who_was_excluded_is_not() 
     assert (dropped.relevance_score or 0.0) >= 0.5 > (excluded.relevance_score or 0.0)
 
 
-def test_two_drugs_for_one_disease_are_two_questions() -> None:
+def test_another_drug_for_the_same_disease_isnt_a_match() -> None:
     title = "Ramipril and mortality in heart failure"
     grade = graded(
         "Does metformin reduce mortality in patients with heart failure?",
@@ -169,7 +169,9 @@ def test_two_drugs_for_one_disease_are_two_questions() -> None:
         ),
     ],
 )
-def test_another_language_is_left_open_and_does_not_vote(language: str, text: str) -> None:
+def test_an_abstract_in_another_language_is_left_open_and_doesnt_vote(
+    language: str, text: str
+) -> None:
     abstract = Abstract(id="a", text=text)
     grades, ruled = evaluate("Does aspirin relieve migraine?", [abstract], grader=offline_grader())
     assert (grades[0].recommendation, grades[0].rule, grades[0].relevance_score) == (
@@ -185,6 +187,6 @@ def test_another_language_is_left_open_and_does_not_vote(language: str, text: st
     ("asked", "met"),
     [("ARDS", True), ("ARDSs", True), ("RDS", True), ("AR", False), ("ARDX", False)],
 )
-def test_initials_stand_for_an_abbreviation_from_three_letters_on(asked: str, met: bool) -> None:
+def test_initials_match_an_abbreviation_of_at_least_three_letters(asked: str, met: bool) -> None:
     abstract = Abstract(id="a", text="An acute respiratory distress syndrome")
     assert bool(relevance(read_question(f"Does {asked} matter?"), abstract).score) is met

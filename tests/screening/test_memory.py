@@ -1,6 +1,4 @@
-"""The acceptance memory, and drift: noticed when people change grades more or less often than
-before.
-"""
+"""The acceptance memory, and drift: a change in how often reviewers change grades is detected."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ def entries(
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round() -> None:
+def test_a_sufficient_screening_records_its_kept_studies_with_quality_and_round() -> None:
     source = ScriptedSource(abstracts("a", "b"), abstracts("c", "d", "e", "f", "b"))
     grader = ScriptedGrader({"a": BORDERLINE, "b": BORDERLINE})
     found = run_to_completion(
@@ -56,7 +54,7 @@ def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round()
     assert len(entries) == 4
 
 
-def test_an_insufficient_screening_leaves_nothing() -> None:
+def test_an_insufficient_screening_records_nothing() -> None:
     grader = ScriptedGrader({}, default=BORDERLINE)
     found = run_to_completion(
         screen("aspirin", [ScriptedSource(abstracts("a"))], grader, Settings(), screening_id="s")
@@ -65,31 +63,31 @@ def test_an_insufficient_screening_leaves_nothing() -> None:
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_it_is_off_unless_asked_for() -> None:
+def test_memory_is_off_by_default() -> None:
     assert adapt_thresholds(Settings(), entries(100, 0.95)) == ruling.thresholds_of(Settings())
 
 
-def test_it_moves_nothing_before_it_holds_enough() -> None:
+def test_memory_changes_nothing_with_too_few_entries() -> None:
     found = adapt_thresholds(ON, entries(19, 0.95))
     assert found.required_average == (0.70, 0.65, 0.60, 0.55)
     assert "fewer than the 20" in found.adapted_why
     assert adapt_thresholds(ON, entries(20, 0.95)).adapted_by == -0.05
 
 
-def test_studies_accepted_well_above_what_was_asked_let_later_decisions_converge_sooner() -> None:
+def test_studies_accepted_well_above_the_threshold_lower_it() -> None:
     found = adapt_thresholds(ON, entries(40, 0.74))
     assert found.required_average == (0.68, 0.63, 0.58, 0.55)
     assert found.adapted_by == -0.02
     assert "0.040 above" in found.adapted_why
 
 
-def test_studies_accepted_below_what_was_asked_make_it_stricter() -> None:
+def test_studies_accepted_below_the_threshold_raise_it() -> None:
     assert adapt_thresholds(ON, entries(40, 0.66)).required_average == (0.72, 0.67, 0.62, 0.57)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
 @pytest.mark.parametrize("quality", [0.0, 0.2, 0.5, 0.7, 0.9, 1.0])
-def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_and_never_under_the_least(
+def test_a_threshold_moves_within_its_bounds_and_never_below_the_minimum(
     quality: float,
 ) -> None:
     own = ruling.thresholds_of(ON).required_average
@@ -100,16 +98,16 @@ def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_an
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_case_series_soften_nothing_however_many_were_accepted() -> None:
+def test_case_series_never_lower_a_threshold() -> None:
     assert shift(entries(500, 0.99, design="case_series"), 0.05).by == 0.0
 
 
-def test_only_the_newest_count() -> None:
+def test_only_the_newest_entries_count() -> None:
     assert shift([*entries(500, 1.0), *entries(200, 0.70)], 0.05).by == 0.0
 
 
 def judgements(seed: int, before: float, after: float, count: int = 150) -> list[float]:
-    """Judgements of which a share disagrees, another one after the baseline."""
+    """Return judgments with one share of disagreement in the baseline and another after it."""
     draw = random.Random(seed)
     return [
         float(draw.random() < (before if i < BASELINE else after)) for i in range(BASELINE + count)
@@ -119,7 +117,7 @@ def judgements(seed: int, before: float, after: float, count: int = 150) -> list
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-DRIFT")
 @pytest.mark.parametrize("rate", [0.03, 0.08, 0.15, 0.25, 0.40])
-def test_of_stable_graders_under_one_in_twenty_raises_an_alarm_within_15_topics(
+def test_stable_graders_raise_a_false_alarm_in_under_5_percent_of_series(
     rate: float,
 ) -> None:
     assert false_alarms(rate, BASELINE, LEAST_DEVIATION, LIMIT, series=300) < 0.05
@@ -127,14 +125,14 @@ def test_of_stable_graders_under_one_in_twenty_raises_an_alarm_within_15_topics(
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-DRIFT")
-def test_a_change_from_15_to_45_percent_is_found_as_soon_as_the_docs_say() -> None:
+def test_a_change_from_15_to_45_percent_is_detected_as_fast_as_documented() -> None:
     tenths = quantiles(waits(BASELINE, LEAST_DEVIATION, LIMIT, series=300), n=10)
     assert tenths[4] <= 50
     assert tenths[8] <= 140
 
 
 @pytest.mark.spec("AESOP-DRIFT")
-def test_more_and_less_disagreement_than_before_are_both_noticed() -> None:
+def test_rising_and_falling_disagreement_are_both_detected() -> None:
     more, less = drift(judgements(1, 0.1, 0.7)), drift(judgements(2, 0.8, 0.1))
     assert (more.direction, less.direction) == ("up", "down")
     assert "more disagreement than the usual" in more.why
@@ -142,31 +140,31 @@ def test_more_and_less_disagreement_than_before_are_both_noticed() -> None:
     assert min(more.alarms) >= BASELINE
 
 
-def test_the_first_disagreement_after_a_baseline_of_agreements_is_no_drift() -> None:
+def test_the_first_disagreement_after_full_agreement_isnt_drift() -> None:
     found = drift([0.0] * BASELINE + [1.0] + [0.0] * 30)
     assert found.alarms == ()
     assert found.why == "No drift from the usual 0% disagreement."
 
 
-def test_it_says_when_there_is_too_little_to_say() -> None:
+def test_too_few_judgments_are_reported() -> None:
     found = drift([0.0] * BASELINE)
     assert (found.alarms, found.usual) == ((), None)
     assert f"more than {BASELINE} are needed" in found.why
     assert len(found.points) == BASELINE
 
 
-def test_the_first_judgement_after_the_baseline_is_added_up() -> None:
+def test_the_first_judgment_after_the_baseline_counts() -> None:
     found = drift([0.0, 1.0] * 2 + [1.0] * 6, baseline=4, least_deviation=0.1, limit=2.0)
     assert found.usual == pytest.approx(0.5)
     assert [round(point.up, 6) for point in found.points[4:]] == [0.5, 1.0, 1.5, 2.0, 2.5, 0.5]
     assert found.alarms == (8,)
 
 
-# When the memory or the falling requirement decides.
+# Reports of whether the memory or the falling requirement decided.
 
 
 def moved(by: float) -> Thresholds:
-    """The thresholds as memory moves them."""
+    """Return the thresholds as the memory moves them."""
     own = ruling.DEFAULT
     averages = tuple(round(max(0.55, each + by), 6) for each in own.required_average)
     return own.model_copy(
@@ -176,7 +174,7 @@ def moved(by: float) -> Thresholds:
 
 @pytest.mark.soak(smoke=5, full=1)
 @pytest.mark.spec("AESOP-MEMORY", "AESOP-DECAY")
-def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_both_requirements(
+def test_memory_only_changes_decisions_between_the_two_thresholds(
     rounds: int,
 ) -> None:
     votes = [
@@ -208,7 +206,7 @@ def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_bo
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_on_the_demo_what_earlier_screenings_accepted_lets_a_later_one_suffice() -> None:
+def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> None:
     pool, grader = tuple(demo_abstracts()), offline_grader()
     questions = {each.id: each.question for each in demo_questions()}
 
@@ -238,7 +236,7 @@ def test_on_the_demo_what_earlier_screenings_accepted_lets_a_later_one_suffice()
 def screening_with(
     thresholds: Thresholds, *pages: tuple[str, ...], quality: float
 ) -> tuple[str, tuple[str, ...]]:
-    """The outcome and reasons of a screening in which every abstract is kept with this quality."""
+    """Return the outcome and reasons of a screening that keeps every abstract with this quality."""
     grader = ScriptedGrader({}, default=Said(quality, quality, "cohort_study"))
     source = ScriptedSource(*(abstracts(*page) for page in pages))
     steps = screen("aspirin", [source], grader, Settings(), screening_id="s", thresholds=thresholds)
@@ -247,7 +245,7 @@ def screening_with(
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_a_stricter_memory_says_what_would_have_sufficed_without_it() -> None:
+def test_a_stricter_memory_reports_the_average_sufficient_without_it() -> None:
     outcome, reasons = screening_with(moved(0.05), ("a", "b"), quality=0.72)
     assert outcome == "sufficient"  # in a later round, as the requirement falls
     assert (
@@ -257,7 +255,7 @@ def test_a_stricter_memory_says_what_would_have_sufficed_without_it() -> None:
 
 
 @pytest.mark.spec("AESOP-DECAY")
-def test_the_falling_requirement_says_where_it_decided() -> None:
+def test_the_falling_requirement_reports_where_it_decided() -> None:
     outcome, reasons = screening_with(ruling.DEFAULT, ("a", "b"), ("c", "d"), quality=0.66)
     assert outcome == "sufficient"
     assert (
@@ -266,7 +264,7 @@ def test_the_falling_requirement_says_where_it_decided() -> None:
     )
 
 
-def test_nothing_is_said_where_neither_decided() -> None:
+def test_no_threshold_effect_is_reported_without_one() -> None:
     rounds = run_to_completion(
         screen(
             "aspirin",

@@ -1,5 +1,5 @@
-"""A person's word on a grade, an appraisal and a finding, and what follows from it for the round
-and the screening.
+"""Reviewers' overrides of grades, appraisals and findings, and their effect on the round and the
+screening.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ FIVE = abstracts("a", "b", "c", "d", "e")
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_one_override_flips_the_decision_of_the_round_and_names_who_and_why() -> None:
+def test_one_override_flips_the_decision_and_names_the_reviewer_and_reason() -> None:
     machine = screened({"a": WEAK, "b": WEAK}, FIVE)
     assert machine.outcome == "sufficient"
     person = apply_review(machine, [said("recommendation", "discard", "c", "Retracted.")])
@@ -104,7 +104,7 @@ def test_one_override_flips_the_decision_of_the_round_and_names_who_and_why() ->
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_what_the_machine_said_stays() -> None:
+def test_the_original_grades_are_unchanged() -> None:
     machine = screened({}, FIVE)
     before = machine.model_dump()
     apply_review(machine, [said("recommendation", "discard")])
@@ -112,7 +112,7 @@ def test_what_the_machine_said_stays() -> None:
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_taking_the_override_back_restores_the_machines_word() -> None:
+def test_undoing_the_override_restores_the_original_result() -> None:
     machine = screened({"a": WEAK, "b": WEAK}, FIVE)
     assert (
         apply_review(
@@ -122,7 +122,7 @@ def test_taking_the_override_back_restores_the_machines_word() -> None:
     )
 
 
-def test_the_last_word_stands_and_other_fields_keep_theirs() -> None:
+def test_the_latest_override_of_each_field_applies() -> None:
     found = effective_overrides(
         [
             said("relevance_score", 0.2),
@@ -174,14 +174,14 @@ def test_the_last_word_stands_and_other_fields_keep_theirs() -> None:
         "unscored",
     ],
 )
-def test_a_value_set_by_a_person_is_weighed_by_the_same_rules(
+def test_an_overridden_value_is_judged_by_the_same_rules(
     machine: Said, field: OverrideField, value: float | bool | str, expected: dict[str, object]
 ) -> None:
     found = apply_overrides(grade_of("a", machine), effective_overrides([said(field, value)])["a"])
     assert {name: getattr(found, name) for name in expected} == expected
 
 
-def test_the_words_of_the_abstract_place_a_type_set_by_a_person() -> None:
+def test_an_overridden_study_type_gets_its_design_from_the_abstract() -> None:
     text = Abstract(
         id="a",
         title="A systematic review and meta-analysis",
@@ -191,7 +191,7 @@ def test_the_words_of_the_abstract_place_a_type_set_by_a_person() -> None:
     assert apply_overrides(grade_of("a", STRONG), set_, abstract=text).design == "meta_analysis"
 
 
-def test_graders_who_disagree_stay_so_until_a_person_settles_what_they_disagree_on() -> None:
+def test_a_disagreement_lasts_until_the_disputed_value_is_overridden() -> None:
     reasons = {"recommendation": GradeReason(text="The graders don't agree.")}
     torn = grade_of("a", STRONG).model_copy(
         update={"recommendation": "needs_more", "rule": "disagreement", "reasons": reasons}
@@ -202,12 +202,12 @@ def test_graders_who_disagree_stay_so_until_a_person_settles_what_they_disagree_
     assert (scored.recommendation, scored.rule) == ("keep", "strong")
 
 
-def test_how_a_screening_was_stopped_is_not_changed_by_an_override() -> None:
+def test_an_override_doesnt_change_the_outcome_of_a_cancelled_screening() -> None:
     machine = screened({}, FIVE).model_copy(update={"outcome": "cancelled"})
     assert apply_review(machine, [said("recommendation", "discard")]).outcome == "cancelled"
 
 
-def test_the_flow_follows() -> None:
+def test_the_flow_reflects_overrides() -> None:
     found = apply_review(screened({}, FIVE), [said("recommendation", "discard")])
     assert [(each.rule, each.count) for each in found.flow.excluded] == [("person", 1)]
     assert (found.flow.kept, found.flow.screened) == (4, 5)
@@ -227,7 +227,7 @@ def test_the_flow_follows() -> None:
         ("blinding", "planned"),
     ],
 )
-def test_every_field_takes_the_values_that_it_can_have(
+def test_every_field_accepts_its_valid_values(
     field: OverrideField, value: float | bool | str
 ) -> None:
     override = Override(
@@ -255,19 +255,17 @@ def test_every_field_takes_the_values_that_it_can_have(
         ("direction", 1.0),
     ],
 )
-def test_a_value_that_a_field_cannot_have_is_refused(
-    field: OverrideField, value: float | bool | str
-) -> None:
+def test_an_invalid_value_is_rejected(field: OverrideField, value: float | bool | str) -> None:
     with pytest.raises(InputError, match=field.replace("_", " ")):
         validate_override(said(field, value))
 
 
-def test_an_override_without_a_reason_is_refused() -> None:
+def test_an_override_without_a_reason_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs a reason"):
         said("relevance_score", 0.5, why=" ")
 
 
-# Items of the appraisal and the direction of the finding.
+# Corrections of appraisal items and of a finding's direction.
 
 QUESTION = "Does aspirin relieve headache?"
 COHORT = Abstract(
@@ -293,9 +291,7 @@ def with_items(grade: Grade, abstract: Abstract = COHORT, **states: ItemState) -
 
 
 @pytest.mark.parametrize(("state", "words", "text"), table("item_states"))
-def test_each_item_says_how_the_abstract_speaks_of_it_and_where(
-    state: str, words: str, text: str
-) -> None:
+def test_each_item_has_a_state_and_the_words_for_it(state: str, words: str, text: str) -> None:
     abstract = Abstract(id="a", title="Aspirin", text=f"Headache is common. {text} It hurts.")
     found = next(
         each for each in appraise(abstract, "randomised_trial") if each.item == "randomisation"
@@ -308,7 +304,7 @@ def test_each_item_says_how_the_abstract_speaks_of_it_and_where(
         assert "Headache is common" not in sentence
 
 
-def test_only_what_is_stated_earns_points() -> None:
+def test_only_stated_items_earn_points() -> None:
     items = appraise(COHORT, "cohort_study")
     found = methodology(COHORT, "cohort_study")
     assert found == score_items("cohort_study", items)
@@ -317,7 +313,7 @@ def test_only_what_is_stated_earns_points() -> None:
 
 
 @pytest.mark.parametrize("item", list(CHECKLIST["cohort_study"]))
-def test_each_correction_is_worth_the_points_of_its_item_both_ways(item: AppraisalItem) -> None:
+def test_each_correction_adds_or_removes_the_points_of_its_item(item: AppraisalItem) -> None:
     items = appraise(COHORT, "cohort_study")
     stated = score_items("cohort_study", apply_corrections(items, {item: "stated"})).score
     for state in ("denied", "planned", "not_stated"):
@@ -326,7 +322,7 @@ def test_each_correction_is_worth_the_points_of_its_item_both_ways(item: Apprais
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_a_correction_grades_the_abstract_again_by_the_same_rules() -> None:
+def test_a_correction_regrades_the_abstract_by_the_same_rules() -> None:
     machine = graded()
     now = with_items(
         machine, model="stated", control="stated", outcome="stated", prospective="stated"
@@ -348,7 +344,7 @@ def test_a_correction_grades_the_abstract_again_by_the_same_rules() -> None:
 
 
 @pytest.mark.spec("AESOP-PRIORS")
-def test_a_correction_never_takes_the_methodology_below_the_floor() -> None:
+def test_a_correction_never_lowers_the_methodology_below_the_floor() -> None:
     nothing: dict[str, ItemState] = dict.fromkeys(CHECKLIST["cohort_study"], "not_stated")
     now = with_items(graded(), **nothing)
     assert now.methodology_raw == 0.0
@@ -356,7 +352,7 @@ def test_a_correction_never_takes_the_methodology_below_the_floor() -> None:
     assert "Raised from 0.00 to 0.45" in now.reasons["methodology_score"].text
 
 
-def test_a_model_s_score_moves_by_what_the_item_is_worth() -> None:
+def test_a_model_score_moves_by_the_points_of_the_item() -> None:
     machine = grade_of("c", Said(0.9, 0.60, "cohort_study", True), "some:model")
     up = with_items(machine, model="stated")
     down = with_items(up.model_copy(update={"overridden": ()}), effect="not_stated")
@@ -365,7 +361,7 @@ def test_a_model_s_score_moves_by_what_the_item_is_worth() -> None:
     assert "moves it by +" in up.reasons["methodology_score"].text
 
 
-def test_a_methodology_set_by_hand_stands_above_corrected_items() -> None:
+def test_an_overridden_methodology_score_outranks_corrected_items() -> None:
     set_: dict[OverrideField, Override] = {
         "model": said("model", "stated", "c"),
         "methodology_score": Override(
@@ -381,7 +377,7 @@ def test_a_methodology_set_by_hand_stands_above_corrected_items() -> None:
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_undoing_every_correction_restores_the_machine_s_result() -> None:
+def test_undoing_every_correction_restores_the_original_result() -> None:
     machine, held = five_kept()
     set_ = [said("blinding", "stated", "a"), said("direction", "opposite", "a")]
     assert apply_review(machine, set_, held) != machine
@@ -396,8 +392,8 @@ def test_every_item_has_a_label_and_no_item_is_a_field() -> None:
 
 
 def five_kept() -> tuple[Screening, dict[str, Abstract]]:
-    """A screening that keeps five abstracts, and these, which say that aspirin relieved
-    headache.
+    """Return a screening that keeps five abstracts, and the abstracts, which say that aspirin
+    relieved headache.
     """
     said = "CONCLUSIONS: Aspirin relieved headache."
     held = {each.id: each.model_copy(update={"text": f"{each.text} {said}"}) for each in FIVE}
@@ -405,7 +401,7 @@ def five_kept() -> tuple[Screening, dict[str, Abstract]]:
 
 
 @pytest.mark.parametrize("direction", [each for each in DIRECTIONS if each != "effect"])
-def test_a_corrected_direction_is_what_the_synthesis_counts(direction: str) -> None:
+def test_the_synthesis_counts_a_corrected_direction(direction: str) -> None:
     machine, held = five_kept()
     now = apply_review(machine, [said("direction", direction, "a")], held)
     found = synthesise(QUESTION, now.grades, held)
@@ -416,7 +412,7 @@ def test_a_corrected_direction_is_what_the_synthesis_counts(direction: str) -> N
     assert grade.quality == machine.grades[0].quality
 
 
-def test_corrected_directions_make_a_sufficient_screening_conflicting_and_back() -> None:
+def test_corrected_directions_make_a_screening_conflicting_and_undo_reverts_it() -> None:
     machine, held = five_kept()
     assert machine.outcome == "sufficient"
     two = [said("direction", "opposite", each) for each in "ab"]
@@ -427,9 +423,9 @@ def test_corrected_directions_make_a_sufficient_screening_conflicting_and_back()
     assert apply_review(machine, [*two, said("direction", None)], held).outcome == "sufficient"
 
 
-def test_a_direction_does_not_grade_again() -> None:
-    """A grade of an earlier version's rules stays as it is where a person only says which way the
-    finding goes.
+def test_a_corrected_direction_doesnt_regrade() -> None:
+    """A grade by an earlier version's rules stays unchanged if only the direction of its finding is
+    corrected.
     """
     odd = graded().model_copy(update={"recommendation": "keep", "rule": "borderline_method"})
     now = apply_overrides(odd, {"direction": said("direction", "opposite", "c")}, abstract=COHORT)
@@ -440,7 +436,7 @@ def test_a_direction_does_not_grade_again() -> None:
     )
 
 
-def test_a_case_carries_corrected_directions_and_is_another_case() -> None:
+def test_a_case_with_corrected_directions_has_a_new_id() -> None:
     machine, held = five_kept()
     now = apply_review(machine, [said("direction", "opposite", each) for each in "ab"], held)
     first, second = case_from_screening(machine, held), case_from_screening(now, held)

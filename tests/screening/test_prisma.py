@@ -1,4 +1,4 @@
-"""The PRISMA flow as a picture, and the team's criteria as reasons in it."""
+"""The PRISMA flow diagram, and the team's criteria as its exclusion reasons."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def words(svg: str) -> str:
     )
 
 
-def test_the_picture_holds_every_count_of_the_flow() -> None:
+def test_the_diagram_shows_every_count_of_the_flow() -> None:
     found = screened()
     shown = words(prisma_svg(found))
     assert "Records identified (n = 4)" in shown
@@ -56,7 +56,7 @@ def test_the_picture_holds_every_count_of_the_flow() -> None:
         "]]> <!-- comment -->",
     ],
 )
-def test_text_from_outside_stays_text(hostile: str) -> None:
+def test_outside_text_stays_text(hostile: str) -> None:
     svg = prisma_svg(screened(hostile))
     root = ElementTree.fromstring(svg)
     assert {each.tag.removeprefix(SVG) for each in root.iter()} <= {
@@ -66,11 +66,11 @@ def test_text_from_outside_stays_text(hostile: str) -> None:
     assert "<mine> & yours" in words(svg)
 
 
-def test_the_page_draws_it_dark_too() -> None:
+def test_the_diagram_has_a_dark_theme() -> None:
     assert DARK.text in prisma_svg(screened(), DARK)
 
 
-def test_no_line_of_a_long_reason_leaves_its_box() -> None:
+def test_long_reasons_stay_inside_their_box() -> None:
     found = screened()
     long = found.flow.excluded[0].model_copy(update={"label": "a very long reason " * 30})
     many = found.flow.model_copy(update={"excluded": (long,) * 40})
@@ -79,7 +79,7 @@ def test_no_line_of_a_long_reason_leaves_its_box() -> None:
     assert any("other reasons" in line for line in lines)
 
 
-def test_criteria_are_a_line_each_and_what_is_not_marked_excludes() -> None:
+def test_criteria_are_one_per_line_and_exclude_by_default() -> None:
     assert read_criteria(CRITERIA) == (
         Criterion("include", "adults"),
         Criterion("exclude", "no control group"),
@@ -92,7 +92,7 @@ def test_criteria_are_a_line_each_and_what_is_not_marked_excludes() -> None:
     assert read_criteria(" \n\n") == ()
 
 
-def test_what_a_person_discards_for_a_criterion_is_counted_under_it() -> None:
+def test_an_abstract_discarded_for_a_criterion_is_counted_under_it() -> None:
     machine = screened()
     discarded = [
         Override(

@@ -1,5 +1,5 @@
-"""What is no study to count: by the record's own types in every format, by its title, by a notice
-about it.
+"""Records that don't count as studies, recognized by publication type, by title, or by a notice
+about them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ CSV = f'Title,Abstract,{{}}\n"{TITLE}","{TRIAL}",{{}}\n'
         ('{"title": "Aspirin", "text": "A trial.", "type": "article"}', None),
     ],
 )  # fmt: skip
-def test_the_records_own_type_says_so_in_every_format(record: str, status: str | None) -> None:
+def test_the_publication_type_of_the_record_is_read_in_every_format(
+    record: str, status: str | None
+) -> None:
     (found,) = read_abstracts(io.BytesIO(record.encode()))
     assert isinstance(found, Abstract), found
     named = publication_of(found)
@@ -106,7 +108,7 @@ def test_the_records_own_type_says_so_in_every_format(record: str, status: str |
 
 
 @pytest.mark.parametrize(("status", "title"), table("titles"))
-def test_a_title_says_so_in_the_forms_of_publishers_and_databases(status: str, title: str) -> None:
+def test_a_publication_status_is_read_from_the_title(status: str, title: str) -> None:
     named = publication_of(of(title))
     assert (named.status if named else "a study") == status
     for words in named.words if named else ():
@@ -142,7 +144,9 @@ def test_a_title_says_so_in_the_forms_of_publishers_and_databases(status: str, t
         ),
     ],
 )
-def test_a_protocol_plans_and_has_no_result(title: str, text: str, status: str | None) -> None:
+def test_a_protocol_is_recognized_only_without_results(
+    title: str, text: str, status: str | None
+) -> None:
     named = publication_of(of(title, text))
     assert (named and named.status) == status
 
@@ -166,7 +170,7 @@ def test_a_protocol_plans_and_has_no_result(title: str, text: str, status: str |
     ],
     ids=["retracted", "erratum", "title only", "text", "protocol", "another language"],
 )
-def test_it_is_left_out_with_its_reason_and_without_a_vote(record: Abstract) -> None:
+def test_a_notice_is_excluded_with_its_reason_and_doesnt_vote(record: Abstract) -> None:
     found = masis.screen_abstracts(QUESTION, [record])
     (grade,) = found.grades
     assert (grade.recommendation, grade.rule, grade.unscored) == ("discard", "not_a_study", None)
@@ -175,7 +179,7 @@ def test_it_is_left_out_with_its_reason_and_without_a_vote(record: Abstract) -> 
     assert excluded.label in ("retracted study", "erratum", "protocol without results")
 
 
-def test_a_study_about_which_concern_was_expressed_asks_for_more_and_has_no_vote() -> None:
+def test_a_study_with_an_expression_of_concern_needs_more_and_doesnt_vote() -> None:
     found = masis.screen_abstracts(
         QUESTION, [of(publication_types=["Expression of Concern Published"])]
     )
@@ -209,7 +213,7 @@ def screened(*answers: tuple[Abstract, ...]) -> Screening:
     [((STUDY, NOTICE),), ((NOTICE, STUDY),), ((STUDY,), (NOTICE,)), ((NOTICE,), (STUDY,))],
     ids=["after it", "before it", "in a later round", "in an earlier round"],
 )
-def test_a_study_and_the_notice_that_retracts_it_are_one_record_that_is_left_out(
+def test_a_study_and_its_retraction_notice_are_one_excluded_record(
     answers: tuple[tuple[Abstract, ...], ...],
 ) -> None:
     found = screened(*answers)
@@ -224,14 +228,12 @@ def test_a_study_and_the_notice_that_retracts_it_are_one_record_that_is_left_out
     )
 
 
-def test_a_study_and_its_erratum_are_one_record_that_is_kept() -> None:
+def test_a_study_and_its_erratum_are_one_kept_record() -> None:
     found = screened((ERRATUM, STUDY))
     assert (found.kept, found.flow.duplicates) == (("pmid-7",), 1)
 
 
-def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record_came_first() -> (
-    None
-):
+def test_a_retraction_in_one_database_applies_in_either_order() -> None:
     marked = STUDY.model_copy(update={"id": "wos", "publication_types": ("Retracted Publication",)})
     for records in ((STUDY, marked), (marked, STUDY)):
         pool = AbstractPool()
@@ -245,7 +247,7 @@ def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record
 @pytest.mark.parametrize(
     "records", [(STUDY, NOTICE), (NOTICE, STUDY)], ids=["study first", "notice first"]
 )
-def test_a_search_brings_a_retracted_study_as_such_though_its_notice_is_not_among_the_hits(
+def test_a_retracted_study_is_marked_even_if_its_notice_isnt_a_hit(
     records: tuple[Abstract, ...], tmp_path: Path
 ) -> None:
     with Store.open(tmp_path / "c.db") as store:

@@ -1,6 +1,4 @@
-"""PubMed over real HTTP on loopback: what is asked, how it is paced, and every way in which it can
-go wrong.
-"""
+"""PubMed over real HTTP on loopback: requests, rate limits, and every kind of failure."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def server() -> Iterator[Server]:
 
 
 class Slept(list[float]):
-    """What was waited, in place of waiting."""
+    """Records the waits instead of sleeping."""
 
 
 def pubmed(server: Server, slept: Slept | None = None, *, key: str | None = None) -> PubMed:
@@ -40,7 +38,7 @@ def pubmed(server: Server, slept: Slept | None = None, *, key: str | None = None
     )
 
 
-def test_a_search_finds_by_words_and_brings_the_records_in_order_of_relevance(
+def test_a_search_returns_records_in_order_of_relevance(
     server: Server,
 ) -> None:
     server.pmids = [30, 10, 20, *range(1000, 1100)]
@@ -54,7 +52,7 @@ def test_a_search_finds_by_words_and_brings_the_records_in_order_of_relevance(
     assert fetch.parameters["id"] == "30,10,20"
 
 
-def test_every_request_says_who_asks_and_carries_the_key_where_there_is_one(server: Server) -> None:
+def test_every_request_identifies_the_client_and_sends_the_key_if_set(server: Server) -> None:
     pubmed(server).search("aspirin", 1)
     pubmed(server, key=KEY).search("aspirin", 1)
     for asked in server.asked:
@@ -65,7 +63,7 @@ def test_every_request_says_who_asks_and_carries_the_key_where_there_is_one(serv
     assert ["api_key" in asked.parameters for asked in server.asked] == [False, False, True, True]
 
 
-def test_where_few_records_hold_all_words_any_of_them_will_do(server: Server) -> None:
+def test_a_search_with_few_hits_for_all_words_falls_back_to_any_word(server: Server) -> None:
     server.holding_all = 3
     found = pubmed(server).search("rare disease children", 10, offset=5)
     assert [asked.parameters.get("term") for asked in server.asked[:2]] == [
@@ -75,7 +73,7 @@ def test_where_few_records_hold_all_words_any_of_them_will_do(server: Server) ->
     assert [abstract.pmid for abstract in found] == [str(pmid) for pmid in range(106, 116)]
 
 
-def test_a_long_page_is_fetched_in_batches_and_pages_follow_each_other(server: Server) -> None:
+def test_a_long_page_is_fetched_in_batches_and_pages_are_consecutive(server: Server) -> None:
     asked = pubmed(server)
     whole = [abstract.id for abstract in asked.search("aspirin", 450)]
     assert whole == [f"pmid-{pmid}" for pmid in range(101, 551)]
@@ -83,7 +81,7 @@ def test_a_long_page_is_fetched_in_batches_and_pages_follow_each_other(server: S
     assert [abstract.id for abstract in asked.search("aspirin", 5, offset=3)] == whole[3:8]
 
 
-def test_records_that_the_server_found_and_can_not_bring_are_a_failure(server: Server) -> None:
+def test_records_found_but_not_returned_are_a_failure(server: Server) -> None:
     gone = (
         b"<?xml version='1.0'?><eFetchResult><ERROR>Unable to obtain the"
         b" records</ERROR></eFetchResult>"
@@ -93,7 +91,7 @@ def test_records_that_the_server_found_and_can_not_bring_are_a_failure(server: S
         pubmed(server).search("aspirin", 2)
 
 
-def test_nothing_found_is_nothing_and_asks_for_nothing_more(server: Server) -> None:
+def test_an_empty_result_sends_no_further_request(server: Server) -> None:
     server.pmids = []
     assert pubmed(server).search("aspirin", 5) == ()
     assert len(server.asked) == 1
@@ -104,9 +102,7 @@ def test_nothing_found_is_nothing_and_asks_for_nothing_more(server: Server) -> N
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_passing_fault_is_tried_again_with_longer_and_longer_waits(
-    server: Server, status: int
-) -> None:
+def test_a_temporary_error_is_retried_with_growing_waits(server: Server, status: int) -> None:
     slept = Slept()
     server.faults = [Reply(status=status)] * 3
     assert len(pubmed(server, slept).search("aspirin", 2)) == 2
@@ -115,7 +111,7 @@ def test_a_passing_fault_is_tried_again_with_longer_and_longer_waits(
     ] == [True] * 3
 
 
-def test_the_wait_that_the_server_asks_for_is_kept(server: Server) -> None:
+def test_the_retry_after_header_is_respected(server: Server) -> None:
     slept = Slept()
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     server.faults = [
@@ -142,7 +138,7 @@ def test_the_wait_that_the_server_asks_for_is_kept(server: Server) -> None:
         (302, KEY, r"answered 302"),
     ],
 )
-def test_a_fault_that_stays_says_what_and_the_hint_and_never_the_key(
+def test_a_permanent_error_is_reported_with_a_hint_and_without_the_key(
     server: Server, status: int, key: str | None, told: str
 ) -> None:
     body = b'{"error":"API key invalid","api-key":"' + KEY.encode() + b'"}'
@@ -166,7 +162,7 @@ def test_a_fault_that_stays_says_what_and_the_hint_and_never_the_key(
     ],
     ids=["truncated", "cut off", "empty", "html", "entities"],
 )
-def test_a_reply_that_is_cut_off_or_garbled_is_asked_again_and_never_taken_for_less(
+def test_a_truncated_or_garbled_reply_is_retried_and_never_accepted(
     server: Server, broken: Reply
 ) -> None:
     found = Reply(body=hits(50, [101, 102]))
@@ -189,7 +185,7 @@ def test_a_reply_that_is_cut_off_or_garbled_is_asked_again_and_never_taken_for_l
         (b"not xml", "no XML"),
     ],
 )
-def test_a_search_that_is_no_result_is_a_failure_not_an_empty_result(
+def test_an_invalid_search_reply_is_a_failure_not_an_empty_result(
     server: Server, reply: bytes, told: str
 ) -> None:
     server.faults = [Reply(body=reply)] * 4
@@ -197,14 +193,14 @@ def test_a_search_that_is_no_result_is_a_failure_not_an_empty_result(
         pubmed(server).search("aspirin", 2)
 
 
-def test_a_record_that_can_not_be_read_is_left_out_and_the_others_come(server: Server) -> None:
+def test_an_unreadable_record_is_skipped(server: Server) -> None:
     server.fetches = lambda pmids: (
         articles(pmids).replace(b"Study 102", b"").replace(b"Text 102.", b"")
     )
     assert [abstract.pmid for abstract in pubmed(server).search("aspirin", 3)] == ["101", "103"]
 
 
-def test_a_server_that_is_not_there_says_so_after_some_tries() -> None:
+def test_an_unreachable_server_is_reported_after_retries() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -214,7 +210,7 @@ def test_a_server_that_is_not_there_says_so_after_some_tries() -> None:
     assert len(slept) == 3
 
 
-def test_a_search_that_is_stopped_does_not_sit_out_its_wait(server: Server) -> None:
+def test_a_cancelled_search_doesnt_wait(server: Server) -> None:
     server.faults = [Reply(status=503)]
     stopped = PubMed("a@b.c", server.address, pause=lambda seconds: False, pace=Pace(1000))
     with pytest.raises(RetrievalFailed, match="stopped while it waited"):
@@ -229,7 +225,7 @@ def test_an_endless_reply_is_abandoned(server: Server, monkeypatch: pytest.Monke
         pubmed(server).search("aspirin", 2)
 
 
-def test_no_more_requests_a_second_than_the_rate_however_many_threads_ask() -> None:
+def test_the_request_rate_is_limited_across_threads() -> None:
     now = 100.0
     slept: list[float] = []
     pace = Pace(3, seconds=lambda: now, sleep=slept.append)
@@ -246,7 +242,7 @@ def test_no_more_requests_a_second_than_the_rate_however_many_threads_ask() -> N
     assert pubmed_source.pace_for("https://one", with_key=True)._interval == pytest.approx(1 / 10)
 
 
-def test_queries_that_look_like_a_search_language_are_words(server: Server) -> None:
+def test_search_operators_in_a_query_are_plain_words(server: Server) -> None:
     pubmed(server).search('aspirin[mesh] OR ("stroke"[tiab]) NOT 1:9999[uid] #1', 1)
     assert (
         server.asked[0].parameters["term"]
@@ -254,7 +250,7 @@ def test_queries_that_look_like_a_search_language_are_words(server: Server) -> N
     )
 
 
-def test_the_settings_name_who_asks_and_the_key_goes_to_ncbi_only(
+def test_an_email_is_required_and_the_key_is_sent_to_ncbi_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NCBI_API_KEY", KEY)

@@ -1,5 +1,5 @@
-"""Queries made from what is missing: each names it, none is searched twice, and they end where none
-would help.
+"""Queries derived from gaps: each names its gap, none is repeated, and they end when none would
+help.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def words(*found: GradedAbstract) -> list[str]:
     return [" ".join(lack.words) for lack in find_gaps(QUESTION, found)]
 
 
-def test_nothing_found_looks_for_other_words() -> None:
+def test_an_empty_result_searches_for_synonyms() -> None:
     assert what() == ["Scope: the searches brought nothing."]
     assert find_gaps(QUESTION, [])[0].only.startswith("acetylsalicylic acid myocardial infarction")
 
 
 @pytest.mark.spec("AESOP-BORDERLINE")
-def test_a_part_of_the_question_that_few_name_is_looked_for_by_its_other_names() -> None:
+def test_a_rarely_named_concept_is_searched_by_its_synonyms() -> None:
     found = [
         seen(BORDERLINE, "Aspirin in older adults"),
         seen(BORDERLINE, "Aspirin in older women"),
@@ -57,7 +57,7 @@ def test_a_part_of_the_question_that_few_name_is_looked_for_by_its_other_names()
     assert "heart attack" not in query.text
 
 
-def test_a_part_without_other_names_is_asked_for_with_the_rarest_other_part_alone() -> None:
+def test_a_concept_without_synonyms_is_searched_with_the_rarest_other_concept() -> None:
     question = "Does velotarine prevent falls in nursing homes?"
     abstract = Abstract(id="a", title="Velotarine in nursing homes")
     found = find_gaps(question, [GradedAbstract(abstract, grade_of("a", BORDERLINE))])
@@ -67,7 +67,7 @@ def test_a_part_without_other_names_is_asked_for_with_the_rarest_other_part_alon
     assert query.text == "velotarine falls"
 
 
-def test_too_much_about_something_else_is_a_gap() -> None:
+def test_too_many_off_topic_abstracts_are_a_gap() -> None:
     near, away = (
         [seen(STRONG), seen(STRONG)],
         [seen(AWAY, f"Knees of runners {i}") for i in range(4)],
@@ -77,7 +77,7 @@ def test_too_much_about_something_else_is_a_gap() -> None:
     ]
 
 
-def test_missing_designs_are_named_and_asked_for_each() -> None:
+def test_each_missing_design_is_named_and_searched() -> None:
     found = find_gaps(
         QUESTION, [seen(SERIES), seen(SERIES, "Aspirin and heart attack in older adults again")]
     )
@@ -94,12 +94,12 @@ def test_missing_designs_are_named_and_asked_for_each() -> None:
     ]
 
 
-def test_cohorts_are_not_asked_for_where_there_are_trials_enough() -> None:
+def test_cohorts_arent_searched_if_there_are_enough_trials() -> None:
     trials = [seen(STRONG, f"Aspirin and heart attack in older adults {i}") for i in range(3)]
     assert [each.design for each in find_gaps(QUESTION, trials)] == ["systematic_review"]
 
 
-def test_two_of_a_design_are_counted_in_the_plural() -> None:
+def test_two_studies_of_a_design_are_counted_in_the_plural() -> None:
     cohort = STRONG._replace(design="cohort_study")
     two = [seen(cohort, f"Aspirin and heart attack in older adults {i}") for i in range(2)]
     assert "Design: only 2 cohort studies among 2 relevant abstracts." in [
@@ -107,11 +107,11 @@ def test_two_of_a_design_are_counted_in_the_plural() -> None:
     ]
 
 
-def test_small_studies_ask_for_large_ones() -> None:
+def test_small_studies_search_for_large_ones() -> None:
     assert "multicentre large trial" in words(seen(STRONG._replace(adequate=False)))
 
 
-def test_only_old_studies_ask_for_later_ones() -> None:
+def test_old_studies_search_for_newer_ones() -> None:
     old = Abstract(id="a", title="Aspirin and heart attack in older adults", year=2009)
     found = find_gaps(QUESTION, [GradedAbstract(old, grade_of("a", STRONG))], 2026)
     lack = next(each for each in found if each.since)
@@ -124,7 +124,7 @@ def test_only_old_studies_ask_for_later_ones() -> None:
     assert not any(each.since for each in found)
 
 
-def test_a_source_without_a_field_for_the_year_leaves_older_records_out() -> None:
+def test_older_records_are_filtered_for_a_source_without_a_year_field() -> None:
     held = [
         Abstract(id=str(year), title="Aspirin and heart attack", year=year)
         for year in range(2000, 2026)
@@ -134,14 +134,14 @@ def test_a_source_without_a_field_for_the_year_leaves_older_records_out() -> Non
     assert [each.year for each in found] == [2023, 2024]
 
 
-def test_an_average_that_is_too_low_asks_for_trials_and_reviews() -> None:
+def test_a_low_average_searches_for_trials_and_reviews() -> None:
     found = find_gaps(QUESTION, [seen(STRONG._replace(relevance=0.55, methodology=0.65))])
     assert {"randomised controlled trial", "systematic review meta-analysis"} <= {
         " ".join(each.words) for each in found
     }
 
 
-def test_every_query_says_what_it_aims_at_and_what_it_added_and_repeats_no_word() -> None:
+def test_every_query_names_its_gap_and_repeats_no_word() -> None:
     missing = [*find_gaps(QUESTION, [seen(SERIES)]), Gap("Scope: away.", ("aspirin", "enteric"))]
     asked = next_queries(QUESTION, missing[-2:], first_queries(QUESTION), 20)
     for query in asked:
@@ -152,7 +152,7 @@ def test_every_query_says_what_it_aims_at_and_what_it_added_and_repeats_no_word(
 
 
 @pytest.mark.parametrize("said", [SERIES, AWAY, BORDERLINE, STRONG])
-def test_no_search_is_made_twice_and_they_end_where_no_further_query_would_help(said: Said) -> None:
+def test_no_search_is_repeated_and_searches_end(said: Said) -> None:
     tried = list(first_queries(QUESTION))
     for _ in range(12):
         asked = next_queries(QUESTION, find_gaps(QUESTION, [seen(said)], 2026), tried, 20)
@@ -165,7 +165,7 @@ def test_no_search_is_made_twice_and_they_end_where_no_further_query_would_help(
     assert len(set(searches)) == len(searches)
 
 
-def test_the_list_is_read_on_only_while_its_end_brings_relevant_abstracts() -> None:
+def test_the_next_page_is_read_only_while_its_last_results_are_relevant() -> None:
     tried = [*first_queries(QUESTION)]
     nothing = Gap("Nothing new.", ())
     assert next_queries(QUESTION, [nothing], tried, 20) == ()
@@ -176,11 +176,11 @@ def test_the_list_is_read_on_only_while_its_end_brings_relevant_abstracts() -> N
     assert "read on from place 41" in second.why
 
 
-def test_whether_a_list_goes_on_is_seen_at_the_end_of_what_it_brought() -> None:
+def test_the_last_results_decide_whether_to_read_on() -> None:
     near, away = grade_of("n", STRONG), grade_of("a", AWAY)
     assert list_goes_on([near] * 4 + [near, away, away, away], 8)
     assert not list_goes_on([near] * 10 + [away] * 10, 20)
-    assert not list_goes_on([near] * 5, 20)  # the list has been read to its end
+    assert not list_goes_on([near] * 5, 20)  # shorter than a page, so the list has ended
     assert not list_goes_on([], 20)
 
 
@@ -204,7 +204,7 @@ def ids(found: tuple[Abstract, ...]) -> list[str]:
     return [abstract.id for abstract in found]
 
 
-def test_what_says_most_of_the_rare_words_comes_first_and_the_rest_after_it() -> None:
+def test_the_most_rare_words_rank_first() -> None:
     source = InMemoryRetriever(ABSTRACTS)
     assert ids(source.search("aspirin against headache", 10)) == [
         "aspirin",
@@ -215,7 +215,7 @@ def test_what_says_most_of_the_rare_words_comes_first_and_the_rest_after_it() ->
     assert ids(source.search("walking", 1)) == ["knee"]
 
 
-def test_a_short_text_says_more_with_a_word_than_a_long_one_and_repeating_it_wins_nothing() -> None:
+def test_a_short_text_ranks_above_a_long_one_and_repetition_adds_nothing() -> None:
     rest = " ".join(f"filler{i}" for i in range(200))
     source = InMemoryRetriever(
         [
@@ -232,7 +232,7 @@ def test_a_short_text_says_more_with_a_word_than_a_long_one_and_repeating_it_win
     assert ids(source.search("aspirin migraine", 4))[0] == "both"
 
 
-def test_what_is_in_the_title_weighs_three_times() -> None:
+def test_the_title_has_a_weight_of_three() -> None:
     source = InMemoryRetriever(
         [
             Abstract(id="text", text="Aspirin a b."),
@@ -242,7 +242,7 @@ def test_what_is_in_the_title_weighs_three_times() -> None:
     assert ids(source.search("aspirin", 2)) == ["title", "text"]
 
 
-def test_reading_on_reaches_everything_once() -> None:
+def test_paging_returns_every_record_once() -> None:
     source = InMemoryRetriever(ABSTRACTS)
     pages = [source.search("aspirin", 3, offset) for offset in (0, 3, 6)]
     assert sorted(each for page in pages for each in ids(page)) == sorted(
@@ -251,7 +251,7 @@ def test_reading_on_reaches_everything_once() -> None:
     assert pages[2] == ()
 
 
-def test_a_given_set_comes_whole_and_in_its_order_whatever_is_asked() -> None:
+def test_a_fixed_set_is_returned_whole_and_in_order() -> None:
     source = FixedSetRetriever(ABSTRACTS)
     assert source.search("anything", 10) == ABSTRACTS
     assert source.search("anything", 2, 2) == ABSTRACTS[2:]

@@ -1,5 +1,5 @@
-"""What is read in an abstract without a model: what it is about, its design, its method, whether it
-is large enough.
+"""What is read from an abstract without a model: its subject, design, methodology and sample
+size.
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ def shown(reason: GradeReason, abstract: Abstract) -> list[str]:
         ("???", []),
     ],
 )
-def test_a_question_is_read_as_concepts_in_their_parts(
-    question: str, expected: list[tuple[str, str]]
-) -> None:
+def test_a_question_is_parsed_into_concepts(question: str, expected: list[tuple[str, str]]) -> None:
     assert parts(question) == expected
 
 
@@ -85,7 +83,7 @@ def score(text: str, title: str = "", question: str = QUESTION) -> float:
 
 
 @pytest.mark.spec("AESOP-GRADING")
-def test_an_abstract_that_meets_the_question_whole_is_relevant_and_shows_the_words() -> None:
+def test_an_abstract_that_matches_the_whole_question_is_relevant_and_shows_the_words() -> None:
     abstract = of(
         "We followed people with heart failure given metformin. Metformin lowered mortality."
         " Mortality was 3%.",
@@ -97,7 +95,7 @@ def test_an_abstract_that_meets_the_question_whole_is_relevant_and_shows_the_wor
     assert found.reason.text.startswith("Met: metformin (intervention)")
 
 
-def test_the_one_thing_that_is_missing_weighs_more_than_all_that_is_there() -> None:
+def test_a_missing_concept_outweighs_the_matching_ones() -> None:
     whole = score(
         "Metformin and mortality in heart failure. Metformin in heart failure: mortality."
     )
@@ -111,7 +109,7 @@ def test_the_one_thing_that_is_missing_weighs_more_than_all_that_is_there() -> N
     assert nothing < without_people < 0.6 < whole
 
 
-def test_other_words_for_the_same_thing_meet_the_question() -> None:
+def test_synonyms_match_the_question() -> None:
     assert (
         score("Metformin and death in congestive cardiac failure. Deaths on metformin were fewer.")
         > 0.6
@@ -120,17 +118,17 @@ def test_other_words_for_the_same_thing_meet_the_question() -> None:
     assert score("Atorvastatin and myocardial infarction in older adults.", question=question) > 0.6
 
 
-def test_a_kind_meets_the_whole_and_not_the_other_way_round() -> None:
+def test_a_specific_drug_matches_its_class_but_not_the_reverse() -> None:
     assert score("Statins in adults. Statins work.", question="Does atorvastatin work?") < 0.3
 
 
-def test_an_aside_counts_less_than_the_matter_of_the_study() -> None:
+def test_a_passing_mention_counts_less_than_the_subject_of_the_study() -> None:
     aside = "We studied knees. Metformin was mentioned once."
     matter = "We studied metformin. Metformin was given daily."
     assert score(aside, question="metformin") < score(matter, question="metformin") == 1.0
 
 
-def test_the_words_of_one_concept_count_less_where_they_stand_far_apart() -> None:
+def test_words_of_a_concept_count_less_if_far_apart() -> None:
     question = "Does yellow bark help?"
     between = (
         "and many other things were said about quite different matters in between these two words "
@@ -141,21 +139,21 @@ def test_the_words_of_one_concept_count_less_where_they_stand_far_apart() -> Non
     assert score(together, question=question) == 1.0
 
 
-def test_a_part_of_a_concept_and_a_word_of_the_same_family_count_in_part() -> None:
+def test_partial_concepts_and_related_words_count_partially() -> None:
     half = score("Yellow paint was used.", question="Does yellow bark help?")
     assert half == pytest.approx((0.5 * 0.8 * 0.85 - 0.12) / 0.88, abs=1e-4)
     kin = score("Hepatobiliary surgery was done.", question="hepatotoxicity")
     assert kin == pytest.approx((0.5 - 0.12) / 0.88, abs=1e-4)
 
 
-def test_nothing_to_read_or_to_ask_is_unscored() -> None:
+def test_an_empty_abstract_or_question_is_unscored() -> None:
     assert relevance(read_question(QUESTION), of("")).score is None
     assert relevance(read_question("?"), of("Metformin.")).score is None
 
 
 @pytest.mark.spec("AESOP-PRIORS")
 @pytest.mark.parametrize(("design", "study_type", "title", "text"), table("designs"))
-def test_the_words_place_a_study_type_in_the_hierarchy(
+def test_wording_places_a_study_type_in_the_hierarchy(
     design: str, study_type: StudyType, title: str, text: str
 ) -> None:
     assert place_design(study_type, of(text, "" if title == "-" else title)).design == design
@@ -166,7 +164,7 @@ def test_people_bitten_by_rats_are_people() -> None:
     assert place_design("remaining", of(text, "Wounds")).design == "randomised_trial"
 
 
-def test_a_question_about_animals_or_cells_is_known_as_such() -> None:
+def test_a_question_about_animals_or_cells_is_recognized() -> None:
     assert designs_asked_about("Does X shrink tumours in mice?") == {"animal_study"}
     assert designs_asked_about("Does X kill cell lines in vitro?") == {"in_vitro_study"}
     assert designs_asked_about(QUESTION) == frozenset()
@@ -182,7 +180,7 @@ SPARSE = of("Aspirin was given to people who were randomly assigned to it. They 
 
 
 @pytest.mark.spec("AESOP-GRADING", "AESOP-METHODOLOGY")
-def test_a_trial_that_reports_what_guards_against_bias_scores_high_and_shows_the_words() -> None:
+def test_a_trial_reporting_bias_safeguards_scores_high_and_shows_the_words() -> None:
     full, sparse = methodology(FULL, "randomised_trial"), methodology(SPARSE, "randomised_trial")
     assert full.score == pytest.approx(0.95)
     assert sparse.score < 0.3
@@ -204,7 +202,7 @@ def reported(text: str, design: Design) -> set[str]:
 
 @pytest.mark.spec("AESOP-METHODOLOGY")
 @pytest.mark.parametrize(("item", "stated", "text"), table("method_words"))
-def test_a_method_word_earns_its_points_only_where_it_is_not_denied_planned_or_something_else(
+def test_a_method_word_earns_points_only_if_stated_as_done(
     item: str, stated: str, text: str
 ) -> None:
     designs: tuple[Design, ...] = ("randomised_trial", "cohort_study", "systematic_review")
@@ -212,17 +210,17 @@ def test_a_method_word_earns_its_points_only_where_it_is_not_denied_planned_or_s
     assert (item in reported(text, design)) is (stated == "stated")
 
 
-def test_a_result_that_was_not_significant_is_still_reported() -> None:
+def test_a_nonsignificant_result_is_still_reported() -> None:
     text = "The primary outcome was not different. Adverse events were not rare."
     assert {"outcome", "harms"} <= reported(text, "randomised_trial")
 
 
 @pytest.mark.spec("AESOP-SERIES")
-def test_no_reporting_lifts_a_case_series_to_what_is_kept() -> None:
+def test_good_reporting_never_keeps_a_case_series() -> None:
     assert methodology(FULL, "case_series").score <= CEILING["case_series"] < 0.45
 
 
-def test_every_item_of_every_checklist_can_be_reported_and_has_a_name() -> None:
+def test_every_checklist_item_has_a_label() -> None:
     assert {item for checklist in CHECKLIST.values() for item in checklist} == set(LABELS)
 
 
@@ -258,7 +256,7 @@ SIZES: tuple[tuple[Design | None, tuple[SampleSize, ...], int | None, bool | Non
 
 @pytest.mark.spec("AESOP-SIZE")
 @pytest.mark.parametrize(("design", "sizes", "main", "expected"), SIZES)
-def test_the_size_a_study_needs_follows_from_its_design(
+def test_adequate_size_depends_on_the_design(
     design: Design | None, sizes: tuple[SampleSize, ...], main: int | None, expected: bool | None
 ) -> None:
     found = size_adequacy(of("412 patients"), design, sizes, None if main is None else sizes[main])
@@ -266,7 +264,7 @@ def test_the_size_a_study_needs_follows_from_its_design(
     assert found.reason.text
 
 
-def test_a_letter_that_grows_when_lowered_moves_no_words() -> None:
+def test_a_letter_that_lengthens_in_lowercase_shifts_no_offsets() -> None:
     text = "İİİ Patients were Randomly Assigned to NCT01234567."
     assert (
         text[slice(*(Wording(r"\brandomly assigned\b").search(text) or (0, 0)))]
@@ -276,7 +274,7 @@ def test_a_letter_that_grows_when_lowered_moves_no_words() -> None:
     assert Wording(r"\bNCT ?\d{6,8}\b").search("nct0123456") == (0, 10)
 
 
-def test_a_wording_finds_what_comes_after_a_denial() -> None:
+def test_a_wording_after_a_negated_one_is_matched() -> None:
     text = "not blinded in phase one; later blinded"
     assert Wording(r"\bblinded\b").search(text) == (text.rindex("blinded"), len(text))
     assert AbstractWords(start=0, end=1, text="n").place == "text"

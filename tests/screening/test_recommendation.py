@@ -1,4 +1,4 @@
-"""What to do with one abstract, by the written rules; the priors as floors."""
+"""The recommendation for one abstract by the documented rules, with the priors as floors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.screening.scripted import table
 
 
 @pytest.mark.spec("AESOP-PRIORS")
-def test_the_priors_of_the_specification_are_taken_as_they_stand() -> None:
+def test_the_priors_match_the_specification() -> None:
     assert rubric.HIERARCHY["randomised_trial"].prior == 0.65
     assert rubric.HIERARCHY["cohort_study"].prior == 0.45
     assert rubric.HIERARCHY["case_series"].prior == 0.20
@@ -33,7 +33,7 @@ def test_a_prior_is_a_floor_and_never_a_cap(design: Design) -> None:
 
 
 @pytest.mark.spec("AESOP-PRIORS")
-def test_the_hierarchy_falls_from_pooled_trials_to_a_single_case_and_names_its_sources() -> None:
+def test_the_hierarchy_descends_from_meta_analysis_and_names_its_sources() -> None:
     order: tuple[Design, ...] = (
         "meta_analysis",
         "systematic_review",
@@ -54,7 +54,7 @@ def test_the_hierarchy_falls_from_pooled_trials_to_a_single_case_and_names_its_s
     assert all(adequacy.source for adequacy in rubric.ADEQUATE_SIZE.values())
 
 
-def test_every_study_type_has_a_place_and_every_design_a_size_and_every_rule_words() -> None:
+def test_every_study_type_design_and_rule_has_an_entry() -> None:
     assert set(rubric.DESIGN_OF) == set(STUDY_TYPES) == set(STUDY_TYPE)
     assert set(rubric.HIERARCHY) == set(DESIGNS) == set(rubric.ADEQUATE_SIZE)
     assert set(rubric.HIERARCHY) == set(DESIGN)
@@ -73,7 +73,7 @@ CASES = table("recommendations")
 
 @pytest.mark.spec("AESOP-RECOMMENDATION", "AESOP-WEAK-REJECTED", "AESOP-SERIES", "AESOP-RCT-FAIR")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_each_rule_decides_where_it_should(case: tuple[str, ...]) -> None:
+def test_each_rule_applies_to_its_cases(case: tuple[str, ...]) -> None:
     _, relevance, method, design, enough, advice, rule = case
     scores = [None if score == "-" else float(score) for score in (relevance, method)]
     known: Design | None = next((each for each in DESIGNS if each == design), None)
@@ -82,7 +82,7 @@ def test_each_rule_decides_where_it_should(case: tuple[str, ...]) -> None:
     assert found.why
 
 
-def test_every_rule_that_follows_from_scores_has_a_case() -> None:
+def test_every_rule_based_on_scores_has_a_case() -> None:
     assert {rule for *_, rule in CASES} == set(get_args(Rule)) - {
         "person",
         "disagreement",
@@ -92,7 +92,7 @@ def test_every_rule_that_follows_from_scores_has_a_case() -> None:
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")
-def test_animals_are_no_indirect_evidence_for_a_question_about_animals() -> None:
+def test_animal_studies_are_direct_evidence_for_a_question_about_animals() -> None:
     assert recommend(0.9, 0.5, "animal_study", True).rule == "weak_design"
     assert (
         recommend(0.9, 0.5, "animal_study", True, frozenset({"animal_study"})).recommendation
@@ -101,7 +101,7 @@ def test_animals_are_no_indirect_evidence_for_a_question_about_animals() -> None
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")
-def test_more_is_never_worse() -> None:
+def test_a_higher_score_never_gives_a_worse_recommendation() -> None:
     order = {"discard": 0, "needs_more": 1, "keep": 2}
     grid = [i / 20 for i in range(21)]
     for design in DESIGNS:

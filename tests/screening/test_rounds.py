@@ -1,6 +1,4 @@
-"""The rounds: retrieve, grade, decide, retrieve again; what the specification calls correct
-behaviour.
-"""
+"""The rounds (retrieve, grade, decide, retrieve again) follow the specification."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def test_strong_evidence_converges_in_the_first_round() -> None:
 
 
 @pytest.mark.spec("AESOP-WEAK-REJECTED", "AESOP-ROUNDS")
-def test_weak_studies_are_rejected_and_the_limit_of_rounds_ends_honestly() -> None:
+def test_weak_studies_are_rejected_and_the_round_limit_ends_as_insufficient() -> None:
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(9)))
     found, _ = screened(
         ScriptedGrader({}, default=WEAK), source, settings=Settings(screening_retrieve=5)
@@ -70,9 +68,7 @@ def _ids(number: int) -> tuple[str, ...]:
 
 
 @pytest.mark.spec("AESOP-BORDERLINE")
-def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what_was_missing() -> (
-    None
-):
+def test_borderline_studies_trigger_new_queries_for_the_gaps() -> None:
     says = dict.fromkeys(ONE, BORDERLINE)
     source = ScriptedSource(abstracts(*ONE), abstracts("f", "g", "h", "i", "j"))
     found, _ = screened(ScriptedGrader(says), source)
@@ -86,8 +82,8 @@ def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what
 
 
 @pytest.mark.spec("AESOP-DECAY")
-def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
-    # kept at quality 0.61: enough for 0.60, not for 0.65
+def test_the_threshold_falls_by_round_while_the_consensus_holds() -> None:
+    # a quality of 0.61 is enough for 0.60 but not for 0.65
     middling = Said(0.6, 0.62, "cohort_study", True)
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
     small = Settings(screening_retrieve=5)
@@ -100,7 +96,7 @@ def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
 
 
 @pytest.mark.spec("AESOP-GRADING")
-def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
+def test_no_abstract_is_graded_twice() -> None:
     grader = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE), default=BORDERLINE)
     source = ScriptedSource(
         abstracts(*ONE), abstracts("a", "b", "f"), abstracts("f", "a"), abstracts("g", "b")
@@ -112,7 +108,7 @@ def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")
-def test_every_relevant_abstract_found_so_far_votes_in_each_round() -> None:
+def test_every_relevant_abstract_so_far_votes_in_each_round() -> None:
     says = {"a": STRONG, "b": STRONG, "c": WEAK, "d": WEAK, "e": WEAK}
     source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"), abstracts("g", "h"))
     found, _ = screened(ScriptedGrader(says), source)
@@ -123,14 +119,14 @@ def test_every_relevant_abstract_found_so_far_votes_in_each_round() -> None:
     assert (found.outcome, found.kept) == ("sufficient", ("a", "b", "g", "h", "f"))
 
 
-def test_a_round_takes_no_more_than_its_limit_from_each_source_and_takes_them_in_turn() -> None:
+def test_a_round_limits_each_source_and_alternates_between_them() -> None:
     one, two = ScriptedSource(abstracts(*ONE)), ScriptedSource(abstracts("v", "w", "x", "y", "z"))
     found, _ = screened(ScriptedGrader({}), one, two, settings=Settings(screening_retrieve=3))
     assert found.rounds[0].retrieved == ("a", "v", "b", "w", "c", "x")
     assert found.rounds[0].identified == 6
 
 
-def test_the_same_record_from_two_sources_is_one_abstract_and_counts_as_a_duplicate() -> None:
+def test_the_same_record_from_two_sources_counts_as_a_duplicate() -> None:
     one = Abstract(id="pmid-7", title="Aspirin for headache in adults", text="A trial.", pmid="7")
     two = Abstract(
         id="corpus-1", title="ASPIRIN FOR HEADACHE IN ADULTS.", text="A trial.", pmid="7"
@@ -148,7 +144,7 @@ def test_the_flow_adds_up() -> None:
         ScriptedGrader(says, default=AWAY), ScriptedSource(abstracts(*ONE), abstracts("a", "x"))
     )
     flow = found.flow
-    # found again by a later query, "a" counts once
+    # "a" is found again by a later query but counts once
     assert flow.identified == flow.duplicates + flow.screened == 6
     assert (
         flow.screened == sum(each.count for each in flow.excluded) + flow.undecided + flow.kept == 6
@@ -157,25 +153,21 @@ def test_the_flow_adds_up() -> None:
     assert flow.unscored == 1
 
 
-def test_a_source_that_fails_leaves_a_warning_and_the_others_go_on() -> None:
+def test_a_failing_source_leaves_a_warning_and_the_others_continue() -> None:
     found, events = screened(ScriptedGrader({}), BrokenSource(), ScriptedSource(abstracts(*ONE)))
     assert found.outcome == "sufficient"
     assert any("it did not answer" in warning for warning in found.warnings)
     assert any(event.kind == "warning" for event in events)
 
 
-def test_where_every_source_fails_the_screening_ends_as_an_error_not_as_insufficient_evidence() -> (
-    None
-):
+def test_a_screening_with_only_failing_sources_ends_as_an_error() -> None:
     found, _ = screened(ScriptedGrader({}), BrokenSource())
     assert (found.outcome, found.rounds) == ("error", ())
     assert "No source could be asked." in found.reasons
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
-def test_where_every_gap_has_been_asked_for_it_ends_and_says_that_no_further_query_would_help() -> (
-    None
-):
+def test_a_screening_ends_if_no_further_query_would_help() -> None:
     source = ScriptedSource(abstracts(*ONE))
     found, _ = screened(
         ScriptedGrader({}, default=SERIES), source, settings=Settings(screening_max_rounds=8)
@@ -187,20 +179,18 @@ def test_where_every_gap_has_been_asked_for_it_ends_and_says_that_no_further_que
     assert found.reasons[1].startswith("Of 5 screened in all, 5 are relevant: 0 kept")
 
 
-def test_the_reasons_are_those_of_the_last_round_that_brought_anything_relevant() -> None:
-    source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
+def test_the_reasons_are_those_of_the_last_round_with_relevant_results() -> None:
+    source = ScriptedSource(abstracts(*ONE))  # every later search returns nothing
     found, _ = screened(ScriptedGrader({"a": STRONG}, default=SERIES), source)
     assert not found.rounds[-1].retrieved
     assert "1 of 5 keep" in found.reasons[0]
 
 
 @pytest.mark.spec("AESOP-DECAY")
-def test_where_a_round_brings_nothing_relevant_what_was_found_before_is_held_to_the_lower_requirement() -> (
-    None
-):
-    # quality 0.61: enough for the third round's 0.60
+def test_a_round_without_relevant_results_applies_the_lower_threshold() -> None:
+    # a quality of 0.61 is enough for the third round's 0.60
     middling = Said(0.6, 0.62, "cohort_study", True)
-    source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
+    source = ScriptedSource(abstracts(*ONE))  # every later search returns nothing
     small = Settings(screening_retrieve=5)
     found, _ = screened(
         ScriptedGrader({}, default=middling), source, settings=small, thresholds=ruling.DEFAULT
@@ -211,7 +201,7 @@ def test_where_a_round_brings_nothing_relevant_what_was_found_before_is_held_to_
     assert apply_review(found, []).rounds == found.rounds
 
 
-def test_an_abstract_without_a_grade_asks_for_more_and_is_never_kept() -> None:
+def test_an_ungraded_abstract_needs_more_and_is_never_kept() -> None:
     class Forgetful(ScriptedGrader):
         def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple:  # type: ignore[type-arg]
             return super().grade(question, abstracts)[1:]
@@ -222,7 +212,7 @@ def test_an_abstract_without_a_grade_asks_for_more_and_is_never_kept() -> None:
     assert (forgotten.recommendation, forgotten.relevance_score) == ("needs_more", None)
 
 
-def test_a_person_can_stop_it_and_what_finished_stays() -> None:
+def test_a_screening_can_be_cancelled_and_finished_rounds_are_stored() -> None:
     source = ScriptedSource(abstracts(*ONE), abstracts(*_ids(1)))
     found, events = screened(ScriptedGrader({}, default=BORDERLINE), source, cancelled=counting(5))
     assert found.outcome == "cancelled"
@@ -231,7 +221,7 @@ def test_a_person_can_stop_it_and_what_finished_stays() -> None:
     assert events[-1].kind == "screening_finished"
 
 
-def test_an_interrupted_screening_goes_on_where_it_was_and_grades_nothing_again() -> None:
+def test_an_interrupted_screening_resumes_without_regrading() -> None:
     kept: list[FinishedRound] = []
     grader = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE))
     whole = ScriptedSource(abstracts(*ONE), abstracts("a", "f", "g", "h"))
@@ -252,7 +242,7 @@ def test_an_interrupted_screening_goes_on_where_it_was_and_grades_nothing_again(
     )
 
 
-def test_every_event_has_its_number_and_tells_of_the_work_as_it_goes() -> None:
+def test_events_are_numbered_and_report_progress() -> None:
     _, events = screened(
         ScriptedGrader({}), ScriptedSource(abstracts(*_ids(1), *_ids(2), *_ids(3)))
     )
@@ -270,7 +260,7 @@ def test_every_event_has_its_number_and_tells_of_the_work_as_it_goes() -> None:
 
 
 @pytest.mark.spec("AESOP-ASYNC")
-def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
+def test_two_concurrent_screenings_dont_interfere() -> None:
     def work(default: Said, screening_id: str) -> ScreeningSteps:
         source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
         grader = ScriptedGrader({}, default=default)
@@ -291,7 +281,7 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
     assert two == run_to_completion(work(STRONG, "two"))
 
 
-def test_the_thresholds_and_versions_used_are_on_the_record() -> None:
+def test_the_thresholds_and_versions_are_recorded() -> None:
     settings = Settings(
         screening_required_first=0.8, screening_max_rounds=2, screening_pubmed_email="a@example.org"
     )
@@ -306,13 +296,13 @@ JUDGE = JudgedBy(model="m", version="1")
 
 
 class GradesInMemory(dict[str, Grade]):
-    """A cache that ends with the test."""
+    """A cache that lasts for one test."""
 
     store = dict.__setitem__
 
 
 @pytest.mark.spec("AESOP-GRADING")
-def test_what_was_graded_is_not_asked_for_again() -> None:
+def test_a_graded_abstract_is_read_from_the_cache() -> None:
     grader = ScriptedGrader({})
     caching = CachingGrader(grader, GradesInMemory())
     first = caching.grade("aspirin", abstracts("a", "b"))
@@ -322,7 +312,7 @@ def test_what_was_graded_is_not_asked_for_again() -> None:
     assert second[0] == first[1]
 
 
-def test_what_could_not_be_graded_is_tried_again() -> None:
+def test_an_ungraded_abstract_is_retried() -> None:
     grader = ScriptedGrader({"a": UNREADABLE})
     caching = CachingGrader(grader, GradesInMemory())
     caching.grade("aspirin", abstracts("a"))
@@ -331,7 +321,7 @@ def test_what_could_not_be_graded_is_tried_again() -> None:
     assert grader.asked == ["a", "a"]
 
 
-def test_a_grade_is_of_one_question_one_text_one_grader_and_one_rubric(
+def test_the_cache_key_covers_question_text_grader_and_rubric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     abstract = Abstract(id="a", title="T", text="X")

@@ -1,5 +1,5 @@
-"""Thresholds and consensus, checked against a second statement of the rules that shares no code
-with the first.
+"""Thresholds and consensus, checked against a second implementation of the rules that shares no
+code with the first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_VOTES = 12
 
 
 def splits() -> list[tuple[int, int, int]]:
-    """Every way in which up to twelve abstracts can vote: keep, discard, needs_more."""
+    """Yield every split of up to twelve votes into keep, discard and needs_more."""
     return [
         (keep, discard, n - keep - discard)
         for n in range(MOST_VOTES + 1)
@@ -28,7 +28,7 @@ def splits() -> list[tuple[int, int, int]]:
 
 
 def averages() -> list[Fraction]:
-    """0 to 1 in hundredths, and a hair's breadth on each side of every edge."""
+    """Return 0 to 1 in hundredths, and a value just below and just above every threshold."""
     edges = [Fraction(edge, 100) for edge in (55, 60, 65, 70)]
     hair = Fraction(1, 10_000)
     return sorted(
@@ -40,9 +40,9 @@ def averages() -> list[Fraction]:
 def as_written(
     keep: int, discard: int, more: int, average: Fraction | None, iteration: int, least: int
 ) -> tuple[str, str]:
-    """The specification's table and list once more, in whole numbers: consensus and decision.
+    """Return consensus and decision by the specification's table, in whole numbers.
 
-    With ``least`` 1 it is the specification as written; the product's default asks for 2 studies.
+    With ``least`` 1 it is the specification as written; the product's default requires 2 studies.
     """
     hundredths = {0: 70, 1: 65, 2: 60}.get(iteration, 55)
     everyone = keep + discard + more
@@ -60,7 +60,7 @@ def as_written(
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION")
 @pytest.mark.parametrize("least", [1, 2])
-def test_every_vote_and_average_is_decided_as_the_specification_says(least: int) -> None:
+def test_every_combination_of_votes_and_average_follows_the_specification(least: int) -> None:
     wrong = []
     thresholds = ruling.DEFAULT.model_copy(update={"least_studies": least})
     for keep, discard, more in splits():
@@ -78,7 +78,7 @@ def test_every_vote_and_average_is_decided_as_the_specification_says(least: int)
 
 
 @pytest.mark.spec("AESOP-DECAY")
-def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> None:
+def test_the_required_average_falls_by_round_to_its_minimum() -> None:
     assert [ruling.DEFAULT.average_required_in(number) for number in range(6)] == [
         0.70,
         0.65,
@@ -90,7 +90,7 @@ def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> No
 
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION", "AESOP-ROUNDS")
-def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
+def test_the_default_settings_match_the_specification() -> None:
     found = ruling.thresholds_of(Settings())
     assert found == ruling.DEFAULT
     assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (
@@ -117,14 +117,14 @@ def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     [(5, [0.70, 0.70, 0.70, 0.65]), (8, [0.70, 0.70, 0.65, 0.65]), (15, [0.70, 0.65, 0.60, 0.55]),
      (60, [0.70, 0.65, 0.60, 0.55])],
 )  # fmt: skip
-def test_small_pages_that_make_more_rounds_lower_the_bar_no_faster(
+def test_small_pages_with_more_rounds_lower_the_threshold_no_faster(
     page: int, required: list[float]
 ) -> None:
     found = ruling.thresholds_of(Settings(screening_retrieve=page))
     assert [found.average_required_in(number) for number in range(4)] == required
 
 
-def test_other_thresholds_can_be_asked_for() -> None:
+def test_thresholds_are_configurable() -> None:
     strict = ruling.thresholds_of(
         Settings(screening_required_first=0.9, screening_required_step=0.0)
     )
@@ -169,9 +169,7 @@ def test_one_strong_paper_does_not_override_poor_consensus() -> None:
 
 
 @pytest.mark.spec("AESOP-DECISION")
-def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_bar_has_come_down() -> (
-    None
-):
+def test_consensus_on_weak_evidence_continues_until_the_threshold_has_fallen() -> None:
     votes = [graded("keep", 0.62) for _ in range(5)]
     assert [ruling.ruling(number, votes).decision for number in range(4)] == [
         "retrieve_more",
@@ -182,7 +180,7 @@ def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")
-def test_where_thresholds_overlap_discarding_comes_first() -> None:
+def test_overlapping_thresholds_discard_first() -> None:
     # With the specification's shares both can't hold at once; with others they can, and the
     # cautious one decides.
     lax = ruling.DEFAULT.model_copy(update={"keep_share": 0.4, "discard_share": 0.4})
@@ -190,7 +188,7 @@ def test_where_thresholds_overlap_discarding_comes_first() -> None:
     assert ruling.consensus(VoteTally(keep=2, discard=1, needs_more=2), lax) == "sufficient"
 
 
-def test_the_reason_says_which_of_the_rules_decided() -> None:
+def test_the_reason_names_the_rule_that_decided() -> None:
     mixed = ruling.ruling(
         0, [graded("keep"), graded("needs_more"), graded("needs_more"), graded("discard")]
     )
@@ -206,13 +204,13 @@ def test_the_reason_says_which_of_the_rules_decided() -> None:
 
 
 @pytest.mark.spec("AESOP-DECISION")
-def test_nothing_found_is_never_sufficient() -> None:
+def test_an_empty_result_is_never_sufficient() -> None:
     found = ruling.ruling(3, [])
     assert (found.decision, found.average) == ("retrieve_more", None)
     assert "Nothing was found" in found.why
 
 
-def test_what_a_person_keeps_without_a_score_counts_as_a_vote_and_not_in_the_average() -> None:
+def test_a_kept_abstract_without_a_score_votes_but_isnt_averaged() -> None:
     found = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
     assert (found.average, found.decision) == (0.9, "sufficient")
     assert (
@@ -222,7 +220,7 @@ def test_what_a_person_keeps_without_a_score_counts_as_a_vote_and_not_in_the_ave
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECISION")
 @pytest.mark.parametrize("beside", [0, 1, 4, 6, 14, 44, 94, 194])
-def test_what_a_search_brings_beside_the_relevant_abstracts_changes_nothing(beside: int) -> None:
+def test_irrelevant_results_dont_change_the_ruling(beside: int) -> None:
     relevant = [
         *(graded("keep") for _ in range(4)),
         graded("discard", 0.1),
@@ -240,9 +238,7 @@ def test_what_a_search_brings_beside_the_relevant_abstracts_changes_nothing(besi
     assert ("without a vote" in found.why) is (beside > 0)
 
 
-def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failure_asks_for_more() -> (
-    None
-):
+def test_a_reviewed_off_topic_abstract_votes_and_a_failed_grade_needs_more() -> None:
     person = graded("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
     assert ruling.ruling(0, [person]).tally.votes == 1
     failed = graded("needs_more", None).model_copy(update={"rule": "unscored"})
@@ -254,7 +250,7 @@ def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failur
     )
 
 
-def test_a_page_of_unrelated_abstracts_has_nothing_to_agree_on() -> None:
+def test_a_page_of_unrelated_abstracts_has_no_consensus() -> None:
     found = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
     assert found.decision == "retrieve_more"
     assert "Of 3 found, none is relevant" in found.why
@@ -289,7 +285,7 @@ def trial(participants: int | None, **more: object) -> Grade:
     ids=["one trial", "of unknown size", "just too small", "large", "two", "meta-analysis", "review", "one cohort",
          "two reports of one trial", "two registered trials"],
 )  # fmt: skip
-def test_a_verdict_needs_two_independent_studies_or_one_that_is_enough_alone(
+def test_a_verdict_needs_two_independent_studies_or_one_strong_one(
     kept: list[Grade], enough: bool
 ) -> None:
     found = ruling.ruling(0, kept)
@@ -298,7 +294,7 @@ def test_a_verdict_needs_two_independent_studies_or_one_that_is_enough_alone(
     assert ("too few: " in found.why) is not enough
 
 
-def test_the_least_number_of_studies_is_a_setting_that_the_thresholds_record() -> None:
+def test_the_minimum_number_of_studies_is_a_recorded_setting() -> None:
     one = ruling.thresholds_of(Settings(screening_least_studies=1))
     assert ruling.ruling(0, [trial(120)], one).decision == "sufficient"
     three = ruling.thresholds_of(Settings(screening_least_studies=3))
@@ -311,7 +307,7 @@ def test_the_least_number_of_studies_is_a_setting_that_the_thresholds_record() -
 @pytest.mark.parametrize(
     "change", [{"design": "notice"}, {"design": "protocol"}, {"rule": "of_concern"}]
 )
-def test_what_is_no_study_or_in_doubt_has_no_vote(change: dict[str, str]) -> None:
+def test_notices_and_studies_of_concern_dont_vote(change: dict[str, str]) -> None:
     aside = [graded("discard", 0.1).model_copy(update=change) for _ in range(5)]
     found = ruling.ruling(0, [trial(120), trial(90), *aside])
     assert (found.decision, found.tally.votes) == ("sufficient", 2)

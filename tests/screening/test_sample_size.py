@@ -1,5 +1,5 @@
-"""Sample sizes: what counts as one, of which kind, and how many of the hand-labelled ones are
-found.
+"""Sample sizes: what counts as one, its kind, and how many of the hand-labeled ones are
+extracted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"
 
 
 def found(text: str) -> set[tuple[int, str]]:
-    """The sizes of a text as value and kind."""
+    """Return the sizes in a text as value and kind."""
     return {(size.value, size.kind) for size in sample_sizes(text)}
 
 
@@ -68,7 +68,9 @@ def found(text: str) -> set[tuple[int, str]]:
         ),
     ],
 )
-def test_a_stated_size_is_found_with_its_kind(text: str, sizes: set[tuple[int, str]]) -> None:
+def test_a_stated_sample_size_is_extracted_with_its_kind(
+    text: str, sizes: set[tuple[int, str]]
+) -> None:
     assert found(text) == sizes
 
 
@@ -86,7 +88,7 @@ def test_a_stated_size_is_found_with_its_kind(text: str, sizes: set[tuple[int, s
         "",
     ],
 )
-def test_other_numbers_are_no_sample_sizes(text: str) -> None:
+def test_other_numbers_arent_sample_sizes(text: str) -> None:
     assert found(text) == set()
 
 
@@ -94,7 +96,7 @@ def test_other_numbers_are_no_sample_sizes(text: str) -> None:
     "outcome",
     ["Twelve patients died.", "A rash was seen in 12 patients.", "12 (10%) patients had a rash."],
 )
-def test_those_who_had_an_outcome_are_no_sample(outcome: str) -> None:
+def test_participants_with_an_outcome_arent_a_sample_size(outcome: str) -> None:
     assert found(f"We followed 120 patients. {outcome}") == {(120, "total")}
 
 
@@ -108,50 +110,50 @@ def test_a_review_counts_its_studies_and_their_participants() -> None:
     assert (rests.value, rests.unit) == (2599, "participants")
 
 
-def test_studies_that_are_only_mentioned_are_no_sample() -> None:
+def test_studies_only_mentioned_arent_a_sample_size() -> None:
     assert found("Two studies have shown this. We measured the blood flow.") == set()
 
 
-def test_records_that_were_screened_are_what_the_sample_came_from() -> None:
+def test_screened_records_are_the_pool_of_the_sample() -> None:
     assert found("Of 651 patients screened, 402 patients were included.") == {
         (651, "of"),
         (402, "total"),
     }
 
 
-def test_the_study_rests_on_those_it_set_out_with() -> None:
+def test_the_study_size_is_the_number_enrolled() -> None:
     rests = study_size("We randomised 285 participants; 277 participants completed the trial.")
     assert (rests.value, rests.kind, rests.unit) == (285, "total", "participants")
     assert study_size("The review discusses models of memory.") is None
 
 
-def test_offsets_hold_the_words_that_state_the_size() -> None:
+def test_offsets_cover_the_words_that_state_the_size() -> None:
     text = "Background – unknown. We enrolled forty-two elderly women and 1,204 men."
     stated = [text[size.start : size.end] for size in sample_sizes(text)]
     assert stated == ["forty-two elderly women", "1,204 men"]
 
 
 @given(st.integers(min_value=0, max_value=999_999))
-def test_a_number_reads_the_same_with_and_without_commas(value: int) -> None:
+def test_a_number_is_read_the_same_with_and_without_commas(value: int) -> None:
     for written in (str(value), f"{value:,}", f"{value:,}".replace(",", " ")):
         assert [numeral.value for numeral in TextTokens(written).numerals()] == [value]
 
 
 @given(st.text(alphabet="n=of 0123456789,./()%-patients and with the review ", max_size=300))
-def test_whatever_the_text_offsets_stay_inside_it(text: str) -> None:
+def test_offsets_stay_inside_any_text(text: str) -> None:
     for size in sample_sizes(text):
         assert 0 <= size.start < size.end <= len(text)
 
 
 class Counts(NamedTuple):
-    """Sizes found and labelled, sizes found, sizes labelled."""
+    """Sizes that are both extracted and labeled, sizes extracted, and sizes labeled."""
 
     right: int
     found: int
     labelled: int
 
 
-def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None:
+def test_most_hand_labeled_sample_sizes_are_extracted(public_data: Path) -> None:
     rows = map(
         json.loads, (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines()
     )
@@ -180,8 +182,6 @@ def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None
 
 @pytest.mark.spec("AESOP-SIZE")
 @pytest.mark.parametrize(("participants", "text"), table("study_sizes"))
-def test_a_study_rests_on_its_participants_not_on_what_else_is_counted(
-    participants: str, text: str
-) -> None:
+def test_the_study_size_counts_participants_and_nothing_else(participants: str, text: str) -> None:
     found = study_size(text)
     assert found.value == int(participants)

@@ -1,9 +1,9 @@
-"""Sixty abstracts written by readers who had not seen the code, with traps and their opposites, and
-what they labelled.
+"""Sixty abstracts by writers who hadn't seen the code, with traps and their opposites, and the
+writers' labels.
 
-``unseen_abstracts.jsonl`` was measured whole before anything was learned from it (docs/screening.md
-has both figures); its odd rows have been learned from since, the even ones have not. Sample sizes
-are participants as randomised or enrolled; null labels are not scored.
+``unseen_abstracts.jsonl`` was measured as a whole before any of it was used for development
+(docs/screening.md has both figures). Its odd rows have been used since; the even ones haven't.
+Sample sizes are participants as randomized or enrolled; null labels aren't scored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 @cache
 def read() -> tuple[tuple[str, Abstract, Grade, dict[str, Any]], ...]:
-    """Each question with its abstract, the grade and the label."""
+    """Return each question with its abstract, grade and label."""
     grader, labels = offline_grader(), {row["id"]: row for row in rows("unseen_labels.jsonl")}
     found = []
     for row in rows("unseen_abstracts.jsonl"):
@@ -69,7 +69,7 @@ def participants(grade: Grade) -> int | None:
 
 
 @pytest.mark.spec("AESOP-WEAK-REJECTED")
-def test_nothing_retracted_withdrawn_corrected_planned_or_commented_is_kept() -> None:
+def test_no_retracted_corrected_planned_or_commented_study_is_kept() -> None:
     aside = [(grade, label) for _, _, grade, label in read() if not label["usable"]]
     assert len(aside) == 16
     assert [
@@ -89,7 +89,7 @@ def test_nine_of_ten_sample_sizes_are_right() -> None:
 
 
 @pytest.mark.spec("AESOP-METHODOLOGY")
-def test_of_what_a_study_denies_nineteen_of_twenty_earn_nothing() -> None:
+def test_nineteen_of_twenty_denied_items_earn_no_points() -> None:
     credited = [
         next(
             (each.state for each in appraise(abstract, "randomised_trial") if each.item == item), ""
@@ -102,7 +102,7 @@ def test_of_what_a_study_denies_nineteen_of_twenty_earn_nothing() -> None:
     assert sum(credited) <= 0.05 * len(credited), (sum(credited), len(credited))
 
 
-def test_most_directions_that_are_read_are_right() -> None:
+def test_most_directions_are_right() -> None:
     found = [
         (finding_of(question, grade, abstract).direction, label)
         for question, abstract, grade, label in studies()
@@ -117,8 +117,8 @@ def test_most_directions_that_are_read_are_right() -> None:
 
 @cache
 def traps() -> tuple[tuple[dict[str, Any], Abstract, Grade], ...]:
-    """Ninety more by other writers; docs/screening.md has the figures from before anything was
-    learned from them.
+    """Return ninety more abstracts by other writers. docs/screening.md has the figures from before
+    any of them was used for development.
     """
     grader, found = offline_grader(), []
     for row in rows("trap_abstracts.jsonl"):
@@ -132,7 +132,7 @@ def is_notice(row: dict[str, Any]) -> bool:
     return any(kind in row["kind"].casefold() for kind in ("retract", "erratum", "protocol"))
 
 
-def test_ninety_abstracts_of_other_writers_are_read_as_well() -> None:
+def test_ninety_abstracts_by_other_writers_are_read_as_well() -> None:
     assert {grade.rule for row, _, grade in traps() if is_notice(row)} <= {
         "not_a_study",
         "of_concern",

@@ -1,1 +1,1 @@
-"""Model servers of others, run with a model of a few hundred kilobytes: ``make test-servers``."""
+"""Third-party model servers, run with a model of a few hundred kilobytes: ``make test-servers``."""

@@ -1,5 +1,5 @@
-"""These tests need servers that no other lane installs: they are collected by ``make test-servers``
-alone.
+"""These tests need servers that no other test lane installs and are collected only by ``make
+test-servers``.
 """
 
 from __future__ import annotations

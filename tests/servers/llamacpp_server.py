@@ -1,8 +1,8 @@
-"""llama.cpp's own server, as the wheel ``xllamacpp`` ships it: python -m
-tests.servers.llamacpp_server MODEL.
+"""llama.cpp's own server from the ``xllamacpp`` wheel: python -m tests.servers.llamacpp_server
+MODEL.
 
-Options: ``--ctx`` is what ``llama-server -c`` is (shared by the slots), ``--slots`` its ``-np``.
-Prints its address.
+Options: ``--ctx`` corresponds to ``llama-server -c`` (shared by the slots) and ``--slots`` to
+``-np``. Prints its URL.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import xllamacpp
 
 
 def main() -> None:
-    """Serve until the standard input ends."""
+    """Serve until standard input closes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("--port", type=int, default=0)

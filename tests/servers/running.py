@@ -1,4 +1,4 @@
-"""Model servers of others on loopback, each as its own documentation starts it."""
+"""Third-party model servers on loopback, each started as its documentation describes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ MASTER_KEY = "sk-loopback-0123456789"
 
 
 class Served(NamedTuple):
-    """A server that is up: its address, and what it was started with."""
+    """A running server: its URL and the options it was started with."""
 
     address: str
     key: str = ""
 
 
 def python_of(name: str) -> str:
-    """The interpreter of a server's environment; skips where it could not be installed."""
+    """Return the interpreter of a server's environment; skip the test if it couldn't be
+    installed.
+    """
     place = Path(SERVERS).resolve() / name
     if not (place / ".installed").exists():
         pytest.skip(f"{name} could not be installed")
@@ -78,7 +80,7 @@ def _running(command: list[str], port: int, log: Path, key: str = "") -> Iterato
 def llamacpp(
     model: Path, folder: Path, *, ctx: int = 32768, slots: int = 1
 ) -> contextlib.AbstractContextManager[Served]:
-    """llama.cpp's own server."""
+    """Start llama.cpp's own server."""
     port = _free_port()
     options = ["--port", str(port), "--ctx", str(ctx), "--slots", str(slots)]
     command = [python_of("llamacpp"), str(HERE / "llamacpp_server.py"), str(model), *options]
@@ -88,7 +90,7 @@ def llamacpp(
 def llama_cpp_python(
     model: Path, folder: Path, *, ctx: int = 32768
 ) -> contextlib.AbstractContextManager[Served]:
-    """The server of llama-cpp-python."""
+    """Start the server of llama-cpp-python."""
     port = _free_port()
     options = ["--model", str(model), "--n_ctx", str(ctx), "--port", str(port)]
     command = [python_of("llama-cpp-python"), "-m", "llama_cpp.server", *options]
@@ -97,7 +99,7 @@ def llama_cpp_python(
 
 @contextlib.contextmanager
 def litellm(model: Path, folder: Path) -> Iterator[Served]:
-    """LiteLLM's proxy in front of llama.cpp's server."""
+    """Start LiteLLM's proxy in front of llama.cpp's server."""
     port = _free_port()
     with llamacpp(model, folder, slots=2) as behind:
         config = folder / "litellm.yaml"

@@ -1,8 +1,8 @@
-"""Audits through model servers of others, at their defaults and ours: every reply is read, no
+"""Audits with third-party model servers at their defaults and ours: every reply is parsed and no
 message misleads.
 
-The model says nothing of its own (``tiny_model``), so that what is shown here is the way there and
-back: forms, contexts, slots, keys, and that nothing is scored which no reply says.
+The model has no content of its own (``tiny_model``), so these tests cover the protocol: reply
+formats, contexts, slots, keys, and that no claim is scored without a reply.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def served(
 
 @pytest.fixture
 def cases(public_data: Path, tmp_path: Path) -> Path:
-    """Ten cases of ExpertQA, of up to 6,500 tokens."""
+    """Ten ExpertQA cases of up to 6,500 tokens."""
     expertqa, file = public_data / "expertqa_cases.jsonl", tmp_path / "cases.jsonl"
     file.write_text(
         "".join(expertqa.read_text(encoding="utf-8").splitlines(keepends=True)[:10]),
@@ -57,7 +57,7 @@ def cases(public_data: Path, tmp_path: Path) -> Path:
 def audited(
     served: Served, cases: Path, *options: str, key: str | None = None
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
-    """What ``masis audit`` says of the cases, and the runs that it writes."""
+    """Run ``masis audit`` on the cases and return the process and the runs it wrote."""
     folder = cases.parent
     table = f'[providers.here]\naddress = "{served.address}"\n' + (
         'key_env = "HERE_KEY"\n' if served.key else ""
@@ -100,7 +100,7 @@ def calls(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "options", [(), ("--concurrency", "4")], ids=["one at a time", "four at once"]
 )
-def test_every_reply_is_read_at_the_first_try(
+def test_every_reply_is_parsed_on_the_first_attempt(
     served: Served, cases: Path, options: tuple[str, ...]
 ) -> None:
     done, runs = audited(served, cases, *options)
@@ -111,8 +111,8 @@ def test_every_reply_is_read_at_the_first_try(
     assert all(max(call["prompt_tokens"] for call in calls([run])) > 2_000 for run in runs)
 
 
-def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> None:
-    """The model gives no verdicts: each claim is unscored with that reason, and nothing is
+def test_a_claim_without_a_verdict_in_the_reply_is_unscored(served: Served, cases: Path) -> None:
+    """The model gives no verdicts, so each claim is unscored with that reason and no answer is
     accepted.
     """
     _, runs = audited(served, cases, "--limit", "3")
@@ -123,13 +123,13 @@ def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> No
             assert "no verdict" in check["unscored"]["reason"]
 
 
-def test_the_test_of_a_connection_says_who_answers(
+def test_the_connection_test_names_the_model(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERE_KEY", served.key)
     table = {"address": served.address} | ({"key_env": "HERE_KEY"} if served.key else {})
     found = probe("here:gpt-9", Settings.model_validate({"providers": {"here": table}}))
-    if served.key:  # LiteLLM knows its models
+    if served.key:  # LiteLLM validates model names
         assert not found.ok
         assert "gpt-9" in found.message
     else:
@@ -138,7 +138,7 @@ def test_the_test_of_a_connection_says_who_answers(
         assert "tiny" in found.message or found.message.count("gpt-9") == 1
 
 
-def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) -> None:
+def test_an_invalid_key_is_reported_as_such(model: Path, cases: Path, tmp_path: Path) -> None:
     with running.litellm(model, tmp_path) as served:
         done, runs = audited(served, cases, key="sk-of-somebody-else")
     assert done.returncode == 1
@@ -147,7 +147,7 @@ def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["llamacpp", "llama-cpp-python"])
-def test_evidence_beyond_the_context_is_windowed_and_the_hint_is_named(
+def test_evidence_beyond_the_context_is_windowed_and_the_hint_is_shown(
     name: str, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     with STARTED[name](model, tmp_path, ctx=4096) as served:

@@ -1,11 +1,11 @@
-"""A language model of a few hundred kilobytes that says nothing of its own: a request's grammar
-forces its replies.
+"""A language model of a few hundred kilobytes without content of its own: the request's grammar
+determines its replies.
 
-It is a Llama of one layer whose weights are zero but for one number a token: whatever stands
-before, the same tokens are likeliest, those that end something first (a text, a list, a record).
-Under a grammar that gives the shortest reply of the form asked for. Its tokens are letters, and the
-beginnings of the words of our own prompts, so that a prompt counts about as many tokens as it does
-with a real model.
+It is a Llama with one layer whose weights are zero except for one number per token. Whatever the
+context, the same tokens are likeliest, starting with those that end something (a text, a list, a
+record). With a grammar, that gives the shortest reply in the requested format. Its tokens are
+letters and common parts of words in our own prompts, so a prompt has about as many tokens as with a
+real model.
 
 Needs ``gguf`` and ``numpy``: python -m tests.servers.tiny_model FILE
 """
@@ -24,9 +24,7 @@ PROMPTS = Path(__file__).resolve().parents[2] / "masis" / "llm" / "roles" / "pro
 WIDTH = 32
 CONTEXT = 131_072
 LIKELIEST = ('"', "}", "]", ",", ":", "0", "f", "n", "t", "a", "l", "s", "e", "u", "r", "{", "[")
-"""What the model would rather write than anything else, the likeliest first; then the rest, and
-last of all blanks.
-"""
+"""The likeliest tokens in descending order. All others follow, and spaces are last."""
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:\n{% endif %}"
@@ -34,9 +32,7 @@ TEMPLATE = (
 
 
 def pieces(most: int = 3_000) -> list[str]:
-    """Return the beginnings of the words of our prompts, the commonest, each with every shorter
-    one.
-    """
+    """Return the most common beginnings and endings of words in our prompts."""
     counts: Counter[str] = Counter()
     for file in sorted(PROMPTS.glob("*.md")):
         for word in re.findall(r"[A-Za-z]+", file.read_text(encoding="utf-8")):
@@ -48,7 +44,7 @@ def pieces(most: int = 3_000) -> list[str]:
 
 
 def write(path: Path) -> Path:
-    """Write the model; return its path."""
+    """Write the model and return its path."""
     kinds = gguf.TokenType
     tokens = ["<unk>", "<s>", "</s>"]
     types = [kinds.UNKNOWN, kinds.CONTROL, kinds.CONTROL]
@@ -60,7 +56,7 @@ def write(path: Path) -> Path:
     types += [kinds.NORMAL] * len(more)
 
     likely = np.full(len(tokens), 1.0)
-    likely[2] = 60.0  # once a record is whole nothing but its end is allowed
+    likely[2] = 60.0  # so that a complete record ends immediately
     for place, letter in enumerate(LIKELIEST):
         likely[tokens.index(letter)] = 50.0 - place
     likely[tokens.index("\u2581")] = -5.0
@@ -85,14 +81,14 @@ def write(path: Path) -> Path:
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
-    # the grammar of llama.cpp's server begins with the end of the prompt
+    # the grammar of llama.cpp's server starts right after the prompt
     writer.add_add_space_prefix(False)
     writer.add_chat_template(TEMPLATE)
 
     embedded = np.zeros((len(tokens), WIDTH), np.float16)
     embedded[:, 0] = 1.0
     out = np.zeros((len(tokens), WIDTH), np.float16)
-    # the norm before it makes the first number the root of the width
+    # the preceding norm scales the first component to the square root of the width
     out[:, 0] = likely / np.sqrt(WIDTH)
     writer.add_tensor("token_embd.weight", embedded)
     writer.add_tensor("output.weight", out)

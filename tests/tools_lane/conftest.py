@@ -1,5 +1,5 @@
-"""These tests need other tools' libraries, in an environment of their own: ``make test-tools``
-alone collects them.
+"""These tests need other tools' libraries in a separate environment and are collected only by
+``make test-tools``.
 """
 
 from __future__ import annotations

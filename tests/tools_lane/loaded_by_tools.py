@@ -1,8 +1,8 @@
-"""Load what MASIS exported with a tool's own loader: ``python tests/tools_lane/loaded_by_tools.py
-TOOL FILE``.
+"""Load a MASIS export with a tool's own loader: ``python tests/tools_lane/loaded_by_tools.py TOOL
+FILE``.
 
-Runs in an environment that holds the tools (``make test-tools`` makes it) and imports nothing of
-ours. Prints what the tool found as JSON; what it refuses is an error.
+Runs in an environment with the tools (created by ``make test-tools``) and imports none of our code.
+Prints what the tool loaded as JSON; rejected input is an error.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 TEMPLATE = "{% for each in messages %}<{{ each['role'] }}>{{ each['content'] }}{% endfor %}"
-"""A chat template like those of models, which says who says what."""
+"""A chat template like those of models, with a tag for each role."""
 
 
 def ragas(path: Path) -> dict[str, Any]:
-    """Load samples as a data set to evaluate, from the file and from its rows."""
+    """Load samples as an evaluation dataset, from the file and from its rows."""
     from ragas import EvaluationDataset, SingleTurnSample
 
     loaded = EvaluationDataset.from_jsonl(path)
@@ -31,9 +31,7 @@ def ragas(path: Path) -> dict[str, Any]:
 
 
 def trl(path: Path) -> dict[str, Any]:
-    """Take rows through TRL's checks and its templating, as its trainers do before they need a
-    model.
-    """
+    """Run rows through TRL's checks and templates, as its trainers do before they need a model."""
     import datasets
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -55,8 +53,8 @@ def trl(path: Path) -> dict[str, Any]:
 
 
 def label_studio(path: Path) -> dict[str, Any]:
-    """Hold tasks, predictions and annotations against the labelling interface of the manifest, and
-    read them.
+    """Validate tasks, predictions and annotations against the labeling interface of the manifest,
+    and load them.
     """
     from label_studio_sdk.label_interface import LabelInterface
     from label_studio_sdk.label_interface.objects import AnnotationValue, PredictionValue
@@ -76,7 +74,7 @@ def label_studio(path: Path) -> dict[str, Any]:
         for each in task["annotations"]:
             if not interface.validate_annotation(each):
                 raise SystemExit(f"an annotation is refused: {json.dumps(each)[:500]}")
-            # a server fills in who imports: annotations of a file need no user of its own
+            # The server fills in the importing user, so annotations in a file need none.
             regions.append(len(AnnotationValue(completed_by=1, **each).result))
     return {
         "rows": len(tasks),

@@ -1,6 +1,4 @@
-"""What other tools' own libraries write is read, and what is exported is loaded by their own
-loaders.
-"""
+"""Output of other tools' libraries is read, and their own loaders load our exports."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ WORDS = {
 
 
 def by_tools(*arguments: str, folder: Path) -> str:
-    """Run the Python that holds the tools, without a network and with caches of its own; return
-    what it prints.
+    """Run the Python that has the tools, without a network and with separate caches, and return its
+    output.
     """
     environment = {
         **os.environ,
@@ -55,7 +53,7 @@ def by_tools(*arguments: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The files that the installed libraries write, by profile and ending."""
+    """The files written by the installed libraries, by profile and suffix."""
     folder = tmp_path_factory.mktemp("written")
     by_tools(str(Path(__file__).with_name("written_by_tools.py")), str(folder), folder=folder)
     return {
@@ -70,7 +68,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     [path for path in sorted(FIXTURES.iterdir()) if "-sdk-" in path.name or "-core-" in path.name],
     ids=lambda path: path.stem,
 )
-def test_what_the_installed_library_writes_is_read_as_the_fixture_is(
+def test_output_of_the_installed_library_is_read_like_the_fixture(
     path: Path, written: dict[str, Path]
 ) -> None:
     profile = import_profiles()[formats_of(path).formats[0]]
@@ -80,7 +78,7 @@ def test_what_the_installed_library_writes_is_read_as_the_fixture_is(
     assert now.case.model_dump(include=names) == fixture.case.model_dump(include=names)
 
 
-def test_a_parquet_file_of_datasets_is_read_as_its_json_lines_are(written: dict[str, Path]) -> None:
+def test_a_parquet_file_of_datasets_is_read_like_its_json_lines(written: dict[str, Path]) -> None:
     (table,), (lines,) = read_any(written["hf-rag.parquet"]), read_any(written["hf-rag.jsonl"])
     assert table.case.evidence == lines.case.evidence
 
@@ -115,9 +113,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
 
 @pytest.mark.parametrize("form", sorted(export_formats()))
-def test_datasets_loads_what_is_exported_with_every_row(
-    form: str, bench: Workbench, tmp_path: Path
-) -> None:
+def test_datasets_loads_every_row_of_an_export(form: str, bench: Workbench, tmp_path: Path) -> None:
     chosen = export_formats()[form]
     path = tmp_path / f"export{'' if form == 'hf' else chosen.suffix}"
     exported = bench.exports.write_file(ADA, path, form)
@@ -130,7 +126,7 @@ def test_datasets_loads_what_is_exported_with_every_row(
 
 
 def loaded(tool: str, path: Path, folder: Path) -> dict[str, Any]:
-    """What a tool's own loader finds in an export."""
+    """Return what a tool's own loader reads from an export."""
     found: dict[str, Any] = json.loads(
         by_tools(
             str(Path(__file__).with_name("loaded_by_tools.py")), tool, str(path), folder=folder
@@ -143,9 +139,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_ragas_loads_every_sample_with_what_it_knows_of_it(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_ragas_loads_every_sample_with_all_its_fields(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     exported = bench.exports.write_file(ADA, path, "ragas")
     found = loaded("ragas", path, tmp_path)
@@ -157,9 +151,7 @@ def test_ragas_loads_every_sample_with_what_it_knows_of_it(
     assert set(found["features"]) >= {"user_input", "response", "retrieved_contexts", "reference"}
 
 
-def test_trl_takes_pairs_as_preferences_with_a_prompt_of_their_own(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_trl_loads_pairs_as_preferences_with_a_prompt(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     exported = bench.exports.write_file(ADA, path, "pairs")
     found = loaded("trl", path, tmp_path)
@@ -171,7 +163,7 @@ def test_trl_takes_pairs_as_preferences_with_a_prompt_of_their_own(
         assert texts["chosen"] != texts["rejected"]
 
 
-def test_trl_takes_chats_to_train_on(bench: Workbench, tmp_path: Path) -> None:
+def test_trl_loads_chats_for_training(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "sft.jsonl"
     exported = bench.exports.write_file(ADA, path, "sft")
     found = loaded("trl", path, tmp_path)

@@ -1,9 +1,8 @@
-"""Write what other tools write, with their own libraries: ``python
-tests/tools_lane/written_by_tools.py FOLDER``.
+"""Write files with other tools' libraries: ``python tests/tools_lane/written_by_tools.py FOLDER``.
 
-Runs in an environment that holds them (``make test-tools`` makes it) and imports nothing of ours.
-The files are named by profile, library and version; those in ``tests/datasets/mapping/files`` named
-``sdk`` or ``core`` were written so.
+Runs in an environment with the libraries (created by ``make test-tools``) and imports none of our
+code. Files are named by profile, library and version; those in ``tests/datasets/mapping/files``
+with ``sdk`` or ``core`` in their name were written by this script.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ANSWER = "The Marle bridge is 120 metres long [1]."
 
 
 def langchain() -> dict[str, Any]:
-    """Return what a retrieval chain returns, its documents dumped."""
+    """Return the output of a retrieval chain, with its documents dumped."""
     found = [Document(text, metadata={"source": f"{n}.txt"}) for n, text in enumerate(TEXTS, 1)]
     return {
         "input": QUESTION,
@@ -111,7 +110,7 @@ def openai_chat() -> dict[str, Any]:
         "choices": [choice],
     }
     reply = openai.types.chat.ChatCompletion.model_validate(whole)
-    read = {"id": "https://example.org/marle", "text": TEXTS[0]}  # the reply holds the address only
+    read = {"id": "https://example.org/marle", "text": TEXTS[0]}  # the reply contains only the url
     request = {"messages": [_asked(QUESTION)]}
     return {"request": request, "response": reply.model_dump(mode="json"), "documents": [read]}
 
@@ -171,7 +170,7 @@ def _numbered() -> Iterator[tuple[int, str]]:
 
 
 def main() -> None:
-    """Write all of them into the folder named."""
+    """Write all files into the given folder."""
     folder = Path(sys.argv[1])
     named = {
         f"langchain-core-{version('langchain-core')}": langchain(),

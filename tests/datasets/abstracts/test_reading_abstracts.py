@@ -1,5 +1,5 @@
-"""Files of abstracts: each format gives the same records; what can't be read is named, the rest is
-kept.
+"""Files of abstracts: each format gives the same records, and unreadable records are reported
+without losing the others.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_every_format_gives_the_same_record(form: AbstractFormat) -> None:
     assert found.source == "file"
 
 
-def test_what_is_no_field_is_kept(tmp_path: Path) -> None:
+def test_unknown_fields_are_preserved(tmp_path: Path) -> None:
     (found,) = read(JSON_LINES)
     assert (found.model_extra or {})["label"] == "RCT"
     for text in (MEDLINE, PUBMED_XML):
@@ -82,7 +82,7 @@ def test_what_is_no_field_is_kept(tmp_path: Path) -> None:
     assert (found.model_extra or {})["record"]["unknown_tag"] == {"XX": ["odd"]}
 
 
-def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
+def test_pubmed_sections_are_on_separate_lines() -> None:
     (found,) = read(PUBMED_XML)
     assert found.text == "BACKGROUND: Salt is eaten.\nMETHODS: 48 adults took part."
 
@@ -146,7 +146,7 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
     ],
     ids=["ris", "bibtex", "medline", "jsonl", "pubmed_xml"],
 )
-def test_a_bad_record_is_named_with_its_place_and_hint_and_the_good_ones_are_kept(
+def test_a_bad_record_is_reported_with_its_position_and_the_others_are_read(
     text: str, titles: list[str], told: list[str]
 ) -> None:
     good, wrong = split(read(text))
@@ -157,9 +157,9 @@ def test_a_bad_record_is_named_with_its_place_and_hint_and_the_good_ones_are_kep
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> None:
+def test_a_line_that_isnt_utf8_loses_only_its_own_record(form: AbstractFormat) -> None:
     text = FILES[form].removeprefix("Database: Example\n").encode()
-    if form == "pubmed_xml":  # XML says its encoding itself and can't be read on behind a fault
+    if form == "pubmed_xml":  # XML declares its own encoding and can't be parsed past an error
         latin = (
             text.replace(b'version="1.0"', b'version="1.0" encoding="iso-8859-1"')
             .decode()
@@ -196,27 +196,27 @@ def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> 
         ),
     ],
 )
-def test_a_file_of_something_else_is_refused_with_the_hint(content: bytes, told: str) -> None:
+def test_a_file_of_another_kind_is_rejected_with_a_hint(content: bytes, told: str) -> None:
     with pytest.raises(InputError, match=told) as raised:
         read(content, name="notes.txt")
     assert str(raised.value).startswith("notes.txt")
     assert raised.value.hint
 
 
-def test_a_file_without_any_record_is_refused_as_a_whole() -> None:
+def test_a_file_without_records_is_rejected() -> None:
     for content in ("@comment{nothing}", "<PubmedArticleSet></PubmedArticleSet>"):
         with pytest.raises(InputError, match="holds no abstract"):
             read(content)
 
 
-def test_a_file_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected_immediately(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         read_abstracts(tmp_path / "none.ris")
     with pytest.raises(InputError, match="directory"):
         read_abstracts(tmp_path)
 
 
-def test_the_stream_of_the_caller_stays_open() -> None:
+def test_the_callers_stream_stays_open() -> None:
     stream = io.BytesIO(RIS.encode())
     list(read_abstracts(stream))
     assert not stream.closed
@@ -238,7 +238,7 @@ def test_the_stream_of_the_caller_stays_open() -> None:
         (r"\unknown{kept}, $x^2$", "kept, $x^2$"),
     ],
 )
-def test_tex_becomes_plain_text_and_nothing_of_the_text_is_lost(tex: str, text: str) -> None:
+def test_tex_becomes_plain_text_without_losing_text(tex: str, text: str) -> None:
     assert strip_tex(tex).replace("\u0131", "i").replace("i\u0308", "ï") == text
 
 
@@ -261,7 +261,9 @@ HOSTILE: list[tuple[AbstractFormat, str]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "text"), HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_files_end_soon_and_as_records_or_errors(form: AbstractFormat, text: str) -> None:
+def test_hostile_files_give_records_or_errors_in_bounded_time(
+    form: AbstractFormat, text: str
+) -> None:
     with suppress(InputError):
         assert all(isinstance(each, Abstract | InputError) for each in read(text, form=form))
 
@@ -275,7 +277,7 @@ def test_markup_and_commands_in_a_record_stay_text() -> None:
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_however_many_records_there_are() -> None:
+def test_memory_use_doesnt_grow_with_the_number_of_records() -> None:
     def peak(form: AbstractFormat, records: int) -> int:
         one = FILES[form].encode()
         if form == "pubmed_xml":
@@ -294,11 +296,11 @@ def test_memory_stays_flat_however_many_records_there_are() -> None:
         return found
 
     for form in FILES:
-        peak(form, 400)  # imports and caches
+        peak(form, 400)  # warm up imports and caches
         assert peak(form, 400) < peak(form, 40) + 300_000, form
 
 
-def test_the_shared_abstracts_are_read_whole(public_data: Path) -> None:
+def test_the_shared_abstracts_are_all_read(public_data: Path) -> None:
     def records() -> Iterator[Abstract | InputError]:
         yield from read_abstracts(public_data / "study_types_val.jsonl")
 
@@ -351,7 +353,7 @@ PIECES = st.sampled_from(
     st.sampled_from(sorted(FILES)),
     st.binary(max_size=3),
 )
-def test_whatever_stands_in_a_file_comes_out_as_records_and_errors(
+def test_any_file_content_gives_records_and_errors(
     pieces: list[str], form: AbstractFormat, tail: bytes
 ) -> None:
     content = "".join(pieces).encode("utf-8", "surrogatepass") + tail
@@ -362,7 +364,7 @@ def test_whatever_stands_in_a_file_comes_out_as_records_and_errors(
     for each in found:
         assert isinstance(each, Abstract | InputError)
         if isinstance(each, Abstract):
-            # it survives JSON, the way into the store
+            # it survives JSON, the format of the store
             assert Abstract.model_validate_json(each.model_dump_json()) == each
         else:
             assert each.hint

@@ -1,5 +1,5 @@
-"""What each format holds, which cases it leaves out and says so, and on which side of a split a
-question stands.
+"""The content of each export format, the cases it omits and reports, and the split of each
+question.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected,
-    overridden, open.
+    """Five audited cases: rejected by Ben and then overridden by Ada, approved, rejected,
+    overridden, and open.
     """
     bench = Workbench.open(tmp_path_factory.mktemp("formats") / "formats.db")
     for number in range(1, 6):
@@ -88,7 +88,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
 
 def labelled(label: str) -> tuple[TargetLabel, ...]:
-    """The first claim of the answer, labelled."""
+    """Return a label for the first claim of the answer."""
     words = ANSWER[: ANSWER.index(" It is")]
     return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
 
@@ -107,7 +107,7 @@ def rows(
     return found, written.manifest
 
 
-def test_labels_have_a_row_for_each_reviewer_with_the_machine_s_verdict(bench: Workbench) -> None:
+def test_labels_have_a_row_per_reviewer_with_the_machine_verdict(bench: Workbench) -> None:
     found, manifest = rows(bench, "labels")
     assert [(row["reviewer"], row["label"], row["in_force"]) for row in found] == [
         ("Ben", "partial", False),
@@ -120,7 +120,7 @@ def test_labels_have_a_row_for_each_reviewer_with_the_machine_s_verdict(bench: W
     assert manifest["licences"] == {"CC-BY-4.0": 1}
 
 
-def test_a_decided_case_has_the_answers_the_claims_and_the_other_decisions(
+def test_a_decided_case_has_its_answers_claims_and_other_decisions(
     bench: Workbench,
 ) -> None:
     found, _ = rows(bench, "decided")
@@ -136,7 +136,7 @@ def test_a_decided_case_has_the_answers_the_claims_and_the_other_decisions(
     assert any(issue["rule"] == "fabricated_reference" for issue in first["issues"])
 
 
-def test_decided_cases_as_csv_are_what_a_person_reads_in_a_spreadsheet(bench: Workbench) -> None:
+def test_decided_cases_as_csv_are_readable_in_a_spreadsheet(bench: Workbench) -> None:
     stream = io.BytesIO()
     bench.exports.write(ADA, stream, "decided", encoding="csv")
     found = list(csv.DictReader(io.StringIO(stream.getvalue().decode())))
@@ -155,7 +155,7 @@ def test_decided_cases_as_csv_are_what_a_person_reads_in_a_spreadsheet(bench: Wo
     assert "record" not in found[0]
 
 
-def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbench) -> None:
+def test_pairs_are_exported_only_if_a_reviewer_chose_another_text(bench: Workbench) -> None:
     found, manifest = rows(bench, "pairs")
     assert [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in found] == [
         (GOOD, ANSWER),
@@ -179,7 +179,7 @@ def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbe
     )
 
 
-def test_spans_leave_out_a_rejected_answer_whose_faults_nobody_marked(bench: Workbench) -> None:
+def test_spans_omit_a_rejected_answer_without_labels(bench: Workbench) -> None:
     found, manifest = rows(bench, "spans")
     by_type = {
         (row["source_id"], row["reviewer"]): [each["label_type"] for each in row["labels"]]
@@ -193,14 +193,14 @@ def test_spans_leave_out_a_rejected_answer_whose_faults_nobody_marked(bench: Wor
     assert manifest["counts"]["left_out"] == {"no label": 2}
 
 
-def test_label_studio_has_the_machine_s_claims_and_each_reviewer_s_labels(bench: Workbench) -> None:
+def test_label_studio_has_the_machine_claims_and_each_reviewers_labels(bench: Workbench) -> None:
     found, manifest = rows(bench, "label-studio")
     assert len(found[0]["predictions"][0]["result"]) >= 1
     assert [each["ground_truth"] for each in found[0]["annotations"]] == [False, True]
     assert '<Label value="contradicted"/>' in manifest["labelling_interface"]
 
 
-def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_path: Path) -> None:
+def test_reported_issues_are_exported_with_severity_note_and_position(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "reported.db")
     for number in (1, 2):
         case = Case.model_validate(
@@ -234,7 +234,7 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
         ("red", "Evident Baseless Info")
     ]
     assert [each["label"] for each in row["reported"]] == [label.label for label in labels]
-    # where in the answer the issue lies, nobody said
+    # this issue has no position in the answer
     assert manifest["counts"]["left_out"] == {"no label": 1}
     decided, _ = rows(bench, "decided")
     assert decided[0]["labels"] == [
@@ -254,14 +254,14 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
     bench.close()
 
 
-def test_ragas_has_a_reference_only_where_an_answer_stands(bench: Workbench) -> None:
+def test_ragas_has_a_reference_only_for_an_approved_or_corrected_answer(bench: Workbench) -> None:
     found, _ = rows(bench, "ragas")
     assert [row.get("reference") for row in found] == [GOOD, ANSWER, None, LONGER]
     assert found[0]["retrieved_context_ids"] == ["1", "survey"]
     assert found[0]["retrieved_context_sources"] == ["", "survey.pdf"]
 
 
-def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) -> None:
+def test_a_corrected_answer_lists_the_citations_it_keeps(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "given.db")
     answer = "The bridge is 120 metres long. It is red. Nobody knows why."
     given = [
@@ -293,7 +293,7 @@ def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) ->
     bench.close()
 
 
-def test_scores_go_back_to_the_trace_and_sending_them_twice_adds_none(bench: Workbench) -> None:
+def test_scores_link_to_the_trace_and_are_stable_across_exports(bench: Workbench) -> None:
     found, manifest = rows(bench, "langfuse-scores")
     assert {row["traceId"] for row in found} == {"trace-1"}
     assert next(row["value"] for row in found if row["name"] == "masis-decision") == "override"
@@ -301,7 +301,7 @@ def test_scores_go_back_to_the_trace_and_sending_them_twice_adds_none(bench: Wor
     assert rows(bench, "langfuse-scores")[0] == found
 
 
-def test_the_filter_words_of_the_queue_narrow_an_export(bench: Workbench) -> None:
+def test_the_queue_filters_narrow_an_export(bench: Workbench) -> None:
     found, manifest = rows(bench, "decided", Selection(CaseFilter(datasets=("other",))))
     assert [row["case"]["id"] for row in found] == ["case-4", "case-5"]
     assert found[1]["decision"] is None
@@ -313,7 +313,7 @@ def test_the_filter_words_of_the_queue_narrow_an_export(bench: Workbench) -> Non
     ] == ["case-3"]
 
 
-def test_the_folder_for_hugging_face_has_a_file_a_split_and_a_card_and_replaces_no_other_folder(
+def test_a_hugging_face_folder_has_splits_and_a_card_and_replaces_no_other_folder(
     bench: Workbench, tmp_path: Path
 ) -> None:
     folder = tmp_path / "set"
@@ -336,21 +336,21 @@ def test_the_folder_for_hugging_face_has_a_file_a_split_and_a_card_and_replaces_
     assert (other / "thesis.txt").read_text() == "mine"
 
 
-def test_an_export_made_twice_has_the_same_bytes(bench: Workbench, tmp_path: Path) -> None:
+def test_repeated_exports_are_byte_identical(bench: Workbench, tmp_path: Path) -> None:
     for encoding in ("jsonl", "csv", "parquet"):
         for name in ("one", "two"):
             bench.exports.write_file(ADA, tmp_path / name, "claims", encoding=encoding)
         assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_a_format_that_is_not_flat_is_no_table(bench: Workbench) -> None:
+def test_a_nested_format_cant_be_written_as_a_table(bench: Workbench) -> None:
     with pytest.raises(
         InputError, match=r"can't be written as csv.*decided, claims, sentences, labels"
     ):
         bench.exports.write(ADA, io.BytesIO(), "sft", encoding="csv")
 
 
-def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_written(
+def test_splits_have_their_shares_and_together_hold_every_row(
     bench: Workbench,
 ) -> None:
     questions = [f"What are the side effects of drug{number}?" for number in range(3000)]
@@ -378,15 +378,13 @@ def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_writt
         ),
     ],
 )
-def test_near_duplicate_questions_stand_on_one_side_whatever_stands_between(
-    one: str, other: str
-) -> None:
+def test_near_duplicate_questions_are_in_the_same_split(one: str, other: str) -> None:
     between = [f"Question {number} about subject {number * 31}?" for number in range(200)]
     found = assign_splits([one, *between, other], SplitShares(34, 33, 33))
     assert found[0] == found[-1]
 
 
-def test_other_questions_of_one_template_are_not_taken_together() -> None:
+def test_different_questions_of_one_template_are_split_independently() -> None:
     countries = (
         "France Spain Italy Norway Sweden Poland Greece Turkey Egypt Kenya Japan China Peru Chile"
         " Cuba".split()
@@ -404,12 +402,12 @@ def test_other_questions_of_one_template_are_not_taken_together() -> None:
     )
 
 
-def test_adding_questions_moves_none() -> None:
+def test_adding_questions_moves_no_other_question() -> None:
     questions = [f"How many people live in town {number * 977}?" for number in range(300)]
     assert assign_splits([*questions, "Who wrote Faust?"])[:300] == assign_splits(questions)
 
 
-def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
+def test_a_batch_of_cases_never_scans_a_table_that_grows_with_audits(
     bench: Workbench,
 ) -> None:
     asked: list[str] = []
@@ -450,7 +448,7 @@ def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
 
 
 @pytest.mark.parametrize("form", ["decided", "spans", "hf", "label-studio", "ragas"])
-def test_an_export_imported_again_gives_the_same_cases(
+def test_a_reimported_export_gives_the_same_cases(
     bench: Workbench, form: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"out{export_formats()[form].suffix}"
@@ -474,7 +472,7 @@ def test_an_export_imported_again_gives_the_same_cases(
         assert case.id == stored.id or form == "ragas"
 
 
-def test_spans_of_reviewers_of_one_answer_come_back_as_one_case_with_both_labels(
+def test_spans_of_several_reviewers_are_reimported_as_one_case_with_all_labels(
     bench: Workbench, tmp_path: Path
 ) -> None:
     bench.exports.write_file(ADA, tmp_path / "spans.jsonl", "spans")
@@ -482,7 +480,7 @@ def test_spans_of_reviewers_of_one_answer_come_back_as_one_case_with_both_labels
     assert [each.verdict for each in first.labels.claims] == ["partial", "contradicted"]
 
 
-def test_questions_are_read_whole_however_long(tmp_path: Path) -> None:
+def test_questions_of_any_length_are_read_whole(tmp_path: Path) -> None:
     questions = ["Why?", "é" * QUERY_SHOWN, "é" * (QUERY_SHOWN + 1), "Why " * 1_000]
     with Store.open(tmp_path / "long.db") as store:
         for number, question in enumerate(questions):
@@ -500,7 +498,7 @@ def test_the_docs_list_every_format_with_its_encodings() -> None:
     }
 
 
-def test_label_studio_offers_every_label_that_a_reviewer_can_choose(
+def test_label_studio_offers_every_label_a_reviewer_can_choose(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(LABEL_CHOICES, "claim", (*LABEL_CHOICES["claim"], "outdated"))

@@ -1,4 +1,4 @@
-"""For every label of every export: the offsets cut the labelled words out of the text in the same
+"""In every export, the offsets of each label select the labeled words in the text of the same
 row.
 """
 
@@ -70,7 +70,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
 
 
 def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
-    """An issue as the page reports it: on words of the answer, or on the whole of it."""
+    """Return an issue as the page reports it: for words of the answer or for the whole answer."""
     what = {
         "label": draw(st.sampled_from(LabelTypes().names)),
         "severity": draw(st.sampled_from(get_args(Severity))),
@@ -87,8 +87,8 @@ def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
 
 @st.composite
 def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
-    """A decision as a page or a program would send it: mostly fitting offsets, sometimes none that
-    fit.
+    """Draw a decision as a page or a program would send it, usually with valid offsets and
+    sometimes with invalid ones.
     """
     run = runs[draw(st.sampled_from(sorted(runs)))]
     iteration = draw(st.sampled_from(run.iterations))
@@ -165,8 +165,8 @@ def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[
 
 
 def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
-    """Check one label; returns whether it has a place (words that stand nowhere, or twice, have
-    none).
+    """Check one label and return whether it has offsets. Words that are missing or occur twice have
+    none.
     """
     if label["start"] in (None, ""):
         assert label["end"] in (None, "")
@@ -176,8 +176,8 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
 
 
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
-    """Check that the rows hold every issue that a decision which counts reports, each
-    at its place.
+    """Check that the rows contain every issue reported by an effective decision, each with its
+    offsets.
     """
     entries = {
         entry.id: entry.decision
@@ -204,17 +204,17 @@ def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_offsets_of_every_export_cut_out_the_labelled_words(
+def test_offsets_in_every_export_select_the_labeled_words(
     audited: Audited, data: st.DataObject
 ) -> None:
     bench = audited.bench
     for _ in range(data.draw(st.integers(1, 5))):
-        # both are drawn whatever the database holds: what is drawn must not depend on it
+        # Draw both in every case, because the draws must not depend on the database.
         undoes, decision = not data.draw(st.integers(0, 3)), data.draw(decisions(audited.runs))
         if not (undoes and _undo_one(bench, audited.runs)):
             try:
                 submitted(bench, decision)
-            # a reported issue whose words stand elsewhere is refused before it is kept
+            # A reported issue whose words are elsewhere is rejected before it is stored.
             except InputError as error:
                 if "Label the words again" not in error.hint:
                     raise
@@ -250,7 +250,7 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(
             assert len(set(ids)) == len(ids)
 
 
-def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they_stand_twice(
+def test_a_label_with_correct_offsets_keeps_them_even_if_its_words_occur_twice(
     audited: Audited,
 ) -> None:
     run = audited.runs["case-0"]
@@ -286,12 +286,12 @@ def _undo_one(bench: Workbench, runs: dict[str, Run]) -> bool:
 
 
 @given(st.text(alphabet="'=+-@ \tabＡ＝", max_size=8))
-def test_a_cell_of_csv_gives_its_text_back(text: str) -> None:
+def test_a_csv_cell_round_trips_its_text(text: str) -> None:
     assert unescaped(escape_formula(text)) == text
     assert not escape_formula(text).lstrip().startswith(("=", "+", "-", "@", "＝"))
 
 
-def test_a_file_is_what_its_manifest_says(audited: Audited, tmp_path: Path) -> None:
+def test_a_file_matches_its_manifest(audited: Audited, tmp_path: Path) -> None:
     file = tmp_path / "claims.csv"
     audited.bench.exports.write_file(ADA, file, "claims", Selection(CaseFilter()), encoding="csv")
     manifest = json.loads((tmp_path / "claims.csv.manifest.json").read_text())

@@ -1,5 +1,5 @@
-"""Dataset versions: the same bytes whatever was decided since, words where that can't be, and what
-two differ in.
+"""Dataset versions: byte-identical rebuilds despite later decisions, an explanation if a rebuild is
+impossible, and comparisons.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ ANY = Selection(CaseFilter())
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Any:
-    """Four audited cases: overridden by Ada after Ben rejected it, approved, rejected, open."""
+    """Four audited cases: rejected by Ben and then overridden by Ada, approved, rejected, and
+    open.
+    """
     bench = Workbench.open(tmp_path / "versions.db")
     for number in range(1, 5):
         add(bench, number)
@@ -71,7 +73,7 @@ def stored(path: Path) -> dict[str, bytes]:
 
 
 def change_everything(bench: Workbench) -> None:
-    """Decide, undo, audit and add; nothing of what was frozen is left as the last word."""
+    """Decide, undo, audit and add cases until no frozen decision is the latest one."""
     undone(bench, "case-1", "Ada")
     decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
     decide(bench, "case-4", "approve", "Ben", iteration=1)
@@ -88,7 +90,7 @@ CHOICES = [
 
 
 @pytest.mark.slow
-def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(
+def test_every_format_is_rebuilt_byte_for_byte_despite_later_decisions(
     bench: Workbench, tmp_path: Path
 ) -> None:
     frozen = {}
@@ -112,9 +114,7 @@ def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(
         }
 
 
-def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_the_manifest_names_its_version_and_log_position(bench: Workbench, tmp_path: Path) -> None:
     description = "before the second round"
     made = bench.datasets.freeze(
         ADA, "v1", "labels", Selection(shares=SplitShares(50, 25, 25)), description=description
@@ -132,7 +132,9 @@ def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(
     assert bench.store.datasets.list_all() == (made,)
 
 
-def test_one_side_of_a_split_stays_what_it_was(bench: Workbench, tmp_path: Path) -> None:
+def test_one_split_of_a_version_is_unchanged_by_later_decisions(
+    bench: Workbench, tmp_path: Path
+) -> None:
     sides = Selection(CaseFilter(), "train", SplitShares(50, 25, 25))
     wanted = bench.exports.write(ADA, first := io.BytesIO(), "decided", sides)
     bench.datasets.freeze(ADA, "train", "decided", sides)
@@ -142,7 +144,7 @@ def test_one_side_of_a_split_stays_what_it_was(bench: Workbench, tmp_path: Path)
     assert (tmp_path / "train.jsonl").read_bytes() == first.getvalue()
 
 
-def test_a_redaction_is_said_in_words_and_nothing_is_written(
+def test_a_version_with_redacted_cases_isnt_written_and_says_why(
     bench: Workbench, tmp_path: Path
 ) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
@@ -164,7 +166,7 @@ def test_a_redaction_is_said_in_words_and_nothing_is_written(
     bench.datasets.write(ADA, "v3", out)
 
 
-def test_audits_that_retention_removed_are_said_in_words(bench: Workbench) -> None:
+def test_a_version_reports_audits_removed_by_retention(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "claims", ANY)
     with bench.store.transaction():
         bench.store.database.execute("UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z'")
@@ -175,7 +177,7 @@ def test_audits_that_retention_removed_are_said_in_words(bench: Workbench) -> No
     )
 
 
-def test_other_bytes_are_never_passed_off_as_the_same(
+def test_a_version_that_cant_be_rebuilt_exactly_is_an_error(
     bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
@@ -187,7 +189,7 @@ def test_other_bytes_are_never_passed_off_as_the_same(
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audited_anew(
+def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
     bench: Workbench,
 ) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
@@ -221,7 +223,7 @@ def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audi
     assert (len(few.cases), few.total, few.counts) == (1, 4, found.counts)
 
 
-def test_the_same_decision_made_again_is_no_other_label(bench: Workbench) -> None:
+def test_the_same_decision_made_again_isnt_a_relabel(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
     undone(bench, "case-2", "Ada")
     decide(bench, "case-2", "approve", iteration=1, labels=labelled("supported"))
@@ -230,7 +232,7 @@ def test_the_same_decision_made_again_is_no_other_label(bench: Workbench) -> Non
     assert {each.kinds for each in found} == {("moved",)}
 
 
-def test_a_name_that_is_taken_or_no_name_is_refused(bench: Workbench) -> None:
+def test_a_taken_or_invalid_name_is_rejected(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
     with pytest.raises(StoreError, match="already"):
         bench.datasets.freeze(ADA, "v1", "labels", ANY)

@@ -1,5 +1,5 @@
-"""Places of citations and labels are read in the unit that a tool counts in, and checked by what
-they cover.
+"""Offsets of citations and labels are read in the tool's own unit and checked against the quoted
+text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from masis.datasets.mapping.offsets import LabelSpan, find_quoted_place, to_char
 from masis.datasets.mapping.reader import read_any
 
 BRIDGES = "🌉🌉 It is long. It opened in 1931."
-"""Two characters of two UTF-16 units each come before what is cited."""
+"""Two characters of two UTF-16 units each precede the cited text."""
 
 SOURCE = "https://a.example/s"
 OUTSIDE = (
@@ -81,21 +81,21 @@ def covered(case: masis.Case) -> list[str]:
 
 @pytest.mark.parametrize("make", [chat, responses, cohere])
 @pytest.mark.parametrize("part", ["It opened in 1931.", "It is long.", "1931"])
-def test_citations_that_count_utf16_units_cover_what_they_cite(make: Any, part: str) -> None:
+def test_citations_in_utf16_units_cover_the_cited_text(make: Any, part: str) -> None:
     start = BRIDGES.index(part)
     for place in (utf16(BRIDGES, part), (start, start + len(part))):
         (case,) = masis.read_cases([make(BRIDGES, place)])
         assert covered(case) == [part]
 
 
-def test_one_citation_that_fits_in_one_unit_only_tells_the_unit_of_all() -> None:
+def test_a_citation_valid_in_one_unit_only_decides_the_unit_of_all() -> None:
     text = "🌉🌉🌉🌉 aa bb cc dd"
     spans = [LabelSpan(*utf16(text, "aa")), LabelSpan(*utf16(text, "dd"))]
     assert [text[each.start : each.end] for each in to_character_spans(text, spans)] == ["aa", "dd"]
 
 
 @pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])
-def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(
+def test_a_citation_outside_the_answer_is_noted_and_kept_in_the_metadata(
     place: tuple[int, int],
 ) -> None:
     good = utf16(BRIDGES, "It is long.")
@@ -109,7 +109,7 @@ def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(
     assert (outside["start"], outside["end"], outside["evidence_id"]) == (*place, SOURCE)
 
 
-def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> None:
+def test_citations_of_a_custom_profile_are_read_the_same(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
         'query = "f"\nanswer = "a"\nevidence = "q"\ncitations = "b[].{start: von, end: bis,'
@@ -133,22 +133,22 @@ def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> No
     ("quoted", "start", "end", "at"),
     [
         ("It is long.", 3, 14, (3, 14)),
-        ("It is long.", 5, 16, (3, 14)),  # UTF-16
+        ("It is long.", 5, 16, (3, 14)),  # in UTF-16 units
         ("It is long.", 5, None, (3, 14)),
-        ("It is long.", 99, 110, (3, 14)),  # by its words, which stand there once
-        ("It", 99, 101, None),  # twice
+        ("It is long.", 99, 110, (3, 14)),  # found by its words, which occur once
+        ("It", 99, 101, None),  # the words occur twice
         ("It", 15, 17, (15, 17)),
         ("long. It\\nopened", 0, 1, None),
         ("Nowhere.", 3, 11, None),
     ],
 )
-def test_a_label_stands_where_its_words_stand(
+def test_a_label_is_placed_where_its_quoted_words_occur(
     quoted: str, start: int, end: int | None, at: tuple[int, int] | None
 ) -> None:
     assert find_quoted_place(BRIDGES, quoted, start, end) == at
 
 
-def test_a_label_of_label_studio_over_a_line_break_has_the_words_of_the_answer() -> None:
+def test_a_label_studio_label_over_a_line_break_quotes_the_answer() -> None:
     answer = "It is 130 metres long [1].\nIt is red."
     task = {
         "id": 7.0,
@@ -165,7 +165,7 @@ def test_a_label_of_label_studio_over_a_line_break_has_the_words_of_the_answer()
     assert answer[claim.model_dump()["start"] : claim.model_dump()["end"]] == claim.text
 
 
-def test_outputs_of_langfuse_that_are_json_in_quotes_are_read() -> None:
+def test_langfuse_outputs_in_quoted_json_are_read() -> None:
     trace = {
         "id": "t1", "name": "rag", "input": '{"question": "How long?"}', "output": '"It is \\"long\\" [1]."',
         "observations": [{"type": "RETRIEVER", "output": '["It is long."]'}],

@@ -1,4 +1,4 @@
-"""Files of other tools, as their documented formats have them, are recognised and read whole."""
+"""Files of other tools, in their documented formats, are recognized and read completely."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def cases(rows: list[MappedRow]) -> list[Case]:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence(
+def test_a_tools_file_is_recognized_and_gives_question_answer_and_evidence(
     path: Path,
 ) -> None:
     (named,) = formats_of(path).formats
@@ -69,7 +69,7 @@ def test_every_profile_has_a_file() -> None:
     assert {formats_of(path).formats[0] for path in FIXTURES} == set(import_profiles())
 
 
-def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
+def test_gemini_byte_offsets_become_character_offsets() -> None:
     (case,) = cases(list(read_any(FILES / "gemini-v1beta.json")))
     (cited,) = case.given_citations
     assert (case.answer or "")[
@@ -77,7 +77,7 @@ def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
     ] == "Die Brücke von Marle ist 120 Meter lang."
 
 
-def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_are_taken(
+def test_a_reply_with_source_urls_only_is_rejected_and_adjacent_texts_are_used(
     tmp_path: Path,
 ) -> None:
     (row,) = json.loads((FILES / "openai-chat-sdk-3.54.0.json").read_text())
@@ -92,7 +92,7 @@ def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_a
     )
 
 
-def test_anthropic_locations_name_the_place_in_the_document() -> None:
+def test_anthropic_locations_give_the_position_in_the_document() -> None:
     (case,) = cases(list(read_any(FILES / "anthropic-message-2023-06-01.json")))
     first, second = case.given_citations
     assert (first.evidence_id, second.evidence_id) == ("doc_0", "result_0")
@@ -100,7 +100,7 @@ def test_anthropic_locations_name_the_place_in_the_document() -> None:
     assert (case.answer or "")[second.start : second.end] == " It was opened in 1931."
 
 
-def test_labels_of_ragtruth_and_label_studio_keep_their_words_and_verdicts() -> None:
+def test_ragtruth_and_label_studio_labels_keep_their_words_and_verdicts() -> None:
     (case,) = cases(list(read_any(FILES / "ragtruth-2024-response.jsonl")))
     (label,) = case.labels.claims
     assert (label.text, label.verdict) == ("130 metres", "contradicted")
@@ -115,7 +115,7 @@ def test_a_missing_second_file_is_named(tmp_path: Path) -> None:
         list(read_any(alone))
 
 
-def test_both_files_of_ragtruth_may_come_in_one_zip(tmp_path: Path) -> None:
+def test_both_ragtruth_files_can_be_in_one_zip(tmp_path: Path) -> None:
     packed = tmp_path / "ragtruth.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(FILES / "ragtruth-2024-response.jsonl", "response.jsonl")
@@ -154,7 +154,7 @@ def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
     }
 
 
-def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_path: Path) -> None:
+def test_every_problem_of_a_row_is_reported_and_other_rows_are_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     rows = [
         ROW,
@@ -170,7 +170,7 @@ def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_pat
     )
 
 
-def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
+def test_unmapped_keys_are_preserved(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({**ROW, "score": 0.5, "tags": {"field": "law"}}))
     (case,) = cases(list(read_any(path)))
@@ -179,14 +179,14 @@ def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
     assert case.metadata["reference_answer"] == "So."
 
 
-def test_two_profiles_that_fit_ask(tmp_path: Path) -> None:
+def test_a_file_that_fits_two_profiles_asks_for_one(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([{**ROW, "user_input": "Why?", "retrieved_contexts": ["So."]}]))
     with pytest.raises(InputError, match=r"fits hf-rag and ragas\. Choose one: --as hf-rag"):
         list(read_any(path))
 
 
-def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
+def test_a_custom_profile_reads_any_key_names(tmp_path: Path) -> None:
     own, rows = tmp_path / "own.toml", tmp_path / "rows.jsonl"
     own.write_text(
         'query = "frage"\nanswer = "antwort.text"\nevidence = "quellen[].inhalt"\nid = "nr"\n'
@@ -211,7 +211,7 @@ def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
     assert "citations[0]: needs start, end and evidence_id" in str(read[1].problems[0])
 
 
-def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> None:
+def test_a_custom_path_that_never_matches_is_an_error(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('query = "frage"\nanswer = "antwrt"\nevidence = "quellen"\n')
     rows = list(
@@ -233,7 +233,9 @@ def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> No
         pytest.param('query = "a[?"', "query: isn't a valid path", id="no path"),
     ],
 )
-def test_a_wrong_profile_is_refused_with_its_field(text: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_profile_is_rejected_with_its_field(
+    text: str, said: str, tmp_path: Path
+) -> None:
     own = tmp_path / "own.toml"
     own.write_text(text)
     with pytest.raises(InputError, match=r"own\.toml") as raised:
@@ -249,7 +251,7 @@ def read(tmp_path: Path, row: dict[str, Any], choice: ColumnChoice) -> Case:
     return found.case
 
 
-def test_columns_inside_of_objects_are_offered_with_the_beginning_of_what_they_hold() -> None:
+def test_nested_columns_are_offered_with_a_sample() -> None:
     columns = columns_of(
         {"in": {"the question": "Why?\n" * 40}, "docs": [{"nr": 7, "body": "So."}], "empty": None}
     )
@@ -261,7 +263,7 @@ def test_columns_inside_of_objects_are_offered_with_the_beginning_of_what_they_h
     assert len(columns[0].sample) == 60
 
 
-def test_a_column_may_be_called_anything(tmp_path: Path) -> None:
+def test_a_column_can_have_any_name(tmp_path: Path) -> None:
     names = ('fra"ge', "back\\slash", "[].*", "naïve 😀", "a.b")
     row = {name: f"Text of {number}." for number, name in enumerate(names)}
     choice = ColumnChoice(query=names[0], answer=names[1], evidence=names[2:4], reference=names[4])
@@ -271,7 +273,7 @@ def test_a_column_may_be_called_anything(tmp_path: Path) -> None:
     assert case.metadata["reference_answer"] == "Text of 4."
 
 
-def test_several_columns_of_evidence_are_read_in_order_and_empty_ones_left_out(
+def test_evidence_columns_are_read_in_order_without_empty_ones(
     tmp_path: Path,
 ) -> None:
     row = {"q": "Why?", "c2": "Two.", "c1": '["One.", "One and a half."]', "c3": "", "c4": None}
@@ -279,7 +281,7 @@ def test_several_columns_of_evidence_are_read_in_order_and_empty_ones_left_out(
     assert [chunk.text for chunk in case.evidence] == ["One.", "One and a half.", "Two."]
 
 
-def test_text_and_id_of_a_chunk_are_read_from_the_names_chosen(tmp_path: Path) -> None:
+def test_chunk_text_and_id_are_read_from_the_chosen_keys(tmp_path: Path) -> None:
     row = {"q": "Why?", "docs": [{"nr": 7, "inhalt": "So."}, {"nr": 8, "inhalt": "Or so."}]}
     choice = ColumnChoice(query="q", evidence=("docs",), chunk_text="inhalt", chunk_id="nr")
     assert [(chunk.id, chunk.text) for chunk in read(tmp_path, row, choice).evidence] == [
@@ -288,7 +290,7 @@ def test_text_and_id_of_a_chunk_are_read_from_the_names_chosen(tmp_path: Path) -
     ]
 
 
-def test_a_first_row_without_evidence_decides_nothing_and_is_named() -> None:
+def test_a_first_row_without_evidence_is_reported_and_doesnt_decide_the_format() -> None:
     rows = [{"question": "Why?", "answer": "So.", "contexts": held} for held in ([], ["So."])]
     with pytest.raises(InputError, match=r"line 1, evidence: is empty: 'contexts' holds nothing"):
         read_cases(rows)
@@ -303,7 +305,7 @@ def test_a_first_row_without_evidence_decides_nothing_and_is_named() -> None:
 
 
 @pytest.mark.parametrize("key", ["chunk_id", "doc_id", "id", "document_id", "source_id"])
-def test_the_ids_that_chunks_have_of_their_own_are_kept(key: str) -> None:
+def test_chunk_ids_are_preserved(key: str) -> None:
     chunks = [{key: "kb-12", "text": "So it is."}, {key: "kb-13", "text": "Or not."}]
     for row in (
         {"question": "Why?", "contexts": chunks, "answer": "So."},
@@ -323,7 +325,7 @@ def test_the_ids_that_chunks_have_of_their_own_are_kept(key: str) -> None:
         ("So it is.\n[1] Or not.\n[2] Or so.", ["chunk_1"]),
     ],
 )
-def test_a_cell_of_several_chunks_is_split_in_a_frame_as_in_a_file(
+def test_a_cell_with_several_chunks_is_split_in_a_frame_as_in_a_file(
     cell: str, ids: list[str], tmp_path: Path
 ) -> None:
     frame = pd.DataFrame({"frage": ["Why?"], "beleg": [cell]})
@@ -333,7 +335,7 @@ def test_a_cell_of_several_chunks_is_split_in_a_frame_as_in_a_file(
         assert [chunk.id for chunk in case.evidence] == ids
 
 
-def test_columns_with_names_of_other_tools_are_guessed() -> None:
+def test_column_names_of_other_tools_are_guessed() -> None:
     row = {
         "qid": "1",
         "user_input": "Why?",
@@ -350,13 +352,13 @@ def test_columns_with_names_of_other_tools_are_guessed() -> None:
     assert (choice.chunk_text, choice.chunk_id) == ("passage", "id")
 
 
-def test_the_same_columns_in_another_order_are_the_same_set() -> None:
+def test_column_order_doesnt_matter_for_a_saved_choice() -> None:
     assert (
         columns_key({"a": 1, "b": 2}) == columns_key({"b": 3, "a": None}) != columns_key({"a": 1})
     )
 
 
-def test_columns_that_are_gone_are_no_longer_chosen() -> None:
+def test_missing_columns_are_dropped_from_the_choice() -> None:
     choice = ColumnChoice(query="q", answer="gone", evidence=("c", "gone"), chunk_text="gone")
     assert drop_missing_columns(
         choice, columns_of({"q": "Why?", "c": [{"text": "So."}]})
@@ -372,7 +374,7 @@ def test_columns_that_are_gone_are_no_longer_chosen() -> None:
         ('[{"query": "Why?", "evidence": ["So."]}]', ("cases",)),
     ],
 )
-def test_formats_are_recognised_by_the_first_row(
+def test_formats_are_recognized_by_the_first_row(
     content: str, formats: tuple[str, ...], tmp_path: Path
 ) -> None:
     file = tmp_path / "rows.json"
@@ -380,7 +382,7 @@ def test_formats_are_recognised_by_the_first_row(
     assert formats_of(file).formats == formats
 
 
-def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_row_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("question,contexts\n")
     with pytest.raises(InputError, match="has no readable row"):
@@ -448,7 +450,7 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_map_is_proposed_from_names_types_and_values(
+def test_a_map_is_suggested_from_names_types_and_values(
     row: dict[str, Any], names: list[str]
 ) -> None:
     found = suggest([row])
@@ -465,12 +467,12 @@ def test_a_map_is_proposed_from_names_types_and_values(
     assert parse_profile(profile_text(found.profile).encode()).query == found.profile.query
 
 
-def test_rows_of_a_known_format_need_no_map_and_others_may_have_none() -> None:
+def test_rows_of_a_known_format_need_no_map_and_unknown_rows_may_have_none() -> None:
     assert suggest([{"question": "Why?", "contexts": ["So."], "answer": "So."}]).format == "hf-rag"
     assert suggest([{"a": 1}]).profile is None
 
 
-def test_several_answers_in_a_row_are_a_case_each() -> None:
+def test_several_answers_in_a_row_become_separate_cases() -> None:
     row = {
         "id": "q",
         "query": "Why?",
@@ -482,7 +484,7 @@ def test_several_answers_in_a_row_are_a_case_each() -> None:
     assert cases[1].metadata == {"answer_of": {"model": "m"}}
 
 
-def test_rows_of_a_tool_that_share_an_id_are_cases_of_their_own(tmp_path: Path) -> None:
+def test_rows_that_share_an_id_become_separate_cases(tmp_path: Path) -> None:
     row = {"id": "x", "question": "Why?", "contexts": ["So."], "answer": "So."}
     first, second = read_cases([row, row | {"answer": "Thus."}, row])
     assert first.id == "x"
@@ -518,7 +520,7 @@ _VALUES = st.recursive(
     st.sampled_from(list(import_profiles().values())),
     st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6),
 )
-def test_no_row_at_all_breaks_a_profile(profile: Profile, row: dict[str, Any]) -> None:
+def test_no_row_crashes_a_profile(profile: Profile, row: dict[str, Any]) -> None:
     for chosen in (None, profile):
         with contextlib.suppress(InputError):
             list(read_any([row], chosen))

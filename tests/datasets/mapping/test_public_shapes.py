@@ -1,5 +1,5 @@
-"""Files in the shapes that people publish: most are read with no option, the others with the one
-command proposed.
+"""Files in publicly used shapes: most are read without an option, the others with the suggested
+command.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ SHAPES: dict[str, Any] = {
         "request": json.dumps({"question": Q}), "response": json.dumps({"answer": A}),
         "spans": [{"attributes": {"mlflow.spanType": '"RETRIEVER"',
                                   "mlflow.spanOutputs": json.dumps([{"page_content": T, "metadata": {}}])}}]}},
-    # one command
+    # read with the suggested map
     "chunks": {"question": Q, "answer": A, "chunks": [{"text": T, "chunk_id": "c1", "source": "a.docx"}]},
     "an endpoint's test": {"prompt": Q, "actual_response": A, "retrieved_contexts": [T]},
     "a prediction": {"question": Q, "prediction": A, "retrieved_passages": [T], "gold": "120 m"},
@@ -107,7 +107,7 @@ def _with_what_is_suggested(path: Path) -> bool:
     return bool(cases) and all(case.answer and case.without_text == () for case in cases)
 
 
-def test_shapes_of_other_tools_come_in_whole_most_with_no_option_the_rest_by_the_map_proposed(
+def test_public_file_shapes_are_read_directly_or_with_the_suggested_map(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "rows.json"
