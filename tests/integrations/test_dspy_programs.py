@@ -127,7 +127,7 @@ def test_a_file_that_isnt_a_program_is_named(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "../up", "A", "a/b", "a" * 65, ".hidden", "a b"])
 def test_program_names_are_valid_file_names(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no name for a program"):
+    with pytest.raises(SettingsError, match="can't name a program"):
         programs.find_program(tmp_path, name)
 
 
@@ -135,7 +135,7 @@ def test_an_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
     programs.save_program(tmp_path, a_program())
     with pytest.raises(SettingsError, match="Did you mean dspy:careful"):
         programs.find_program(tmp_path, "carefull")
-    with pytest.raises(SettingsError, match="There are: 1"):
+    with pytest.raises(SettingsError, match="Choose one of: 1"):
         programs.find_program(tmp_path, "careful@3")
 
 
@@ -327,5 +327,5 @@ def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None
     assert changed.system == f"{asked.frame}\n\nCompare each number."
     assert "Another one." in changed.shared.removesuffix(asked.shared)
     assert changed.task == asked.task
-    with pytest.raises(InputError, match="no place for other instructions"):
+    with pytest.raises(InputError, match="can't be given other instructions"):
         plugin.with_program(asked, "reviser", "Compare each number.", examples)

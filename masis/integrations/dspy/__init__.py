@@ -1,12 +1,11 @@
-"""DSPy (extra ``dspy``): critic, reviser and their loop as modules, and compiled programs as
-critics of an audit.
+"""DSPy (extra ``dspy``): the critic, the reviser and their loop as DSPy modules, and compiled
+programs as critics or revisers of an audit.
 
     import dspy
     from masis.integrations.dspy import CriticAgent, MultiAgentCriticLoop, RevisionAgent
 
-What needs the library is imported on first use; without it that raises MissingExtra. Compiled
-programs are listed, named in settings and used in audits without it (``programs.py``,
-``plugin.py``).
+The modules are imported on first use, which raises MissingExtra if DSPy isn't installed. Listing
+compiled programs and using them in audits doesn't need DSPy (``programs.py``, ``plugin.py``).
 """
 
 from __future__ import annotations
@@ -17,13 +16,9 @@ from typing import TYPE_CHECKING, Any
 from masis.integrations import require
 from masis.integrations.dspy.contracts import (
     AnswerIssue,
-    CriticAgentInput,
     CriticAgentOutput,
-    CriticLoopInput,
     CriticLoopOutput,
-    EvidenceChunk,
     IterationResult,
-    RevisionAgentInput,
     RevisionAgentOutput,
 )
 
@@ -45,7 +40,7 @@ def __getattr__(name: str) -> Any:
 
 
 def part(name: str) -> Any:
-    """Return a module of this package that needs the library. Raises MissingExtra."""
+    """Import a module of this package that needs DSPy. Raises MissingExtra."""
     require(
         "DSPy is needed, in an environment of its own since it brings an older openai",
         "dspy",

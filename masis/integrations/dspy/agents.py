@@ -1,15 +1,15 @@
-"""Critic, reviser and their loop as modules that DSPy can optimise (REQ-CRITIC-001, -008, -015 to
--029).
+"""The critic, the reviser and their loop as modules that DSPy can optimize (REQ-CRITIC-001, -008,
+-015 to -029).
 
-An agent is the ordinary critic or reviser, whose model is asked through a ``dspy.Predict``: so what
-the model hands in goes through the rules that every audit's goes through (numbers clamped, what is
-none left unscored, confidence lowered by the citations, nothing recorded of a revision that its
-texts don't confirm), and optimisers can learn from the calls.
+An agent is the ordinary critic or reviser, which calls its model through a ``dspy.Predict``, so that
+optimizers can learn from the calls. Replies pass through the rules of every audit: numbers are
+clamped, invalid ones are unscored, the citations lower the confidence, and a revision's record only
+contains changes that its texts confirm.
 
-DSPy's own adapters set off fields by headings that a hostile text may hold as well, so the prompt,
-the fences and the reading of replies are those of ``masis/llm``. A model is asked as every role
-asks it: addresses, keys, retries, deadlines and the record of each call are
-``masis.llm.client.model``'s. Any other ``dspy.LM`` is a provider like others.
+DSPy's own adapters separate fields by headings, which a hostile text could contain too. So prompts,
+fences and the parsing of replies are from ``masis/llm``, and ``masis.llm.client.model`` handles
+addresses, keys, retries, deadlines and the record of each call. Any other ``dspy.LM`` is wrapped as
+a provider.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CONTEXT = "context"
 time.
 """
 
-TOKENS_MOST = 8_000
+MAX_TOKENS = 8_000
 
 
 class OptimizationStopped(BaseException):
@@ -73,8 +73,9 @@ class OptimizationStopped(BaseException):
 
 @dataclass(frozen=True)
 class OurEngine:
-    """A model of ours behind a ``dspy.LM``; each call is made within ``turn``, which may raise
-    Stopped.
+    """The engine of a ``dspy.LM`` that calls one of our models.
+
+    Each call is made within ``turn``, which may raise OptimizationStopped.
     """
 
     model: Model
@@ -82,30 +83,31 @@ class OurEngine:
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Return words, for an optimiser that has instructions written. Raises ProviderError for
-        our StepError.
+        """Return free text, for an optimizer that asks for instructions.
+
+        Raises ProviderError for our StepError.
         """
         system = (
-            request.system
-            if isinstance(request.system, str)
-            else _joined_parts(request.system or ())
+            request.system if isinstance(request.system, str) else _join_parts(request.system or ())
         )
-        text = "\n\n".join(_joined_parts(message.parts) for message in request.messages)
+        text = "\n\n".join(_join_parts(message.parts) for message in request.messages)
         prompt = RolePrompt(
             system or "You are a careful assistant.", "Your task:", text, self.version
         )
-        most = request.config.max_tokens or TOKENS_MOST
+        config = request.config
         with self.turn():
             try:
-                words = self.model.say(
-                    prompt, max_tokens=most, temperature=request.config.temperature
+                reply = self.model.say(
+                    prompt,
+                    max_tokens=config.max_tokens or MAX_TOKENS,
+                    temperature=config.temperature,
                 )
             except StepError as error:
                 raise lm15.ProviderError(str(error)) from error
         return lm15.Response(
             id=None,
             model=self.model.name,
-            message=lm15.Message.assistant(words),
+            message=lm15.Message.assistant(reply),
             finish_reason="stop",
             usage=lm15.Usage(),
         )
@@ -121,20 +123,20 @@ def language_model(
     temperature: float = 0.0,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Any:
-    """Return a model of ours as a ``dspy.LM``; ``version`` is recorded with each call."""
+    """Wrap one of our models as a ``dspy.LM``. ``version`` is recorded with each call."""
     return dspy.LM(
-        # the library takes what follows the last slash for a family of models
+        # DSPy reads the part after the last slash as the model family, so no slash may remain.
         f"masis/{model.name.replace('/', ' ')}",
         engine=OurEngine(model, version, turn),
         cache=False,
         num_retries=0,
         temperature=temperature,
-        max_tokens=TOKENS_MOST,
+        max_tokens=MAX_TOKENS,
     )
 
 
-def name_of(lm: Any) -> str:
-    """Return the name of a model, as records have it."""
+def lm_name(lm: Any) -> str:
+    """Return a model's name as it's recorded."""
     engine = getattr(lm, "engine", None)
     return (
         engine.model.name
@@ -143,25 +145,26 @@ def name_of(lm: Any) -> str:
     )
 
 
-def ours(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
-    """Return a ``dspy.LM`` of ours, around any other one. Raises ProviderFailed where there is
-    none.
+def wrap_lm(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
+    """Return a ``dspy.LM`` with our engine, which wraps any other one.
+
+    Raises ProviderFailed if ``lm`` is None.
     """
     if lm is None:
         raise ProviderFailed(
-            "no model is named: give the agent an lm, or set one with dspy.context(lm=...)"
+            "no model is named. Give the agent an lm, or set one with dspy.context(lm=...)"
         )
     if isinstance(getattr(lm, "engine", None), OurEngine):
         return lm
-    lent = LentModel(lm)
+    provider = DspyProvider(lm)
     model = Model(
-        name=name_of(lm),
-        model=name_of(lm),
+        name=lm_name(lm),
+        model=lm_name(lm),
         role=role,
         control=control,
-        provider=lent,
+        provider=provider,
         limiter=Limiter(calls_at_once(settings)),
-        capabilities=ServerCapabilities(lent.modes),
+        capabilities=ServerCapabilities(provider.modes),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
     )
     return language_model(
@@ -170,8 +173,8 @@ def ours(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
 
 
 class FencedPrompt(dspy.Adapter):
-    """Puts one prompt of ours to a model of ours, with the instructions and demonstrations of the
-    program.
+    """Sends one of our prompts to one of our models, with a program's instructions and
+    demonstrations.
     """
 
     def __init__(
@@ -188,11 +191,12 @@ class FencedPrompt(dspy.Adapter):
         demos: list[Any],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """Ask, and return the fields of the reply, scores unchanged. Raises ProviderFailed and
-        BadReply.
+        """Call the model and return the fields of its reply, with unchanged scores.
+
+        Raises ProviderFailed and BadReply.
         """
         engine = lm.engine
-        examples = examples_of(self._role, [dict(each.items()) for each in demos])
+        examples = examples_of(self._role, [dict(demo.items()) for demo in demos])
         prompt = with_program(self._prompt, self._role, signature.instructions, examples)
         temperature = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
         with engine.turn():
@@ -203,7 +207,7 @@ class FencedPrompt(dspy.Adapter):
         return [dict(record)]
 
 
-class LentModel:
+class DspyProvider:
     """Adapts any other ``dspy.LM`` as a provider that tries once, without DSPy's own retries and
     cache.
     """
@@ -211,19 +215,20 @@ class LentModel:
     schema_in_cache = False
 
     def __init__(self, lm: Any) -> None:
-        self._lm, self._timed = lm, isinstance(getattr(lm, "engine", None), str)
-        if self._timed:
+        # A named engine is one of DSPy's own clients, which accept these options and a timeout.
+        self._lm, self._is_client = lm, isinstance(getattr(lm, "engine", None), str)
+        if self._is_client:
             self._lm = lm.copy(num_retries=0, cache=False)
             self._lm.history = lm.history
         self.modes: tuple[ReplyMode, ...] = ("prompt",)
-        # a model unknown to the library's tables is asked in the prompt
+        # If DSPy's tables don't list the model, the schema is part of the prompt.
         with contextlib.suppress(Exception):
             if lm.supports_response_schema and "response_format" in lm.supported_params:
                 self.modes = ("json_schema", "prompt")
 
     def answer(self, call: Call) -> ModelReply:
         """Make one try. Raises TryFailed."""
-        arguments: dict[str, Any] = {"timeout": call.timeout_s} if self._timed else {}
+        arguments: dict[str, Any] = {"timeout": call.timeout_s} if self._is_client else {}
         text = call.task_with_schema() if call.mode == "prompt" else call.task()
         if call.mode == "json_schema":
             form = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
@@ -234,31 +239,26 @@ class LentModel:
         ]
         with dspy.track_usage() as tracker:
             try:
-                found = _Plain(messages)(
+                (fields,) = _VerbatimAdapter(messages)(
                     self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""}
                 )
             except dspy.LMError as error:
-                trouble: FailureKind = "server" if dspy.is_retryable_lm_error(error) else "request"
-                why = " ".join((error.message or str(error)).split())[:300]
+                kind: FailureKind = "server" if dspy.is_retryable_lm_error(error) else "request"
+                message = " ".join((error.message or str(error)).split())[:300]
                 raise TryFailed(
-                    trouble, why, retry_after_s=getattr(error, "retry_after", None)
+                    kind, message, retry_after_s=getattr(error, "retry_after", None)
                 ) from error
             except dspy.AdapterParseError as error:
                 raise TryFailed("empty", "the reply is empty") from error
-        used = tracker.get_total_tokens().values()
-        counts = [
-            sum(int(each.get(f"{kind}_tokens") or 0) for each in used)
-            for kind in ("prompt", "completion")
-        ]
-        return ModelReply(
-            found[0]["text"], None, TokenUsage(prompt=counts[0], completion=counts[1])
+        prompt, completion = (
+            sum(int(usage.get(name) or 0) for usage in tracker.get_total_tokens().values())
+            for name in ("prompt_tokens", "completion_tokens")
         )
+        return ModelReply(fields["text"], None, TokenUsage(prompt=prompt, completion=completion))
 
 
-class _Plain(dspy.Adapter):
-    """Sends messages as they are and returns the text: the library takes messages from adapters
-    alone.
-    """
+class _VerbatimAdapter(dspy.Adapter):
+    """Sends messages unchanged and returns the text. DSPy only accepts messages from adapters."""
 
     def __init__(self, messages: list[dict[str, Any]]) -> None:
         super().__init__()
@@ -273,7 +273,7 @@ class _Plain(dspy.Adapter):
         return {"text": completion}
 
 
-def _joined_parts(parts: Any) -> str:
+def _join_parts(parts: Any) -> str:
     return "\n\n".join(part.text for part in parts if getattr(part, "text", None))
 
 
@@ -290,7 +290,7 @@ _INPUTS: dict[Role, dict[str, Any]] = {
 
 
 def signature_of(role: Role) -> Any:
-    """Return the task of a role as a typed signature, with the instructions of its prompt file."""
+    """Return a role's task as a typed signature, with the instructions of its prompt file."""
     fields = {name: (kind, dspy.InputField()) for name, kind in _INPUTS[role].items()}
     fields |= {
         name: (field.annotation, dspy.OutputField())
@@ -302,9 +302,8 @@ def signature_of(role: Role) -> Any:
 class Agent(dspy.Module):
     """An agent and its model.
 
-    The model is ``llm_provider:model_name``, with the address and the key that settings and
-    environment have for it, or ``lm``: any ``dspy.LM``. ``lm=CONTEXT`` leaves it to
-    ``dspy.context``.
+    The model is ``lm`` (any ``dspy.LM``) or else ``llm_provider:model_name``, with the address and
+    the key from settings and environment. With ``lm=CONTEXT``, it's the model of ``dspy.context``.
     """
 
     role: Role
@@ -325,23 +324,22 @@ class Agent(dspy.Module):
         self.version = f"{load(self.role).version} by DSPy"
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:
-        """``forward`` on a thread of its own, awaited."""
+        """Run ``forward`` on a thread of its own."""
         return await asyncio.to_thread(self.forward, *arguments, **named)
 
     @property
     def judged_by(self) -> JudgedBy:
-        """Model and version, for the record."""
+        """The model and version to record."""
         lm = self._own_lm()
         lm = dspy.settings.lm if lm == CONTEXT else lm
         return JudgedBy(
-            model=name_of(lm) if lm is not None else self.model_string, version=self.version
+            model=lm_name(lm) if lm is not None else self.model_string, version=self.version
         )
 
     def for_run(self, control: RunControl) -> Any:
-        """Return the model for one run: the agent's own, else ``llm_provider:model_name``, reached
-        as settings say.
+        """Return the model for one run: the agent's own, or else ``llm_provider:model_name``.
 
-        Raises SettingsError for one that can't be asked.
+        Returns None for ``CONTEXT``. Raises SettingsError if the model can't be called.
         """
         if (lm := self._own_lm()) is not None:
             return None if lm == CONTEXT else lm
@@ -351,34 +349,34 @@ class Agent(dspy.Module):
     def in_run(self, control: RunControl | None = None) -> InRun:
         """Return the agent as the critic or reviser of one run.
 
-        Without a control it has one of its own, and a model that can't be asked is a failure like
-        others, of the call.
+        Without ``control``, the run has one of its own, and a model that can't be called fails at
+        the call instead of here.
         """
         if control is not None:
             return InRun(self, control, self.for_run(control))
         return InRun(self, RunControl(RunBudget(call_s=self.settings.call_deadline_s)))
 
     def _own_lm(self) -> Any:
-        return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
+        return next((part.lm for part in self.predictors() if part.lm is not None), self.llm)
 
     def _audit_context(
         self, answer: str, query: str, chunks: Chunks, number: int, steps: Iterable[str] | None
     ) -> AuditContext:
-        """Return what an agent sees, with the citations audited by code."""
+        """Build the agent's input and audit the citations by code."""
         evidence = evidence_of(chunks, "evidence_chunks")
         cited = audits.audit_citations(answer, evidence, self.settings)
-        found = issues.merge_issues(cited, (), (), self.settings, answer=answer, evidence=evidence)
+        merged = issues.merge_issues(cited, (), (), self.settings, answer=answer, evidence=evidence)
         return AuditContext(
-            query, answer, evidence, cited, (), (), found, number, tuple(steps or ())
+            query, answer, evidence, cited, (), (), merged, number, tuple(steps or ())
         )
 
 
 @dataclass(frozen=True)
 class InRun:
-    """An agent in its role within one run, whose model is asked through its predictor.
+    """An agent in its role within one run, which calls its model through its predictor.
 
-    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context.
-    ``inputs`` are what the predictor is called with: the answer at hand.
+    ``lm`` is the run's model. If it's None, the agent's own is called, or the one of the context.
+    ``inputs`` are the predictor's arguments.
     """
 
     agent: Agent
@@ -397,7 +395,7 @@ class InRun:
         return self.judged_by.model
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return the model's judgement, as any critic of an audit does; a failure is a value."""
+        """Return the model's judgement, or Unscored if there is none."""
         asker = self._asker(
             context, answer=context.answer, reasoning_steps=list(context.reasoning_steps)
         )
@@ -406,7 +404,7 @@ class InRun:
     def revise(
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
     ) -> Revision:
-        """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
+        """Return a revision. Raises ReviserFailed, InvalidRevision or ProviderFailed."""
         rows, view = briefing(context, critique, issues)
         asker = self._asker(context, original_answer=context.answer, issues=rows, critique=view)
         return ModelReviser(asker, version=self.agent.version).revise(context, critique, issues)
@@ -423,21 +421,22 @@ class InRun:
         max_tokens: int,
         temperature: float | None = None,
     ) -> R:
-        """Return the reply as a record. The temperature is the language model's, which optimisers
-        set.
+        """Return the reply as a record, without validating it again.
 
-        Raises ProviderFailed and BadReply.
+        ``temperature`` is ignored in favor of the language model's, which optimizers set. Raises
+        ProviderFailed and BadReply.
         """
         agent = self.agent
         (predictor,) = agent.predictors()
         lm = predictor.lm or self.lm or agent.for_run(self.control) or dspy.settings.lm
         with dspy.context(adapter=FencedPrompt(agent.role, prompt, shape, max_tokens)):
-            found = predictor(**self.inputs, lm=ours(lm, self.control, agent.settings, agent.role))
-        return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
+            wrapped = wrap_lm(lm, self.control, agent.settings, agent.role)
+            reply = predictor(**self.inputs, lm=wrapped)
+        return shape.model_construct(**{name: getattr(reply, name) for name in shape.model_fields})
 
 
 class CriticAgent(Agent):
-    """Analyses an answer by its evidence (REQ-CRITIC-001)."""
+    """Critiques an answer against its evidence (REQ-CRITIC-001)."""
 
     role: Role = "critic"
 
@@ -453,29 +452,30 @@ class CriticAgent(Agent):
         reasoning_steps: Iterable[str] | None = None,
         iteration_number: int = 1,
     ) -> Any:
-        """Return a critique: the fields of ``CriticAgentOutput``, and ``objections``, what the
-        critic itself raised.
+        """Return a critique with the fields of ``CriticAgentOutput``.
 
-        Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised
-        for it.
+        ``objections`` are the issues that the critic itself raised, without the citation audit's.
+        If there is no critique, scores are None and ``unscored`` says why. That isn't an exception.
         """
         context = self._audit_context(
             answer, original_query, evidence_chunks, iteration_number, reasoning_steps
         )
         judged = self.in_run().critique(context)
-        own = issues.RaisedIssues((), ())
+        raised = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
-            own = issues.raise_critic_issues(judged.objections, context.answer, context.issues)
-        found = (*context.issues, *own.issues)
+            raised = issues.raise_critic_issues(judged.objections, context.answer, context.issues)
+        merged = (*context.issues, *raised.issues)
         verdict = apply_critique_rules(
-            judged, context.citation_audit, found, self.judged_by, own.notes
+            judged, context.citation_audit, merged, self.judged_by, raised.notes
         )
-        output = critique_of(verdict, found)
-        return dspy.Prediction(**dict(output), objections=own.issues, found=found, verdict=verdict)
+        output = critique_of(verdict, merged)
+        return dspy.Prediction(
+            **dict(output), objections=raised.issues, found=merged, verdict=verdict
+        )
 
 
 class RevisionAgent(Agent):
-    """Improves an answer on the issues found (REQ-CRITIC-008)."""
+    """Improves an answer by the issues of a critique (REQ-CRITIC-008)."""
 
     role: Role = "reviser"
     temperature = 0.3
@@ -492,55 +492,55 @@ class RevisionAgent(Agent):
         evidence_chunks: Chunks,
         iteration_number: int = 1,
     ) -> Any:
-        """Return a revision: the fields of ``RevisionAgentOutput``.
+        """Return a revision with the fields of ``RevisionAgentOutput``.
 
-        ``critique`` is what a ``CriticAgent`` gave, or has ``issues`` and ``critique_reasoning`` as
-        the spec writes them. Raises ReviserFailed, InvalidRevision or ProviderFailed where none
-        could be had.
+        ``critique`` is a ``CriticAgent``'s prediction, or has ``issues`` and ``critique_reasoning``
+        in the spec's format. Raises ReviserFailed, InvalidRevision or ProviderFailed if there is no
+        revision.
         """
         context = self._audit_context(
             original_answer, original_query, evidence_chunks, iteration_number, None
         )
-        given = dict(critique)
-        verdict, found = given.get("verdict"), tuple(given.get("found") or ())
+        fields = dict(critique)
+        verdict, listed = fields.get("verdict"), tuple(fields.get("found") or ())
         if verdict is None:
-            found = tuple(
-                _issue_from_dict(each, number)
-                for number, each in enumerate(given.get("issues") or (), 1)
+            listed = tuple(
+                _parse_issue(issue, number)
+                for number, issue in enumerate(fields.get("issues") or (), 1)
             )
             verdict = apply_critique_rules(
-                Unscored(reason="given"), context.citation_audit, found, self.judged_by
+                Unscored(reason="given"), context.citation_audit, listed, self.judged_by
             )
             verdict = verdict.model_copy(
-                update={"critique_reasoning": given.get("critique_reasoning") or ""}
+                update={"critique_reasoning": fields.get("critique_reasoning") or ""}
             )
-        made = self.in_run().revise(context, verdict, found)
-        output = RevisionAgentOutput.model_validate(made, from_attributes=True)
-        return dspy.Prediction(**dict(output), revision=made)
+        revision = self.in_run().revise(context, verdict, listed)
+        output = RevisionAgentOutput.model_validate(revision, from_attributes=True)
+        return dspy.Prediction(**dict(output), revision=revision)
 
 
-def _issue_from_dict(given: Any, number: int) -> Issue:
-    """Return an issue that somebody else found, under the names of the spec or ours."""
-    each: Mapping[str, Any] = given if isinstance(given, Mapping) else given.model_dump(mode="json")
-    name, kind = str(each.get("id", f"i{number}")), each.get("issue_type", each.get("type"))
+def _parse_issue(raw: Any, number: int) -> Issue:
+    """Convert an issue from outside, which uses the field names of the spec or ours."""
+    fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else raw.model_dump(mode="json")
+    name, kind = str(fields.get("id", f"i{number}")), fields.get("issue_type", fields.get("type"))
     return Issue(
         id=name,
         key=name,
         source="critic",
         type=kind if kind in get_args(IssueType) else "factual",
         rule="given",
-        severity=each.get("severity", "medium"),
-        description=each.get("description", ""),
-        reason=each.get("reasoning", each.get("reason", "")),
-        suggestion=each.get("suggestion", ""),
-        quote=each.get("location", each.get("quote")),
+        severity=fields.get("severity", "medium"),
+        description=fields.get("description", ""),
+        reason=fields.get("reasoning", fields.get("reason", "")),
+        suggestion=fields.get("suggestion", ""),
+        quote=fields.get("location", fields.get("quote")),
     )
 
 
 class MultiAgentCriticLoop(dspy.Module):
-    """Improves an answer until it converges; the best one counts.
+    """Improves an answer until it converges, and returns the best version.
 
-    ``settings`` rules the rest: who verifies claims (offline by default), the penalties, the
+    ``settings`` choose everything else: the verifier of claims (offline by default), penalties and
     deadlines. Raises SettingsError for ``max_iterations`` outside 1 to 5.
     """
 
@@ -571,11 +571,10 @@ class MultiAgentCriticLoop(dspy.Module):
         improvement_threshold: float | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Any:
-        """The fields of ``CriticLoopOutput``, and ``run``, the whole audit behind them.
+        """Return the fields of ``CriticLoopOutput``, and the complete audit as ``run``.
 
-        A failure of an agent ends the loop with the best answer so far and ``termination_reason``
-        "error", never with an exception (REQ-CRITIC-030, 031). Raises InputError for evidence that
-        is none.
+        If an agent fails, the loop ends with the best answer so far and ``termination_reason``
+        "error", without an exception (REQ-CRITIC-030, 031). Raises InputError for invalid evidence.
         """
         settings = self._settings(max_iterations, improvement_threshold)
         case = Case(
@@ -585,19 +584,22 @@ class MultiAgentCriticLoop(dspy.Module):
             evidence=evidence_of(evidence_chunks, "evidence_chunks"),
             reasoning_steps=tuple(reasoning_steps or ()),
         )
-        roles, name, digest = self._roles(settings), loop.new_run_id(), case.digest()
-        work = loop.audit(
-            case, roles, settings, run_id=name, case_digest=digest, cancelled=cancelled
+        run = run_to_completion(
+            loop.audit(
+                case,
+                self._roles(settings),
+                settings,
+                run_id=loop.new_run_id(),
+                case_digest=case.digest(),
+                cancelled=cancelled,
+            )
         )
-        run = run_to_completion(work)
         return dspy.Prediction(
             **dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run
         )
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:
-        """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is
-        cancelled.
-        """
+        """Run ``forward`` on a thread of its own, and stop if the task is cancelled."""
 
         def run(cancelled: Callable[[], bool]) -> Any:
             return self.forward(*arguments, **(named | {"cancelled": cancelled}))
@@ -607,11 +609,12 @@ class MultiAgentCriticLoop(dspy.Module):
     def _settings(
         self, max_iterations: int | None, improvement_threshold: float | None
     ) -> Settings:
-        most = self.max_iterations if max_iterations is None else max_iterations
-        least = (
-            self.improvement_threshold if improvement_threshold is None else improvement_threshold
-        )
-        limits = {"max_iterations": most, "improvement_threshold": least}
+        limits = {
+            "max_iterations": self.max_iterations if max_iterations is None else max_iterations,
+            "improvement_threshold": self.improvement_threshold
+            if improvement_threshold is None
+            else improvement_threshold,
+        }
         try:
             return Settings.model_validate(self.settings.model_dump() | limits)
         except ValidationError as error:

@@ -1,9 +1,8 @@
-"""A critic or a reviser compiled on labelled answers by one of DSPy's optimisers, and what that
-gained.
+"""Compiles a critic or a reviser on labelled answers with one of DSPy's optimizers, and measures
+the gain.
 
-What is measured, is measured on answers to questions that nothing was learnt from. Every call goes
-through one model of ours, so that its tokens are counted, a limit on cost holds, and a person can
-stop it.
+The gain is measured on held-out questions. All calls share the session's control, so that tokens
+are counted, the cost limit applies, and a person can stop the compilation.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ from masis.settings import Settings
 
 @dataclass
 class Session:
-    """One compilation: its model, what it spent, whether to go on.
+    """One compilation, with its models and its usage.
 
-    ``watch`` is shown what is done now and what was spent so far, before each call.
+    Before each call, ``watch`` receives the current step and the usage so far.
     """
 
     plan: Plan
@@ -89,13 +88,14 @@ class Session:
 
     @property
     def usage(self) -> Usage:
-        """What was spent so far."""
+        """The usage so far."""
         return Usage.of(self.control.calls.since())
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """One call, if there may be one more; what is under way is counted at the mean cost of a
-        call so far.
+        """Make one call unless the compilation was stopped or the cost limit is reached.
+
+        Calls in progress count with the mean cost of the calls so far. Raises OptimizationStopped.
         """
         with self._lock:
             spent = self.usage
@@ -124,10 +124,9 @@ _ALONE = threading.Lock()
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Work without the bars and banners that optimisers print: stdout is for data, progress is
-    shown in our own words.
+    """Suppress the optimizers' progress bars and banners, because stdout is for data.
 
-    They print to what the whole process shares, so that one session works at a time.
+    This replaces attributes of the whole process, so only one session can run at a time.
     """
     gepa_engine: Any = importlib.import_module("gepa.core.engine")
     log = logging.getLogger("dspy")
@@ -141,7 +140,7 @@ def _quiet() -> Iterator[None]:
 
 
 def grade_prediction(role: Role, case: LabelledAnswer, prediction: Any) -> metric.GradedPrediction:
-    """Return a prediction's worth beside what was labelled."""
+    """Score a prediction against the labels."""
     if role == "critic":
         unscored = getattr(prediction, "unscored", "no critique")
         return metric.of_critique(case, getattr(prediction, "objections", ()), unscored)
@@ -149,28 +148,27 @@ def grade_prediction(role: Role, case: LabelledAnswer, prediction: Any) -> metri
 
 
 def inputs_of(role: Role, case: LabelledAnswer) -> dict[str, Any]:
-    """Return what the agent is given of a labelled answer."""
+    """Return the agent's arguments for a labelled answer."""
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
         return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    found = [
-        {"severity": each.severity, "type": each.kind, "quote": each.words or None}
-        | dict.fromkeys(("description", "reason"), each.description)
-        for each in case.expected
+    issues = [
+        {"severity": fault.severity, "type": fault.kind, "quote": fault.words or None}
+        | dict.fromkeys(("description", "reason"), fault.description)
+        for fault in case.expected
     ]
-    critique = {"issues": found, "critique_reasoning": ""}
+    critique = {"issues": issues, "critique_reasoning": ""}
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 
-def optimise(session: Session, student: Any, cases: Sequence[LabelledAnswer]) -> Any:
-    """Return the program that the optimiser of the plan makes of the student. Raises Stopped and
-    MissingExtra.
+def optimize(session: Session, student: Any, cases: Sequence[LabelledAnswer]) -> Any:
+    """Compile the student with the plan's optimizer.
+
+    Raises OptimizationStopped, and MissingExtra if the optimizer needs another package.
     """
     plan = session.plan
-    given = [(case, inputs_of(plan.role, case)) for case in cases]
-    examples = [
-        dspy.Example(**inputs, labelled=case).with_inputs(*inputs) for case, inputs in given
-    ]
+    rows = [(case, inputs_of(plan.role, case)) for case in cases]
+    examples = [dspy.Example(**inputs, labelled=case).with_inputs(*inputs) for case, inputs in rows]
 
     def score(example: Any, prediction: Any, trace: Any = None) -> float:
         return grade_prediction(plan.role, example.labelled, prediction).score
@@ -178,10 +176,10 @@ def optimise(session: Session, student: Any, cases: Sequence[LabelledAnswer]) ->
     def with_feedback(
         example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None
     ) -> Any:
-        found = grade_prediction(plan.role, example.labelled, prediction)
-        return dspy.Prediction(score=found.score, feedback=found.feedback)
+        grade = grade_prediction(plan.role, example.labelled, prediction)
+        return dspy.Prediction(score=grade.score, feedback=grade.feedback)
 
-    shown = {
+    bootstrap = {
         "metric": score,
         "metric_threshold": plan.accept,
         "max_bootstrapped_demos": plan.most_demonstrations,
@@ -190,10 +188,10 @@ def optimise(session: Session, student: Any, cases: Sequence[LabelledAnswer]) ->
     }
     if plan.optimizer == "bootstrap":
         teacher = {} if session.teacher_lm is session.lm else {"lm": session.teacher_lm}
-        return dspy.BootstrapFewShot(teacher_settings=teacher, **shown).compile(
+        return dspy.BootstrapFewShot(teacher_settings=teacher, **bootstrap).compile(
             student, trainset=examples
         )
-    # Instructions are written from one half; the optimiser itself chooses by the other.
+    # The optimizer writes instructions from one half, and chooses among them by the other.
     random.Random(plan.seed).shuffle(examples)
     cut = max(1, len(examples) // 2)
     halves = {"trainset": examples[:cut], "valset": examples[cut:] or examples[:cut]}
@@ -214,7 +212,7 @@ def optimise(session: Session, student: Any, cases: Sequence[LabelledAnswer]) ->
         num_candidates=max(2, plan.trials // 2),
         num_threads=session.concurrency,
         seed=plan.seed,
-        **shown,
+        **bootstrap,
     )
     try:
         return mipro.compile(
@@ -222,7 +220,7 @@ def optimise(session: Session, student: Any, cases: Sequence[LabelledAnswer]) ->
         )
     except ImportError as error:
         raise MissingExtra(
-            f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})"
+            f"MIPROv2 needs another package: pip install 'dspy[optuna]' ({error})"
         ) from error
 
 
@@ -230,10 +228,10 @@ RESAMPLES = 2_000
 
 
 def compile_program(session: Session, parts: TrainTestSplit) -> programs.Program:
-    """The program, not yet saved (its version is 1), with what it gained on the held-out answers.
+    """Compile a program and measure its gain on the held-out answers, without saving it.
 
-    Raises Stopped where a person or the limit on cost ended it, and MissingExtra where an optimiser
-    lacks a package.
+    Its version is 1. Raises OptimizationStopped if a person or the cost limit stopped it, and
+    MissingExtra if the optimizer needs another package.
     """
     plan = session.plan
     train = labelled.shuffle_labels(parts.train, plan.seed) if plan.shuffled else parts.train
@@ -241,11 +239,11 @@ def compile_program(session: Session, parts: TrainTestSplit) -> programs.Program
         lm=CONTEXT, settings=session.base
     )
     with _quiet(), dspy.context(lm=session.lm, trace=[], disable_history=True):
-        session.doing = "measuring what there is"
+        session.doing = "measuring the uncompiled program"
         before = measure_program(session, student, parts.held_out)
         session.doing = f"compiling with {plan.optimizer}"
-        program = optimise(session, student, train)
-        session.doing = "measuring what came of it"
+        program = optimize(session, student, train)
+        session.doing = "measuring the compiled program"
         after = measure_program(session, program, parts.held_out)
     state = state_of(program)
     gains = [new - old for new, old in zip(after, before, strict=True)]
@@ -276,34 +274,32 @@ def compile_program(session: Session, parts: TrainTestSplit) -> programs.Program
 
 
 def measure_program(session: Session, program: Any, cases: Sequence[LabelledAnswer]) -> list[float]:
-    """What the program's work on each answer is worth; as many asked at once as the provider may
-    be.
+    """Score the program on each answer, with as many calls at once as the provider allows.
 
-    Raises ProviderFailed where the model could not be asked: that says nothing about the program.
+    Raises ProviderFailed if the model can't be called, because a score of 0 would blame the
+    program.
     """
     role = session.plan.role
 
-    def worth(case: LabelledAnswer) -> float:
+    def score(case: LabelledAnswer) -> float:
         prediction = program(**inputs_of(role, case))
         unscored = prediction.verdict.unscored if role == "critic" else None
         if unscored is not None and unscored.code == ProviderFailed.code:
             raise ProviderFailed(unscored.reason)
         return grade_prediction(role, case, prediction).score
 
-    found: list[float] = []
+    scores: list[float] = []
     for start in range(0, len(cases), session.concurrency):
-        asked = [partial(worth, case) for case in cases[start : start + session.concurrency]]
-        for outcome in run_concurrently(asked):
+        tasks = [partial(score, case) for case in cases[start : start + session.concurrency]]
+        for outcome in run_concurrently(tasks):
             if isinstance(outcome, ProviderFailed):
                 raise outcome
-            found.append(0.0 if isinstance(outcome, StepError) else outcome)
-    return found
+            scores.append(0.0 if isinstance(outcome, StepError) else outcome)
+    return scores
 
 
 def state_of(program: Any) -> dict[str, programs.Predictor]:
-    """Instructions and demonstrations of a program, JSON-ready; nothing of the model it was
-    compiled with.
-    """
+    """Return a program's instructions and demonstrations as JSON types, without its model."""
     state: dict[str, programs.Predictor] = {}
     for name, predictor in program.named_predictors():
         demos = tuple(
@@ -319,12 +315,12 @@ def state_of(program: Any) -> dict[str, programs.Predictor]:
 def _mean_with_interval(
     values: Sequence[float], cases: Sequence[LabelledAnswer], seed: int
 ) -> programs.HeldOutScore:
-    """The mean with its 95% interval from resampling questions."""
+    """Return the mean with its 95% interval from resampling questions."""
     resamples = Resamples([case.query for case in cases], RESAMPLES, seed)
     means = [
         float(np.average(values, weights=drawn[resamples.member])) for drawn in resamples.weights
     ]
-    found = MetricEstimate.of(fmean(values), means)
+    estimate = MetricEstimate.of(fmean(values), means)
     return programs.HeldOutScore(
-        mean=found.value or 0.0, low=found.low, high=found.high, answers=len(values)
+        mean=estimate.value or 0.0, low=estimate.low, high=estimate.high, answers=len(values)
     )

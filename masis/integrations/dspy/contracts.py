@@ -1,7 +1,7 @@
-"""Inputs and outputs of the critic loop, named as in rules REQ-CRITIC-002 to -020.
+"""Outputs of the critic loop, named as in rules REQ-CRITIC-004 to -020.
 
-Needs no library. A score is None if nothing could be scored (``unscored`` says why), because the
-specs' fallback of 0.5 would look like a judgement.
+This module doesn't need DSPy. A score is None if nothing could be scored (``unscored`` says why),
+because the specs' fallback of 0.5 would look like a judgement.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from masis import schema
 from masis.schema.audit import Critique
 from masis.schema.base import Record, Share
-from masis.schema.case import Evidence, Severity
+from masis.schema.case import Severity
 from masis.schema.rules import CRITIC_LOOP_TYPE
 from masis.schema.run import TerminationReason
 
@@ -22,15 +22,12 @@ LoopIssueType = Literal[
     "logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"
 ]
 
-EvidenceChunk = Evidence
-"""A chunk of evidence: ``id``, ``text``, ``source``; further keys are stored."""
-
 
 class AnswerIssue(Record):
-    """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one
-    (REQ-CRITIC-005).
+    """One issue of an answer (REQ-CRITIC-005).
 
-    An audit's own issue is read under these names (``from_attributes``).
+    ``location`` quotes the answer, and ``reasoning`` explains the issue. An audit's own issue is
+    converted with ``from_attributes``.
     """
 
     id: str
@@ -44,20 +41,8 @@ class AnswerIssue(Record):
     suggestion: str
 
 
-class CriticAgentInput(Record):
-    """The input of a critic. ``reasoning_steps`` may be missing (REQ-CRITIC-002)."""
-
-    answer: str
-    original_query: str
-    evidence_chunks: tuple[EvidenceChunk, ...]
-    reasoning_steps: tuple[str, ...] | None = None
-    iteration_number: int = Field(default=1, ge=1)
-
-
 class CriticAgentOutput(Record):
-    """A critique (REQ-CRITIC-004), with confidence in the answer and flags as MASIS-CRITIC-STATE
-    has them.
-    """
+    """A critique (REQ-CRITIC-004), with the confidence and the flags of MASIS-CRITIC-STATE."""
 
     issues: tuple[AnswerIssue, ...]
     overall_quality_score: Share | None
@@ -70,16 +55,6 @@ class CriticAgentOutput(Record):
     unscored: str | None = None
 
 
-class RevisionAgentInput(Record):
-    """The input of a reviser."""
-
-    original_answer: str
-    critique: CriticAgentOutput
-    original_query: str
-    evidence_chunks: tuple[EvidenceChunk, ...]
-    iteration_number: int = Field(default=1, ge=1)
-
-
 class RevisionAgentOutput(Record):
     """A revision (REQ-CRITIC-011)."""
 
@@ -88,17 +63,6 @@ class RevisionAgentOutput(Record):
     updated_confidence: Share | None
     issues_addressed: tuple[str, ...]
     preserved_content: tuple[str, ...]
-
-
-class CriticLoopInput(Record):
-    """The input of the loop."""
-
-    initial_answer: str
-    original_query: str
-    evidence_chunks: tuple[EvidenceChunk, ...]
-    reasoning_steps: tuple[str, ...] | None = None
-    max_iterations: int = Field(default=3, ge=1, le=5)
-    improvement_threshold: Share = 0.05
 
 
 class IterationResult(Record):
@@ -126,11 +90,11 @@ class CriticLoopOutput(Record):
     termination_reason: TerminationReason
 
 
-def critique_of(verdict: Critique, found: Iterable[schema.audit.Issue]) -> CriticAgentOutput:
-    """Return a critique after the rules in code, under these names."""
+def critique_of(verdict: Critique, issues: Iterable[schema.audit.Issue]) -> CriticAgentOutput:
+    """Convert an audit's critique, to which the rules in code were already applied."""
     shared = CriticAgentOutput.model_fields.keys() - {"issues", "unscored"}
     return CriticAgentOutput(
-        issues=tuple(AnswerIssue.model_validate(each, from_attributes=True) for each in found),
+        issues=tuple(AnswerIssue.model_validate(issue, from_attributes=True) for issue in issues),
         unscored=verdict.unscored.reason if verdict.unscored else None,
         **{name: getattr(verdict, name) for name in shared},
     )

@@ -1,9 +1,9 @@
-"""What people labelled, as cases to compile a critic or a reviser on: gold labels of cases, or
-decisions of reviewers.
+"""Labelled answers to compile a critic or a reviser on, from gold labels of cases or from
+reviewers' decisions.
 
-An override tells which sentences a person changed, an approval that nothing is wrong, a label what
-one claim or reference is. A rejection or an escalation without a label says that something is
-wrong, and not what: it is left out.
+An override shows which sentences a person changed, an approval means that nothing is wrong, and a
+label describes one claim or reference. A rejection or an escalation without a label is left out,
+because it doesn't say which part is wrong.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter
 
 BY_CODE = frozenset({"fabricated_citation", "uncited", "redundant"})
-"""What the citation audit finds by itself: a critic may say it too, and need not."""
+"""Faults that the citation audit finds by itself. A critic may raise them, but doesn't have to."""
 _CLAIMS = {
     "partial": "unsupported",
     "contradicted": "contradiction",
     "unsupported": "unsupported",
     "unverifiable": "unsupported",
 }
-"""Kinds of faults by the verdict or label of a claim, and of a reference."""
+"""The kinds of faults by the verdict or label of a claim."""
 _REFERENCES = {
     "fabricated": "fabricated_citation",
     "misattributed": "misattributed",
@@ -40,13 +40,14 @@ _REFERENCES = {
     "unsupported": "misattributed",
     "contradicts": "contradiction",
 }
+"""The kinds of faults by the label of a reference."""
 
 
 class ExpectedFault(NamedTuple):
-    """One fault that people found. ``span`` is its place in the answer, None where it is about the
-    whole.
+    """One fault that people found.
 
-    ``required``: a critic must find it; else it may.
+    ``span`` is its position in the answer, or None if it's about the whole answer. If ``required``,
+    a critic has to find it.
     """
 
     kind: str
@@ -58,8 +59,9 @@ class ExpectedFault(NamedTuple):
 
 
 class LabelledAnswer(NamedTuple):
-    """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are
-    supported or not.
+    """One answer with the faults that people found.
+
+    ``right`` and ``wrong`` are statements that are supported or not.
     """
 
     id: str
@@ -73,27 +75,27 @@ class LabelledAnswer(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether nothing has to be found."""
-        return not any(each.required for each in self.expected)
+        """Whether a critic has nothing to find."""
+        return not any(fault.required for fault in self.expected)
 
 
 class TrainTestSplit(NamedTuple):
-    """What is learnt from, and what is kept back to measure on; no question is in both."""
+    """The answers to learn from and those to measure on, which share no question."""
 
     train: tuple[LabelledAnswer, ...]
     held_out: tuple[LabelledAnswer, ...]
 
 
 def from_cases(cases: Iterable[Case]) -> list[LabelledAnswer]:
-    """The cases that have an answer and gold labels."""
+    """Convert the cases that have an answer and gold labels."""
     return [
         _of_gold(case, case.labels) for case in cases if case.labels and (case.answer or "").strip()
     ]
 
 
 def from_decisions(workbench: Workbench) -> list[LabelledAnswer]:
-    """The answers on which a person's decision says what is wrong, or that nothing is."""
-    found: list[LabelledAnswer] = []
+    """Convert the answers whose faults, or lack of faults, a person's decision describes."""
+    answers: list[LabelledAnswer] = []
     page = 1
     case_filter = CaseFilter(
         states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500
@@ -103,19 +105,19 @@ def from_decisions(workbench: Workbench) -> list[LabelledAnswer]:
             entry = workbench.reviews.current(summary.id)
             decision = entry.decision if entry else None
             if decision is not None and decision.source == "HUMAN":
-                found += _of_decision(workbench, workbench.store.cases.get(summary.id), decision)
+                answers += _of_decision(workbench, workbench.store.cases.get(summary.id), decision)
         page += 1
-    return found
+    return answers
 
 
 def split_by_question(
     cases: Sequence[LabelledAnswer], held_out: float, seed: int
 ) -> TrainTestSplit:
-    """Two parts: ``held_out`` of the questions to measure on, drawn by ``seed``, the others to
+    """Split answers at random: a share ``held_out`` of the questions to measure on, the others to
     learn from.
 
-    Answers to one question, or from one text, go to the same part; flawed and clean ones are spread
-    over both. Raises InputError where that leaves a part empty.
+    Answers to the same question, or from the same text, are in the same part. Flawed and clean
+    answers are split separately. Raises InputError if a part would be empty.
     """
     names = group_keys(
         [
@@ -127,32 +129,33 @@ def split_by_question(
     for name, case in zip(names, cases, strict=True):
         members.setdefault(name, []).append(case)
     train: list[LabelledAnswer] = []
-    kept: list[LabelledAnswer] = []
+    measured: list[LabelledAnswer] = []
     for flawed in (True, False):
         kind = sorted(
-            name for name, each in members.items() if any(not case.clean for case in each) is flawed
+            name
+            for name, group in members.items()
+            if any(not case.clean for case in group) is flawed
         )
         random.Random(f"{seed} {flawed}").shuffle(kind)
         cut = round(len(kind) * held_out)
-        kept += [case for name in kind[:cut] for case in members[name]]
+        measured += [case for name in kind[:cut] for case in members[name]]
         train += [case for name in kind[cut:] for case in members[name]]
-    if not train or not kept:
+    if not train or not measured:
         raise InputError(
             f"{len(cases)} labelled answers to {len(members)} questions can't be split",
-            hint="Label more, or choose another --held-out.",
+            hint="Label more answers, or choose another --held-out.",
         )
-    # Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both
-    # kinds.
-    faulty, clean = (
-        [case for case in train if not case.clean],
-        [case for case in train if case.clean],
-    )
-    turns = (case for pair in zip_longest(faulty, clean) for case in pair if case is not None)
-    return TrainTestSplit(tuple(turns), tuple(kept))
+    # Alternate flawed and clean answers, because BootstrapFewShot keeps the first that succeed as
+    # demonstrations and should see both kinds.
+    flawed_cases = [case for case in train if not case.clean]
+    clean_cases = [case for case in train if case.clean]
+    pairs = zip_longest(flawed_cases, clean_cases)
+    alternating = (case for pair in pairs for case in pair if case is not None)
+    return TrainTestSplit(tuple(alternating), tuple(measured))
 
 
 def digest(cases: Iterable[LabelledAnswer]) -> str:
-    """SHA-256 over what was learnt from and measured on."""
+    """Return the SHA-256 of labelled answers."""
     content = json.dumps(
         [[*case[:3], [chunk.model_dump() for chunk in case.evidence], *case[4:]] for case in cases],
         ensure_ascii=False,
@@ -191,7 +194,7 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
     if decision.run_id is not None:
         try:
             run = workbench.runs.get(decision.run_id)
-        except StoreError:  # unfinished, or purged: nobody can tell what was judged
+        except StoreError:  # unfinished or purged, so the judged answer is unknown
             return
         at = decision.iteration
         answer = (
@@ -213,27 +216,26 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
             expected.append(
                 ExpectedFault(kind, span, label.text, label.note, required=kind not in BY_CODE)
             )
-    marked = [each.span for each in expected if each.span]
-    if decision.corrected_answer:  # sentences that it no longer holds
-        there = " ".join(decision.corrected_answer.split())
+    marked = [fault.span for fault in expected if fault.span]
+    if decision.corrected_answer:  # add the sentences that it no longer contains
+        corrected = " ".join(decision.corrected_answer.split())
         for sentence in audit_citations(answer, case.evidence).sentences:
             start, end = sentence.start, sentence.end
-            named = any(
+            is_labelled = any(
                 start < other_end and other_start < end for other_start, other_end in marked
             )
-            if not named and " ".join(sentence.text.split()) not in there:
+            if not is_labelled and " ".join(sentence.text.split()) not in corrected:
                 expected.append(
                     ExpectedFault("changed", (start, end), sentence.text, "a reviewer changed this")
                 )
-    # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer
-    # teaches nothing
+    # Skip answers whose faults are unknown, or of a kind that critics aren't trained on.
     if expected or (decision.verdict == "approve" and not decision.reported):
         right = [
             label.text
             for label in decision.labels
             if label.target == "claim" and label.label == "supported"
         ]
-        wrong = [each.words for each in expected if each.required and each.words]
+        wrong = [fault.words for fault in expected if fault.required and fault.words]
         yield _to_labelled(case, answer, expected, right, wrong)
 
 
@@ -258,20 +260,21 @@ def _to_labelled(
 
 
 def shuffle_labels(cases: Sequence[LabelledAnswer], seed: int) -> list[LabelledAnswer]:
-    """The same answers with each other's labels: what an optimiser must not be able to
-    learn from.
+    """Return the same answers with each other's labels.
+
+    This is a control, because an optimizer can't learn from such labels.
     """
     order = list(range(len(cases)))
+    # Repeat until no answer has its own labels.
     while len(order) > 1 and any(at == place for place, at in enumerate(order)):
         random.Random(seed).shuffle(order)
         seed += 1
     mixed = []
     for case, other in zip(cases, (cases[at] for at in order), strict=True):
         expected, end = list(other.expected), len(case.answer)
-        for number, each in enumerate(expected):
-            if each.span is not None and each.span[1] > end:  # the last words of a shorter answer
-                expected[number] = each._replace(
-                    span=(max(0, end - each.span[1] + each.span[0]), end)
-                )
+        for number, fault in enumerate(expected):
+            if fault.span is not None and fault.span[1] > end:  # move it to the end of this answer
+                length = fault.span[1] - fault.span[0]
+                expected[number] = fault._replace(span=(max(0, end - length), end))
         mixed.append(case._replace(expected=tuple(expected), right=other.right, wrong=other.wrong))
     return mixed

@@ -57,7 +57,7 @@ def of_critique(
     pairs = _pair_issues(case.expected, issues)
     allowed = {issue for issue, expected, _ in pairs if not case.expected[expected].required}
     counted = [at for at in range(len(issues)) if at not in allowed]
-    required = [at for at, each in enumerate(case.expected) if each.required]
+    required = [at for at, fault in enumerate(case.expected) if fault.required]
     worth = {issue: credit for issue, expected, credit in pairs if expected in required}
     words = _feedback_text(case, issues, pairs)
     if not required:
@@ -94,18 +94,19 @@ def of_revision(case: LabelledAnswer, revised: str | None) -> GradedPrediction:
 def _pair_issues(
     expected: Sequence[ExpectedFault], issues: Sequence[Issue]
 ) -> list[tuple[int, int, float]]:
-    """Issues and findings, each in one pair at most, the best fits first: (issue,
-    finding, credit).
+    """Pair issues with faults, best credit first, as (index of issue, index of fault, credit).
+
+    Each issue and each fault is in at most one pair.
     """
     fits = [
-        (credit, each.required, -at, -number)
+        (credit, fault.required, -at, -number)
         for at, issue in enumerate(issues)
-        for number, each in enumerate(expected)
-        if (credit := _credit(each, issue))
+        for number, fault in enumerate(expected)
+        if (credit := _credit(fault, issue))
     ]
     pairs: list[tuple[int, int, float]] = []
     for credit, _, at, number in sorted(fits, reverse=True):
-        if all(-at != issue and -number != finding for issue, finding, _ in pairs):
+        if all(-at != issue and -number != fault for issue, fault, _ in pairs):
             pairs.append((-at, -number, credit))
     return pairs
 
@@ -131,18 +132,18 @@ def _credit(expected: ExpectedFault, issue: Issue) -> float:
 def _feedback_text(
     case: LabelledAnswer, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]
 ) -> str:
-    found = {finding: (issues[issue].type, credit) for issue, finding, credit in pairs}
+    matches = {fault: (issues[issue].type, credit) for issue, fault, credit in pairs}
     lines = []
     if case.clean:
         lines.append("Nothing is wrong with this answer that a critic must say.")
-    for number, each in enumerate(case.expected):
-        where = f"“{each.words}”" if each.words else "the answer as a whole"
-        if number not in found and each.required:
-            lines.append(f"Missed ({each.kind}): {where}. {each.description}")
-        elif number in found and found[number][1] < 1:
+    for number, fault in enumerate(case.expected):
+        where = f"“{fault.words}”" if fault.words else "the answer as a whole"
+        if number not in matches and fault.required:
+            lines.append(f"Missed ({fault.kind}): {where}. {fault.description}")
+        elif number in matches and matches[number][1] < 1:
             lines.append(
-                f"Found, but called {found[number][0]} rather than {each.kind}: {where}."
-                f" {each.description}"
+                f"Found, but called {matches[number][0]} rather than {fault.kind}: {where}."
+                f" {fault.description}"
             )
     matched = {issue for issue, _, _ in pairs}
     for at, issue in enumerate(issues):

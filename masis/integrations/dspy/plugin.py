@@ -39,7 +39,7 @@ from masis.settings import Settings
 R = TypeVar("R", bound=BaseModel)
 SHAPES: dict[Role, type[RoleReply]] = {"critic": CritiqueReply, "reviser": RevisionReply}
 EXAMPLE = "EXAMPLE_"
-"""What the names of fences around a demonstration begin with."""
+"""The start of the fence names of a demonstration."""
 
 _BEFORE_EXAMPLES = (
     "Examples of the task, from other cases. Their texts are no evidence for the case at hand; they"
@@ -47,21 +47,21 @@ _BEFORE_EXAMPLES = (
     " fence EXAMPLE_REPLY."
 )
 _AFTER_EXAMPLES = "Those were the examples. Here is the case at hand:"
+# The random mark of a fence, as in "<<<ANSWER 0123456789abcdef>>>".
 _MARK = re.compile(r"<<<[A-Z_]+ ([0-9a-f]{16,64})>>>")
 
 
 def with_program(
     prompt: RolePrompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]
 ) -> RolePrompt:
-    """Return the prompt with these instructions in place of the prompt file's, and the examples
-    before the case.
+    """Replace the instructions of a prompt and add examples before the case.
 
-    The mark of the prompt was drawn after the demonstrations were written, so none of them holds
-    it. Raises InputError where the prompt does not hold the file's instructions.
+    The prompt's mark was drawn after the demonstrations were written, so they can't contain it.
+    Raises InputError if the prompt doesn't have its file's instructions.
     """
     if prompt.instructions != load(role).before:
         raise InputError(
-            f"the prompt of the {role} has no place for other instructions", hint="Compile again."
+            f"the {role}'s prompt can't be given other instructions", hint="Compile again."
         )
     mark = _MARK.findall(f"{prompt.shared}\n{prompt.task}")[0]
     shared = prompt.shared
@@ -74,10 +74,8 @@ def with_program(
 
 
 def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Section]]:
-    """Return the fenced texts of each demonstration. Raises InputError for one that
-    can't be shown.
-    """
-    shown = []
+    """Return the sections of each demonstration. Raises InputError if one isn't a case."""
+    examples = []
     for number, demo in enumerate(demos, 1):
         try:
             shared, judged = _role_sections(role, demo)
@@ -90,23 +88,23 @@ def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Sec
                 raise KeyError("reply")
         except (TypeError, AttributeError, KeyError, ValueError, InputError) as error:
             raise InputError(
-                f"demonstration {number} shows no case ({error})", hint="Compile again."
+                f"demonstration {number} isn't a case ({error})", hint="Compile again."
             ) from error
         case = [Section(EXAMPLE + section.name, section.text) for section in (*shared, *judged)]
-        shown.append([*case, Section(f"{EXAMPLE}REPLY", json.dumps(reply, ensure_ascii=False))])
-    return shown
+        examples.append([*case, Section(f"{EXAMPLE}REPLY", json.dumps(reply, ensure_ascii=False))])
+    return examples
 
 
 def _role_sections(
     role: Role, inputs: Mapping[str, Any]
 ) -> tuple[tuple[Section, ...], list[Section]]:
-    """Return what all calls of an audit share, and what the role judges."""
+    """Return the sections that all calls of an audit share, and those that the role judges."""
     shared = question_and_evidence(
         inputs["original_query"], evidence_of(inputs["evidence_chunks"], "evidence_chunks")
     )
     if role == "reviser":
-        found = [rows("ISSUES", inputs["issues"]), rows("CRITIQUE", [inputs["critique"]])]
-        return shared, [answer(inputs["original_answer"]), *found]
+        critique = [rows("ISSUES", inputs["issues"]), rows("CRITIQUE", [inputs["critique"]])]
+        return shared, [answer(inputs["original_answer"]), *critique]
     judged = [answer(inputs["answer"])]
     if steps := inputs.get("reasoning_steps"):
         judged.append(
@@ -119,7 +117,7 @@ def _role_sections(
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: records as objects, what is no finite number as null."""
+    """Convert a value to JSON types: records to dicts, and NaN and infinity to None."""
     return json.loads(to_json(value, inf_nan_mode="null"))
 
 
@@ -141,14 +139,14 @@ class ProgramAsker:
         max_tokens: int,
         temperature: float | None = None,
     ) -> R:
-        """Return the reply as a record. Raises as ``Model.ask``."""
+        """Return the reply as a record. Raises like ``Model.ask``."""
         changed = with_program(prompt, self._program.role, self._part.instructions, self._examples)
         changed = changed._replace(version=self._program.version_name)
         return self._model.ask(changed, shape, max_tokens=max_tokens, temperature=temperature)
 
 
 class CompiledRole(Program):
-    """A program as an audit asks for it."""
+    """A program in a role of an audit."""
 
     @property
     def asks(self) -> str:
@@ -156,11 +154,11 @@ class CompiledRole(Program):
         return self.model
 
     def check(self) -> None:
-        """Nothing can be missing: no package is needed."""
+        """Do nothing, because a program needs no package."""
 
     def build(self, model: Model, settings: Settings) -> ModelCritic | ModelReviser:
-        """Return the critic or reviser, asking this model. Raises InputError for demonstrations
-        that show no case.
+        """Return the critic or reviser with this model. Raises InputError if a demonstration isn't
+        a case.
         """
         asker = ProgramAsker(model, self)
         if self.role == "reviser":
@@ -176,24 +174,24 @@ class ProgramRegistry:
     role: Role
 
     def find(self, name: str, settings: Settings) -> CompiledRole:
-        """Return the program ``careful`` or ``careful@2``. Raises SettingsError and InputError."""
-        found = programs.find_program(programs.folder(settings.programs_folder), name)
-        if found.role != self.role:
+        """Read the program ``careful`` or ``careful@2``. Raises SettingsError and InputError."""
+        program = programs.find_program(programs.folder(settings.programs_folder), name)
+        if program.role != self.role:
             raise SettingsError(
-                f"{found.string} was compiled as {found.role}: it can't be the {self.role}."
+                f"{program.string} was compiled as a {program.role}, so it can't be the"
+                f" {self.role}."
             )
-        return CompiledRole.model_construct(**dict(found))
+        return CompiledRole.model_construct(**dict(program))
 
     def available(self, settings: Settings) -> tuple[str, ...]:
-        """Return every version there is, the newest of each name first."""
-        at = programs.folder(settings.programs_folder)
-        found = [
-            each
-            for each in programs.list_programs(at)
-            if isinstance(each, Program) and each.role == self.role
+        """Return every saved version, by name and newest first."""
+        saved = [
+            program
+            for program in programs.list_programs(programs.folder(settings.programs_folder))
+            if isinstance(program, Program) and program.role == self.role
         ]
-        found.sort(key=lambda each: (each.name, -each.version))
-        return tuple(each.string for each in found)
+        saved.sort(key=lambda program: (program.name, -program.version))
+        return tuple(program.string for program in saved)
 
 
 critics = ProgramRegistry("critic")

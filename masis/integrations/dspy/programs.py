@@ -1,10 +1,10 @@
-"""Compiled programs as files: JSON, one a version, never overwritten, with all that made them
-beside the program.
+"""Compiled programs as JSON files, one per version. Files are never overwritten.
 
     <user's data folder>/programs/careful/v1.json
 
-A program is named ``dspy:careful`` (its newest version) or ``dspy:careful@1``. Needs no library:
-what is in a file is instructions and demonstrations, and nothing of it is executed.
+A program is named ``dspy:careful`` (its newest version) or ``dspy:careful@1``. This module doesn't
+need DSPy: a file contains instructions, demonstrations and how they were made, and nothing in it is
+executed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from masis.settings import data_folder
 
 Role = Literal["critic", "reviser"]
 PREFIX = "dspy"
+# A program's name is also a folder's name, so it can't contain dots or slashes.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _VERSION = re.compile(r"v([1-9]\d{0,5})\.json")
 LARGEST = 20_000_000
-"""Bytes of a file that is read: more is no program of ours."""
+"""The largest program file that is read, in bytes."""
 
 
 class HeldOutScore(Record):
-    """The metric on held-out answers, with its 95% interval over questions."""
+    """The mean metric of held-out answers, with its 95% interval from resampling questions."""
 
     mean: float
     low: float | None
@@ -43,9 +44,7 @@ class HeldOutScore(Record):
 
 
 class MadeFrom(Record):
-    """The answers that a program was compiled and measured on: what they digest to, and how many
-    there were.
-    """
+    """The digest and the numbers of the answers that a program was compiled and measured on."""
 
     digest: str
     train: int
@@ -53,21 +52,23 @@ class MadeFrom(Record):
 
 
 class Predictor(Record):
-    """One predictor of a program: its instructions, and the demonstrations that go
-    before the case.
-    """
+    """The instructions and demonstrations of one predictor of a program."""
 
     instructions: str
     demos: tuple[dict[str, Any], ...] = ()
 
 
 class Plan(Record):
-    """What is to be compiled, and how.
+    """The options of a compilation.
 
-    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs
-    MIPROv2 tries, and how many times GEPA may look at all answers. ``teacher``: the model whose
-    replies are shown (bootstrap) or that writes instructions (mipro, gepa); the same model where it
-    is empty. ``source``: where the answers come from.
+    Attributes:
+        accept: The lowest score of a reply that becomes a demonstration.
+        trials: How many programs MIPROv2 tries, or how often GEPA may evaluate all answers.
+        teacher: The model whose replies are shown (bootstrap) or that writes instructions (mipro,
+            gepa). The same model if empty.
+        source: Where the answers are from: ``demo``, ``decisions`` or a file name.
+        shuffled: Whether the labels were shuffled, as a control.
+
     """
 
     name: str
@@ -85,11 +86,16 @@ class Plan(Record):
 
 
 class Program(Plan):
-    """One version of a compiled program, and the plan that it was made by.
+    """One version of a compiled program, with the plan it was made by.
 
-    ``state`` holds instructions and demonstrations by predictor; ``digest`` is SHA-256 over it.
-    ``gain`` is what compiling added on the same held-out answers, with its interval; ``improved``
-    says whether the whole interval lies above 0.
+    Attributes:
+        before: The score of the uncompiled program on the held-out answers.
+        after: The score of the compiled program on the same answers.
+        gain: The mean difference, with its interval.
+        improved: Whether the whole interval of the gain is above 0.
+        state: The predictors by name.
+        digest: The SHA-256 of ``state``.
+
     """
 
     format: Literal[1] = 1
@@ -112,32 +118,32 @@ class Program(Plan):
 
     @property
     def string(self) -> str:
-        """How it is named in settings: ``dspy:careful@1``."""
+        """The name in settings, such as ``dspy:careful@1``."""
         return f"{PREFIX}:{self.name}@{self.version}"
 
     @property
     def version_name(self) -> str:
-        """How a run names it among the versions of its prompts."""
+        """The name in a run's prompt versions."""
         return f"{self.string}+{self.digest[:8]}"
 
     @property
     def characters(self) -> int:
-        """How long the instructions and demonstrations are that go with every question."""
+        """The characters of instructions and demonstrations that every prompt contains."""
         return sum(len(part.model_dump_json()) for part in self.state.values())
 
     @property
     def demonstrations(self) -> int:
-        """How many there are."""
+        """The number of demonstrations."""
         return sum(len(part.demos) for part in self.state.values())
 
 
 def folder(named: str | Path | None = None) -> Path:
-    """Where programs lie: the folder named, else ``programs`` in the user's data folder."""
+    """Return the folder of programs: the named one, or ``programs`` in the user's data folder."""
     return Path(named).expanduser() if named else data_folder() / "programs"
 
 
 def digest(state: Mapping[str, Predictor]) -> str:
-    """SHA-256 over a program's state; the order of the keys doesn't matter."""
+    """Return the SHA-256 of a program's state. The order of its keys doesn't matter."""
     plain = {name: part.model_dump(mode="json") for name, part in state.items()}
     content = json.dumps(
         plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
@@ -146,106 +152,110 @@ def digest(state: Mapping[str, Predictor]) -> str:
 
 
 def checked_name(name: str) -> str:
-    """The name, fit for a file and for a model string. Raises SettingsError."""
+    """Return the name if it's fit for a file and a model string. Raises SettingsError if not."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
-            f"{name!r} is no name for a program: small letters, digits, - and _, at most 64, a"
-            " letter or digit first."
+            f"{name!r} can't name a program. Use up to 64 lowercase letters, digits, - and _, and"
+            " start with a letter or digit."
         )
     return name
 
 
 def versions(at: Path, name: str) -> list[int]:
-    """The versions there are of a program, in order."""
-    found = (_VERSION.fullmatch(file.name) for file in (at / checked_name(name)).glob("v*.json"))
-    return sorted(int(match[1]) for match in found if match)
+    """Return the saved versions of a program, oldest first."""
+    matches = (_VERSION.fullmatch(file.name) for file in (at / checked_name(name)).glob("v*.json"))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def program_names(at: Path) -> list[str]:
-    """The programs there are, by name."""
+    """Return the names of the saved programs."""
     return sorted(
         {file.parent.name for file in at.glob("*/v*.json") if _NAME.fullmatch(file.parent.name)}
     )
 
 
-def save_program(at: Path, made: Program) -> tuple[Program, Path]:
-    """The program as the next version of its name, on disk.
+def save_program(at: Path, program: Program) -> tuple[Program, Path]:
+    """Save a program as the next version of its name, and return that version and its file.
 
-    Two that are saved at once get two versions: a file that is there is never written.
+    Two programs that are saved at once get two versions. Existing files are never overwritten.
     """
-    home = at / checked_name(made.name)
+    home = at / checked_name(program.name)
     home.mkdir(parents=True, exist_ok=True)
     while True:
-        number = max(versions(at, made.name), default=0) + 1
-        numbered, file = made.model_copy(update={"version": number}), home / f"v{number}.json"
-        beside = home / f".v{number}.{uuid.uuid4().hex}.tmp"
-        beside.write_text(numbered.model_dump_json(indent=1), encoding="utf-8")
+        number = max(versions(at, program.name), default=0) + 1
+        numbered, file = program.model_copy(update={"version": number}), home / f"v{number}.json"
+        temporary = home / f".v{number}.{uuid.uuid4().hex}.tmp"
+        temporary.write_text(numbered.model_dump_json(indent=1), encoding="utf-8")
         try:
-            os.link(beside, file)  # fails where the file is there, and never shows half of one
+            # Unlike a rename, a link fails if the file exists. Readers never see half of a file.
+            os.link(temporary, file)
         except FileExistsError:
             continue
         finally:
-            beside.unlink()
+            temporary.unlink()
         return numbered, file
 
 
 def find_program(at: Path, written: str) -> Program:
-    """The program that ``careful`` or ``careful@2`` names.
+    """Read the program that ``careful`` or ``careful@2`` names.
 
-    Raises SettingsError, naming the nearest there is, and InputError for a file that was altered or
-    is none.
+    Raises SettingsError, with the most similar name, if there's no such program, and InputError if
+    its file is invalid or was altered.
     """
     name, at_sign, number = written.partition("@")
-    there = versions(at, name)
-    if not there:
+    saved = versions(at, name)
+    if not saved:
         near = difflib.get_close_matches(name, program_names(at), n=1)
         hint = (
             f"Did you mean {PREFIX}:{near[0]}?"
             if near
-            else "masis optimize makes one; --list shows all there are."
+            else "Compile one with masis optimize, or list yours with masis optimize --list."
         )
         raise SettingsError(f"{PREFIX}:{written}: there is no program {name!r} in {at}. {hint}")
-    if at_sign and number not in map(str, there):
-        known = ", ".join(map(str, there))
+    if at_sign and number not in map(str, saved):
+        known = ", ".join(map(str, saved))
         raise SettingsError(
-            f"{PREFIX}:{written}: {name!r} has no version {number!r}. There are: {known}."
+            f"{PREFIX}:{written}: {name!r} has no version {number!r}. Choose one of: {known}."
         )
-    return read_program(at / name / f"v{number if at_sign else there[-1]}.json")
+    return read_program(at / name / f"v{number if at_sign else saved[-1]}.json")
 
 
 def read_program(file: Path) -> Program:
-    """The program in a file. Raises InputError for one that was altered or is none."""
+    """Read a program's file. Raises InputError if it's invalid or was altered."""
     try:
         if file.stat().st_size > LARGEST:
             raise InputError("is too large for a program", hint="Compile it again.", file=str(file))
-        found = Program.model_validate_json(file.read_bytes())
+        program = Program.model_validate_json(file.read_bytes())
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        problem = f"is no program of this version ({where}: {error.errors()[0]['msg']})"
+        problem = f"isn't a program of this version ({where}: {error.errors()[0]['msg']})"
         raise InputError(problem, hint="Compile it again.", file=str(file)) from error
-    if digest(found.state) != found.digest:
-        problem = "was altered after it was compiled: it does not digest to what it says"
-        hint = "Compile it again, so that what a run records is what it asked."
+    if digest(program.state) != program.digest:
+        problem = "was altered after it was compiled, because its digest doesn't match"
+        hint = "Compile it again, so that runs record the instructions they used."
         raise InputError(problem, hint=hint, file=str(file))
-    return found
+    return program
 
 
 def list_programs(at: Path) -> list[Program | InputError]:
-    """Every version of every program, and an error for each file that can't be read."""
-    found: list[Program | InputError] = []
-    for file in (
-        at / name / f"v{number}.json" for name in program_names(at) for number in versions(at, name)
-    ):
-        try:
-            found.append(read_program(file))
-        except InputError as error:
-            found.append(error)
-    return found
+    """Read every version of every program. A file that can't be read is an error in the list."""
+    programs: list[Program | InputError] = []
+    for name in program_names(at):
+        for number in versions(at, name):
+            try:
+                programs.append(read_program(at / name / f"v{number}.json"))
+            except InputError as error:
+                programs.append(error)
+    return programs
 
 
 def with_texts_from_before(at: Path, moment: str) -> list[Program]:
-    """The programs made before a moment that may hold texts of people's cases: all but those of the
-    demo's.
+    """Return the programs made before a moment that may contain texts of people's cases.
+
+    Programs compiled on the demo cases don't.
     """
-    there = (each for each in list_programs(at) if isinstance(each, Program))
-    return [each for each in there if each.made_at < moment and each.source != "demo"]
+    return [
+        program
+        for program in list_programs(at)
+        if isinstance(program, Program) and program.made_at < moment and program.source != "demo"
+    ]

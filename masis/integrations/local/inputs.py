@@ -51,16 +51,6 @@ class EncodedBatch(NamedTuple):
     types: Array
 
 
-class AnswerToken(NamedTuple):
-    """A token of an answer: its position in the input, and its ``start`` and ``end`` in the
-    answer's characters.
-    """
-
-    place: int
-    start: int
-    end: int
-
-
 UNKNOWN = frozenset({"<unk>", "[UNK]"})
 """Special tokens that any text may be encoded as."""
 
@@ -83,9 +73,9 @@ class PairEncoder:
     def row(self, pair: Pair) -> TokenRow | None:
         """Encode evidence and claim. Returns None if they are too long for the model."""
         for texts in (pair, (normalize("NFKC", pair[0]), normalize("NFKC", pair[1]))):
-            found = self._row(*(self.without_marks(text) for text in texts))
-            if self._marks_in(found.ids) == self._usual_marks:
-                return found if len(found.ids) <= self.longest else None
+            row = self._row(*(self.without_marks(text) for text in texts))
+            if self._marks_in(row.ids) == self._usual_marks:
+                return row if len(row.ids) <= self.longest else None
         return None
 
     def _row(self, evidence: str, claim: str) -> TokenRow:
@@ -108,30 +98,30 @@ class PairEncoder:
 
     def encode_answer(
         self, context: str, answer: str
-    ) -> tuple[TokenRow, tuple[AnswerToken, ...]] | None:
-        """Encode passages and an answer, and return the answer's tokens too. Returns None if the
-        input is too long.
+    ) -> tuple[TokenRow, list[tuple[int, int, int]]] | None:
+        """Encode passages and an answer. Returns None if the input is too long.
 
-        Offsets are the tokenizer's, in characters of the answer, without spaces at either end of a
-        token (byte-level tokens include the space before a word). Both texts have the same type,
-        because LettuceDetect passes only ids and a mask to its models.
+        The answer's tokens are returned as (index in the input, start, end). Start and end are the
+        tokenizer's offsets in the answer, without spaces at either end of a token (byte-level
+        tokens include the space before a word). Both texts have the same type, because
+        LettuceDetect passes only ids and a mask to its models.
         """
         answer = self.without_marks(answer)
         encoded = self.tokenizer.encode(self.without_marks(context), answer)
         if len(encoded.ids) > self.longest or self._marks_in(encoded.ids) != self._usual_marks:
             return None
         tokens = []
-        for place, (text, (start, end)) in enumerate(
+        for index, (text, (start, end)) in enumerate(
             zip(encoded.sequence_ids, encoded.offsets, strict=True)
         ):
             if text != 1:
                 continue
-            stretch = answer[start:end]
-            start += len(stretch) - len(stretch.lstrip())
-            end -= len(stretch) - len(stretch.rstrip())
+            token = answer[start:end]
+            start += len(token) - len(token.lstrip())
+            end -= len(token) - len(token.rstrip())
             if start < end:
-                tokens.append(AnswerToken(place, start, end))
-        return TokenRow(encoded.ids, [0] * len(encoded.ids)), tuple(tokens)
+                tokens.append((index, start, end))
+        return TokenRow(encoded.ids, [0] * len(encoded.ids)), tokens
 
     def count(self, text: str) -> int:
         """Count the tokens of a text, without special tokens."""
@@ -184,24 +174,22 @@ class PairEncoder:
         return sum(number in self.marks for number in ids)
 
 
-def encoder_of(found: ModelFolder, labels: OutputLabels, load_slow: Any) -> PairEncoder:
+def encoder_of(folder: ModelFolder, labels: OutputLabels, load_slow: Any) -> PairEncoder:
     """Return the encoder of a model. Raises SettingsError if its tokenizer can't be read.
 
     ``load_slow`` loads a tokenizer from its folder if it isn't saved as tokenizer.json.
     """
-    tokenizer = _tokenizer(found, load_slow)
+    tokenizer = _tokenizer(folder, load_slow)
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    pad = found.config.get("pad_token_id")
+    pad = folder.config.get("pad_token_id")
     longest = LONGEST_TAGGED if labels.head == "tokens" else LONGEST
-    positions = found.config.get("max_position_embeddings")
+    positions = folder.config.get("max_position_embeddings")
     if isinstance(positions, int) and positions > 8:
         # RoBERTa numbers positions from its padding id plus one, so the first two positions are
         # unusable.
-        begin = (
-            2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
-        )
-        longest = min(longest, positions - begin)
+        roberta_like = folder.config.get("model_type") in ("roberta", "xlm-roberta", "camembert")
+        longest = min(longest, positions - 2 if roberta_like else positions)
     marks = {
         number: token.content
         for number, token in tokenizer.get_added_tokens_decoder().items()
@@ -216,8 +204,8 @@ def encoder_of(found: ModelFolder, labels: OutputLabels, load_slow: Any) -> Pair
     return encoder
 
 
-def _tokenizer(found: ModelFolder, load_slow: Any) -> Any:
-    if path := found.file("tokenizer.json"):
+def _tokenizer(model: ModelFolder, load_slow: Any) -> Any:
+    if path := model.file("tokenizer.json"):
         try:
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises Exception itself
@@ -226,16 +214,16 @@ def _tokenizer(found: ModelFolder, load_slow: Any) -> Any:
                 f"{path}: can't be read ({why}). Fetch the model's files again."
             ) from error
     hint = "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
-    if found.format == "onnx":
+    if model.format == "onnx":
         raise SettingsError(
-            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with"
+            f"{model.name}: there is no tokenizer.json in {model.folder}. Make one with"
             f" transformers: {hint}"
         )
     try:
-        return load_slow(found.folder)
+        return load_slow(model.folder)
     except (OSError, ValueError, AttributeError, ImportError) as error:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"{found.name}: {found.folder} holds no tokenizer that can be read ({why}). Save one"
-            f" beside it: {hint}"
+            f"{model.name}: no tokenizer in {model.folder} can be read ({why}). Save one there:"
+            f" {hint}"
         ) from error

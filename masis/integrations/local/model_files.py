@@ -1,7 +1,6 @@
-"""Where the files of a model lie: a folder, one ONNX file, or a repository of the Hugging Face hub
-in its cache.
+"""Finds a model's files: a folder, one ONNX file, or a Hugging Face repository in the hub's cache.
 
-Nothing here reaches the network but ``download``, which a person asks for.
+Only ``download`` uses the network, at a person's request.
 """
 
 from __future__ import annotations
@@ -25,30 +24,37 @@ from masis.schema.run import LocalModel
 
 WeightFormat = Literal["onnx", "safetensors"]
 
+# A repository, an optional ONNX file in it, and an optional revision, as in
+# "org/name/onnx/model_quantized.onnx@main".
 _HUB_ID = re.compile(
-    r"(?P<repo>[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?)(?P<file>(?:/[\w.-]{1,96}){1,4}\.onnx)?"
+    r"(?P<repo>[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?)"
+    r"(?P<file>(?:/[\w.-]{1,96}){1,4}\.onnx)?"
     r"(?:@(?P<revision>[\w.-]{1,96}))?"
 )
+# A name with the start of the weights' digest, as in "models/nli#0123456789ab".
 _PINNED = re.compile(r"(?P<where>.+)#(?P<digest>[0-9a-f]{12})")
 PIN = 12
-"""Characters of the digest that a pinned name carries: ``local:models/nli#0123456789ab``."""
+"""The digest's length in a pinned name, such as ``local:models/nli#0123456789ab``."""
 
 ONNX_PLACES = ("model.onnx", "onnx/model.onnx")
-"""Where an ONNX file is looked for, best first; another is named:
+"""The default paths of an ONNX file, best first. Others have to be named, as in
 ``local:ORG/NAME/onnx/model_quantized.onnx``.
 """
 SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.json"
+# The configuration, the card and the tokenizer's files, in any of their formats.
 _SMALL = re.compile(
-    r"config\.json|README\.md|tokenizer(_config)?\.json|(special_tokens_map|added_tokens|vocab)\.json|vocab\.txt|merges\.txt"
+    r"config\.json|README\.md|tokenizer(_config)?\.json"
+    r"|(special_tokens_map|added_tokens|vocab)\.json|vocab\.txt|merges\.txt"
     r"|(spm|spiece|sentencepiece\.bpe)\.model"
 )
 LARGEST_TEXT = 20_000_000
-"""Bytes that a configuration or a card may have; a larger one is not read."""
+"""The largest configuration or card that is read, in bytes."""
 
 
 class ModelFolder(NamedTuple):
-    """A model's files on this machine. ``weights`` are those that are loaded, ``beside`` those they
-    refer to.
+    """A model's files on this machine.
+
+    ``weights`` is the file to load, and ``beside`` are the files that it refers to.
     """
 
     name: str
@@ -60,21 +66,13 @@ class ModelFolder(NamedTuple):
     revision: str | None = None
 
     def file(self, name: str) -> Path | None:
-        """Return a file of the model, where it has one of this name beside its configuration or its
-        weights.
-        """
-        return next(
-            (
-                found
-                for place in (self.folder, self.weights.parent)
-                if (found := place / name).is_file()
-            ),
-            None,
-        )
+        """Return the file of this name next to the configuration or the weights, if there is one."""
+        paths = (self.folder / name, self.weights.parent / name)
+        return next((path for path in paths if path.is_file()), None)
 
 
 class LocalModelName(NamedTuple):
-    """What stands behind ``local:``, in its parts; either ``path`` or ``repo`` is set."""
+    """The parts of a model's name after ``local:``. Either ``path`` or ``repo`` is set."""
 
     text: str
     path: Path | None = None
@@ -85,8 +83,9 @@ class LocalModelName(NamedTuple):
 
 
 def parse_name(text: str) -> LocalModelName:
-    """Read the part of a model string behind ``local:``. Raises SettingsError for what is neither
-    path nor hub id.
+    """Parse the part of a model string after ``local:``.
+
+    Raises SettingsError if it's neither a path nor an id of the hub.
     """
     text = text.strip()
     pinned = _PINNED.fullmatch(text)
@@ -101,7 +100,7 @@ def parse_name(text: str) -> LocalModelName:
     hub = _HUB_ID.fullmatch(where)
     if hub is None or where.count("/") == 0:
         raise SettingsError(
-            f"{PREFIX}:{where[:200]}: there is no such folder or file, and it is no id of the"
+            f"{PREFIX}:{where[:200]}: there is no such folder or file, and it isn't an id of the"
             f" Hugging Face hub. Write a path, or {PREFIX}:ORG/NAME."
         )
     return LocalModelName(
@@ -110,47 +109,43 @@ def parse_name(text: str) -> LocalModelName:
 
 
 def find(text: str) -> ModelFolder:
-    """Find the model that stands behind ``local:``, without the network.
+    """Find a model by its name after ``local:``, without using the network.
 
-    Raises SettingsError that says what is missing and what to do; MissingModel where a download
-    would help.
+    Raises SettingsError for missing or unusable files, and MissingModel if a download would help.
     """
     name = parse_name(text)
     full = f"{PREFIX}:{name.text}"
     path = name.path.resolve() if name.path else None
     if path is None:
-        found = _in_cache(name)
+        model = _in_cache(name)
     elif not path.exists():
         raise SettingsError(f"{full}: there is no such folder or file. Check the path.")
     elif path.is_dir():
-        found = _in_folder(full, path)
+        model = _in_folder(full, path)
     elif path.suffix != ".onnx":
-        raise SettingsError(f"{full}: is no ONNX file. Name the folder that config.json lies in.")
-    else:
-        folder = next(
-            (
-                place
-                for place in (path.parent, path.parent.parent)
-                if (place / "config.json").is_file()
-            ),
-            None,
+        raise SettingsError(
+            f"{full}: isn't an ONNX file. Name the folder that contains config.json."
         )
+    else:
+        folders = (path.parent, path.parent.parent)
+        folder = next((place for place in folders if (place / "config.json").is_file()), None)
         if folder is None:
             raise SettingsError(
                 f"{full}: there is no config.json beside it or one folder above. Add it."
             )
-        found = _with_onnx(full, folder, path)
-    if name.digest and not (actual := digest_of(found)).startswith(name.digest):
+        model = _with_onnx(full, folder, path)
+    if name.digest and not (actual := digest_of(model)).startswith(name.digest):
         raise SettingsError(
-            f"{PREFIX}:{text}: the model's file is another one now (sha256 {actual[:PIN]}...). Name"
-            f" it without #{name.digest}, or put the file back."
+            f"{PREFIX}:{text}: the model's file has changed (sha256 {actual[:PIN]}...). Name it"
+            f" without #{name.digest}, or restore the file."
         )
-    return found
+    return model
 
 
 def is_here(text: str) -> bool:
-    """Whether the model's files are on this machine. Raises as ``find`` does for what no download
-    would mend.
+    """Return whether the model's files are on this machine.
+
+    Raises like ``find`` for errors that a download wouldn't fix.
     """
     try:
         find(text)
@@ -162,16 +157,16 @@ def is_here(text: str) -> bool:
 def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = None) -> ModelFolder:
     if not (folder / "config.json").is_file():
         raise SettingsError(
-            f"{name}: {folder} holds no config.json. Save the model with save_pretrained()."
+            f"{name}: there is no config.json in {folder}. Save the model with save_pretrained()."
         )
     weights = _weights(lambda place: (folder / place).is_file(), file)
     if weights is None and file:
         raise MissingModel(f"{name}: {file} is not downloaded. {_get(name)}")
     if weights is None:
         raise MissingModel(
-            f"{name}: {folder} holds no weights that can be read: neither {ONNX_PLACES[0]} with"
-            f" tokenizer.json, nor {SAFETENSORS}. Pickled weights (.bin) are not read, since they"
-            " can run a program: where you trust them, save the model with save_pretrained()."
+            f"{name}: {folder} has neither {ONNX_PLACES[0]} with tokenizer.json, nor {SAFETENSORS}."
+            " Pickled weights (.bin) aren't read, since they can run a program. If you trust them,"
+            " save the model with save_pretrained()."
         )
     if weights.endswith(".onnx"):
         return _with_onnx(name, folder, folder / weights, revision)
@@ -190,8 +185,9 @@ def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = N
 
 
 def _weights(has: Callable[[str], object], file: str = "") -> str | None:
-    """Return which file a model's weights are read from: the one named, else ONNX before
-    safetensors; None without.
+    """Return the file to read a model's weights from, or None if there is none.
+
+    That's the named file, or else ONNX before safetensors.
     """
     onnx = ONNX_PLACES if has("tokenizer.json") else ()
     places = (file,) if file else (*onnx, SAFETENSORS, SAFETENSORS_INDEX)
@@ -214,54 +210,48 @@ def _in_cache(name: LocalModelName) -> ModelFolder:
     full = f"{PREFIX}:{name.text}"
     if not isinstance(config, str):
         raise MissingModel(
-            f"{full}: is not on this machine yet, neither as a folder nor downloaded. {_get(full)}"
+            f"{full}: isn't on this machine yet, neither as a folder nor downloaded. {_get(full)}"
         )
     folder = Path(config).parent
     return _in_folder(full, folder, name.file, folder.name)
 
 
 def _get(name: str) -> str:
-    return f"Download it: masis models get {name.partition('#')[0]}"
+    return f"Download it with: masis models get {name.partition('#')[0]}"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read one of a model's JSON files. Raises SettingsError for one that is no object, or far too
-    large.
-    """
+    """Read one of a model's JSON files. Raises SettingsError if it isn't an object or is too large."""
     try:
-        found = json.loads(read_text(path))
+        content = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(
             f"{path}: can't be read ({error}). Fetch the model's files again."
         ) from error
-    if not isinstance(found, dict):
-        raise SettingsError(f"{path}: is no JSON object. Fetch the model's files again.")
-    return found
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path}: isn't a JSON object. Fetch the model's files again.")
+    return content
 
 
 def read_text(path: Path) -> str:
-    """Read a configuration or a card. Raises OSError, and ValueError for one that is far too large
-    or no text.
+    """Read a configuration or a card. Raises OSError, and ValueError if it's too large or isn't
+    text.
     """
     if path.stat().st_size > LARGEST_TEXT:
         raise ValueError("is too large")
     return path.read_text(encoding="utf-8")
 
 
-def digest_of(found: ModelFolder) -> str:
-    """Return the sha256 of the weights: of the one file, or of the files' digests where there are
-    several.
-    """
-    digests = [digest_of_file(path) for path in (found.weights, *found.beside)]
+def digest_of(model: ModelFolder) -> str:
+    """Return the SHA-256 of the weights, or of the files' digests if there are several files."""
+    digests = [digest_of_file(path) for path in (model.weights, *model.beside)]
     return (
         digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
     )
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the sha256 of one file, which is read again only when its size or time of change is
-    another.
-    """
+    """Return the SHA-256 of a file. It's read again only if its size or modification time changes."""
     return _file_digest(path, path.stat().st_size, path.stat().st_mtime_ns)
 
 
@@ -274,28 +264,23 @@ def _file_digest(path: Path, size: int, changed_ns: int) -> str:
 ANY_LANGUAGE = frozenset({"multilingual", "multi", "mul", "any"})
 
 
-def model_record(found: ModelFolder) -> LocalModel:
-    """Return the record of a model that a run keeps: what it is, where it lies, under which
-    licence.
+def model_record(model: ModelFolder) -> LocalModel:
+    """Return the record of a model for runs: its digest, files, licence and languages.
 
-    Licence and languages stand in the metadata above its card; languages are two-letter codes, and
-    a card that says ``multilingual`` names none.
+    Licence and languages are from the metadata of its card. Languages are two-letter codes, and a
+    card that says ``multilingual`` has none.
     """
     card: dict[str, Any] = {}
-    # whatever a stranger's metadata makes a YAML reader raise: it says nothing then
+    # Metadata of a stranger's card can make the YAML parser raise almost anything.
     with contextlib.suppress(Exception):
-        made: Any = huggingface_hub.ModelCard(
-            read_text(found.folder / "README.md"), ignore_metadata_errors=True
+        parsed: Any = huggingface_hub.ModelCard(
+            read_text(model.folder / "README.md"), ignore_metadata_errors=True
         )
-        card = made.data.to_dict()
+        card = parsed.data.to_dict()
     licence, languages = card.get("license"), card.get("language")
-    listed = (
-        [languages]
-        if isinstance(languages, str)
-        else languages
-        if isinstance(languages, list)
-        else []
-    )
+    if isinstance(languages, str):
+        languages = [languages]
+    listed = languages if isinstance(languages, list) else []
     codes = {
         str(code).casefold().split("-")[0]
         for code in listed
@@ -303,27 +288,24 @@ def model_record(found: ModelFolder) -> LocalModel:
     }
     own = card.get("license_name") if licence == "other" else None
     return LocalModel(
-        name=found.name.partition("#")[0],
-        sha256=digest_of(found),
-        format=found.format,
-        file=str(found.weights),
-        bytes=sum(path.stat().st_size for path in (found.weights, *found.beside)),
-        revision=found.revision,
+        name=model.name.partition("#")[0],
+        sha256=digest_of(model),
+        format=model.format,
+        file=str(model.weights),
+        bytes=sum(path.stat().st_size for path in (model.weights, *model.beside)),
+        revision=model.revision,
         licence=str(own or licence)[:100] if licence else None,
         languages=tuple(sorted(codes)) if codes and not codes & ANY_LANGUAGE else None,
     )
 
 
 def describe_model(record: LocalModel, tells: str) -> list[str]:
-    """Say what is known of a model, line by line; ``tells`` is what its outputs tell apart."""
-    languages = ", ".join(record.languages) if record.languages else "not stated, taken to be any"
+    """Describe a model in lines of text. ``tells`` names the verdicts that its outputs distinguish."""
+    languages = ", ".join(record.languages) if record.languages else "not stated, assumed to be any"
     return [
         f"Model      {record.name}",
         f"Tells      {tells}",
-        (
-            "Licence   "
-            f" {record.licence or 'not stated in its card: look at its page before you use it'}"
-        ),
+        f"Licence    {record.licence or 'not stated in its card. Check its page before you use it'}",
         f"Languages  {languages}",
         f"Size       {record.bytes / 1e6:,.0f} MB ({record.format})",
         f"File       {record.file}",
@@ -332,7 +314,7 @@ def describe_model(record: LocalModel, tells: str) -> list[str]:
 
 
 class Step(NamedTuple):
-    """How far a download has come, in bytes; ``file`` is the one under way."""
+    """A download's progress in bytes. ``file`` is the current file."""
 
     file: str
     done: int
@@ -340,7 +322,7 @@ class Step(NamedTuple):
 
 
 class _DownloadCancelled(Exception):
-    """Whoever waited for the download no longer does."""
+    """Ends a download from within the hub's client, which has no other way to stop."""
 
 
 def download(
@@ -350,17 +332,20 @@ def download(
     endpoint: str | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> ModelFolder:
-    """Download a model of the hub into its cache, unless it is there, and return its files.
+    """Download a model into the hub's cache unless it's there already, and return its files.
 
-    Only what is needed is fetched: configuration, tokenizer, card and one form of the weights, ONNX
-    before safetensors. Raises SettingsError that says what went wrong and what to do.
+    It only fetches the configuration, the tokenizer, the card and one format of the weights (ONNX
+    before safetensors).
 
     Args:
-        text: What stands behind ``local:``.
-        on_step: Called as bytes arrive, from the calling thread.
-        endpoint: The address of another hub; the usual one by default.
-        cancelled: Asked as bytes arrive; once true, the download ends with a SettingsError and can
-            be taken up later.
+        text: The model's name after ``local:``.
+        on_step: Called with the progress as bytes arrive, on the calling thread.
+        endpoint: The address of another hub.
+        cancelled: Called as bytes arrive. If it returns true, the download ends with a
+            SettingsError. It can be resumed later.
+
+    Raises:
+        SettingsError: The download failed or was cancelled.
 
     """
     name = parse_name(text)
@@ -370,7 +355,7 @@ def download(
     bar: Any = tqdm
 
     class Bar(bar):
-        """Draws nothing and reports bytes: the hub's client tells nobody else."""
+        """Reports bytes instead of drawing, because the hub's client only reports to a bar."""
 
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **{**options, "disable": True})
@@ -402,7 +387,7 @@ def download(
             report(0)
     except _DownloadCancelled:
         raise SettingsError(
-            f"{full}: the download was stopped. The same command goes on with it."
+            f"{full}: the download was stopped. Run the same command to resume it."
         ) from None
     except (OSError, _HTTP_ERROR, errors.HFValidationError) as error:
         raise SettingsError(_download_error(full, name, error)) from error
@@ -412,8 +397,8 @@ def download(
 _HTTP_ERROR: type[Exception] = next(
     base for base in errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError"
 )
-"""The error of the HTTP library that this version of the hub's client stands on (httpx
-or httpx2).
+"""The error class of the HTTP library that this version of the hub's client uses (httpx or
+httpx2).
 """
 
 
@@ -421,52 +406,54 @@ def _files_to_fetch(full: str, sizes: dict[str, int], file: str) -> dict[str, in
     """Return the files to fetch, with their sizes."""
     if "config.json" not in sizes:
         raise SettingsError(
-            f"{full}: is no model of the kind that verifies (it has no config.json)."
+            f"{full}: isn't a model that can verify claims, because it has no config.json."
         )
     weights = _weights(sizes.__contains__, file)
     if weights is None and file:
         raise SettingsError(f"{full}: the repository has no file {file}.")
     if weights is None:
         raise SettingsError(
-            f"{full}: has no weights that can be read here (ONNX, safetensors; no pickled .bin)."
+            f"{full}: has no weights in ONNX or safetensors. Pickled weights (.bin) aren't read."
         )
     beside = {SAFETENSORS: "", SAFETENSORS_INDEX: r"|model-\d+-of-\d+\.safetensors"}.get(
         weights, r"([_.]data.*)?"
     )
     needed = re.compile(re.escape(weights) + beside)
-    return {each: sizes[each] for each in sizes if _SMALL.fullmatch(each) or needed.fullmatch(each)}
+    return {
+        name: size
+        for name, size in sizes.items()
+        if _SMALL.fullmatch(name) or needed.fullmatch(name)
+    }
 
 
 def _download_error(full: str, name: LocalModelName, error: BaseException) -> str:
     if isinstance(error, errors.GatedRepoError):
         return (
-            f"{full}: its owners ask for a login. Accept their terms at"
+            f"{full}: its owners require a login. Accept their terms at"
             f" https://huggingface.co/{name.repo}, then run: hf auth login"
         )
     if isinstance(error, errors.RepositoryNotFoundError | errors.RevisionNotFoundError):
         return (
-            f"{full}: the hub has no such model (or it is private). Check the id at"
+            f"{full}: the hub has no such model, or it's private. Check the id at"
             " https://huggingface.co/models."
         )
     why = " ".join(str(error).split())[:200]
     return (
-        f"{full}: the Hugging Face hub can't be reached or did not deliver ({type(error).__name__}:"
-        f" {why}). Try again where there is a network, or download the model elsewhere, copy its"
-        f" folder here and name that: {PREFIX}:PATH"
+        f"{full}: the download from the Hugging Face hub failed ({type(error).__name__}: {why})."
+        " Check your connection and try again, or download the model elsewhere, copy its folder"
+        f" here and name that: {PREFIX}:PATH"
     )
 
 
 def downloaded_models() -> Iterable[ModelFolder]:
-    """Yield the models in the hub's cache that have a configuration and weights that
-    can be read.
-    """
+    """Yield the models in the hub's cache that have a configuration and readable weights."""
     cache = Path(constants.HF_HUB_CACHE)
-    # The names alone: the hub's own listing measures every file of every model, and pages ask for
-    # this often.
+    # List only the names. The hub's own listing measures every file of every model, which is too
+    # slow for pages.
     for folder in sorted(cache.glob("models--*--*")):
         repo = folder.name.removeprefix("models--").replace("--", "/", 1)
         try:
             yield _in_cache(LocalModelName(repo, None, repo))
-        # of another kind, or fetched in part by another program: not ours to report
+        # Another kind of model, or one that another program downloaded in part.
         except SettingsError:
             continue

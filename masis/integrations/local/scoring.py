@@ -99,21 +99,21 @@ class LocalScorer:
         # Sort by length so that pairs of similar length share a batch, which keeps padding low.
         new = sorted(
             ((pair, row) for pair, row in rows.items() if row is not None),
-            key=lambda each: len(each[1].ids),
+            key=lambda item: len(item[1].ids),
         )
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]
             with self._failures_named(), self.lock:
                 logits = self._logits([row for _, row in batch])
-                found = dict(
+                scores = dict(
                     zip(
                         (pair for pair, _ in batch),
                         _pair_scores(logits, self.labels, len(batch)),
                         strict=True,
                     )
                 )
-                self._remember(found)
-            known |= found
+                self._remember(scores)
+            known |= scores
         return [known[pair] for pair in pairs]
 
     def tag(self, context: str, answer: str) -> tuple[TokenScore, ...] | None:
@@ -128,9 +128,7 @@ class LocalScorer:
                 return None
             row, tokens = encoded
             shares = _read_tokens(self._logits([row]), self.labels, len(row.ids))
-        return tuple(
-            TokenScore(token.start, token.end, float(shares[token.place])) for token in tokens
-        )
+        return tuple(TokenScore(start, end, float(shares[index])) for index, start, end in tokens)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text. Raises StepError if the tokenizer fails."""
@@ -140,8 +138,8 @@ class LocalScorer:
     def _logits(self, rows: Sequence[TokenRow]) -> Array:
         return np.asarray(self.engine(self.encoder.batch(rows)), dtype=np.float64)
 
-    def _remember(self, found: Mapping[Pair, PairScore | None]) -> None:
-        self.scores.update(found)
+    def _remember(self, scores: Mapping[Pair, PairScore | None]) -> None:
+        self.scores.update(scores)
         while len(self.scores) > MOST_SCORES:
             self.scores.popitem(last=False)
 
@@ -221,38 +219,38 @@ def load(text: str, threads: int = 1) -> LocalScorer:
     Raises SettingsError for files that are missing or unsupported, and MissingExtra if a package is
     missing.
     """
-    found = find(text)
+    model = find(text)
     small = tuple(
-        digest_of_file(path) for name in _READ_BESIDE if (path := found.file(name)) is not None
+        digest_of_file(path) for name in _SMALL_FILES if (path := model.file(name)) is not None
     )
     with _loading:  # otherwise two threads could load the same model
-        return _load_scorer(found.name, (digest_of(found), *small), threads)
+        return _load_scorer(model.name, (digest_of(model), *small), threads)
 
 
 _loading = threading.Lock()
-_READ_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "README.md")
+_SMALL_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "README.md")
 
 
 @lru_cache(maxsize=2)
 def _load_scorer(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
-    """Load a model. The digests are part of the cache key, so that changed files are loaded again."""
-    found = find(name.partition(":")[2])
-    labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
-    encoder = encoder_of(found, labels, _fast_tokenizer)
+    """Load a model. The digests are part of the cache key, so changed files are loaded again."""
+    model = find(name.partition(":")[2])
+    labels = labels_of(model.config, model.name, str(model.folder / "config.json"))
+    encoder = encoder_of(model, labels, _fast_tokenizer)
     engine = (
-        _onnx_engine(found, threads)
-        if found.format == "onnx"
-        else _torch_engine(found, labels, threads)
+        _onnx_engine(model, threads)
+        if model.format == "onnx"
+        else _torch_engine(model, labels, threads)
     )
-    return LocalScorer(labels, encoder, engine, model_record(found))
+    return LocalScorer(labels, encoder, engine, model_record(model))
 
 
 def check(text: str) -> OutputLabels:
     """Read what a model's outputs mean, without loading its weights. Raises like ``load``."""
-    found = find(text)
-    if found.format != "onnx":
+    model = find(text)
+    if model.format != "onnx":
         _require_torch()  # only looks for it; importing torch takes seconds and much memory
-    return labels_of(found.config, found.name, str(found.folder / "config.json"))
+    return labels_of(model.config, model.name, str(model.folder / "config.json"))
 
 
 # From token ids to logits.
@@ -275,23 +273,23 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
         raise SettingsError(
             f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again."
         ) from error
-    inputs = {each.name for each in session.get_inputs()}
+    inputs = {graph_input.name for graph_input in session.get_inputs()}
     if unknown := inputs - {"input_ids", "attention_mask", "token_type_ids"}:
         raise SettingsError(
-            f"{found.weights}: wants inputs that are not given here ({', '.join(sorted(unknown))})."
+            f"{found.weights}: needs inputs that aren't supported ({', '.join(sorted(unknown))})."
             " Export the model for sequence classification."
         )
-    names = [each.name for each in session.get_outputs()]
+    names = [graph_output.name for graph_output in session.get_outputs()]
     output = "logits" if "logits" in names else names[0]
 
     def logits(batch: EncodedBatch) -> Array:
-        given = {
+        arrays = {
             "input_ids": batch.ids,
             "attention_mask": batch.mask,
             "token_type_ids": batch.types,
         }
-        found: Array = session.run([output], {name: given[name] for name in inputs})[0]
-        return found
+        result: Array = session.run([output], {name: arrays[name] for name in inputs})[0]
+        return result
 
     return logits
 
@@ -323,26 +321,26 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
             " with save_pretrained(), or export it to ONNX (docs/models.md)."
         ) from error
     model.eval()
-    takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
+    accepts_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
         getattr(model.config, "type_vocab_size", 0) > 1
     )
 
     def logits(batch: EncodedBatch) -> Array:
         torch.set_num_threads(threads)
-        given = {
+        tensors = {
             "input_ids": torch.from_numpy(batch.ids),
             "attention_mask": torch.from_numpy(batch.mask),
         }
-        if takes_types:
-            given["token_type_ids"] = torch.from_numpy(batch.types)
+        if accepts_types:
+            tensors["token_type_ids"] = torch.from_numpy(batch.types)
         with torch.inference_mode():
             if labels.head == "t5_words":
-                given["decoder_input_ids"] = torch.zeros((len(batch.ids), 1), dtype=torch.long)
-                logits = model(**given).logits[:, 0, list(MINICHECK_T5_WORDS)]
+                tensors["decoder_input_ids"] = torch.zeros((len(batch.ids), 1), dtype=torch.long)
+                logits = model(**tensors).logits[:, 0, list(MINICHECK_T5_WORDS)]
             else:
-                logits = model(**given).logits
-        found: Array = logits.float().numpy()
-        return found
+                logits = model(**tensors).logits
+        result: Array = logits.float().numpy()
+        return result
 
     return logits
 
@@ -400,10 +398,10 @@ _require_torch = partial(
 
 def _fast_tokenizer(folder: Path) -> Any:
     """Load a tokenizer that isn't saved as tokenizer.json and return its fast form."""
-    made = _transformers().AutoTokenizer.from_pretrained(
+    auto = _transformers().AutoTokenizer
+    return auto.from_pretrained(
         str(folder), use_fast=True, local_files_only=True, trust_remote_code=False
-    )
-    return made.backend_tokenizer
+    ).backend_tokenizer
 
 
 def _transformers() -> Any:

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
 
 from masis.audit.claims import ClaimResults, one_check_each
 from masis.audit.sentences import split_sentences
@@ -29,8 +27,8 @@ from masis.schema.case import Evidence
 from masis.schema.wording import describe_marked_words
 
 UNSUPPORTED_FROM = 0.5
-"""LettuceDetect takes the likelier of its two outputs, and the one for support where
-they are even.
+"""A token is marked above this probability. LettuceDetect also marks only if it's likelier than
+support.
 """
 MOST_PARTS = 4
 """The most parts that passages are split into. More would take minutes on a CPU."""
@@ -45,57 +43,33 @@ TOO_LONG = (
     "Not confirmed: answer and evidence are longer than the tagger reads, so nothing was marked."
 )
 
-# A figure is one word with its separators (4.5, 1,500). Where a script writes no blanks between
-# words, each character is one: a mark would else run over a whole clause. A sign may be all that is
-# wrong (% for a unit, < for >), while a mark on punctuation alone says nothing.
+# Japanese, Chinese and Thai don't put spaces between words, so each character counts as a word.
+# Otherwise a mark would extend over a whole clause.
+_UNSPACED = "[぀-ヿ㐀-䶿一-鿿฀-๿]"
+# A number is one word with its separators ("4.5", "1,500"). A sign is a word, because it can be the
+# only error ("%" for a unit, "<" for ">"), but punctuation isn't.
 _WORD = re.compile(
-    r"[぀-ヿ㐀-䶿一-鿿฀-๿]|(?:(?![぀-ヿ㐀-䶿一-鿿฀-๿])[^\W_])++(?:[.,'’-](?:(?![぀-ヿ㐀-䶿一-鿿฀-๿])[^\W_])++)*+"
+    rf"{_UNSPACED}|(?:(?!{_UNSPACED})[^\W_])++(?:[.,'’-](?:(?!{_UNSPACED})[^\W_])++)*+"
     r"|[%‰°€$£¥<>=≤≥±−]"
 )
 
 
-class Prompts(NamedTuple):
-    """A language's word for a passage and its two prompts."""
-
-    passage: str
-    with_question: str
-    without_question: str
-
-
-class UnmarkedAnswer(NamedTuple):
-    """An answer without citation markers. ``pieces`` maps positions in ``text`` to positions in the
-    answer.
-    """
-
-    text: str
-    pieces: tuple[tuple[int, int], ...]
-
-    def in_answer(self, place: int) -> int:
-        """Return the position in the answer of the character at ``place`` in the text."""
-        start, original = self.pieces[
-            bisect_right(self.pieces, place, key=lambda piece: piece[0]) - 1
-        ]
-        return original + place - start
-
-
 @cache
-def prompts() -> dict[str, Prompts]:
-    """Return LettuceDetect's prompts by language."""
-    text = (resources.files("masis.integrations.local") / "tagger_prompts.toml").read_text(
-        encoding="utf-8"
-    )
-    return {language: Prompts(**given) for language, given in tomllib.loads(text).items()}
+def prompts() -> dict[str, dict[str, str]]:
+    """Return LettuceDetect's prompts by language and name."""
+    file = resources.files("masis.integrations.local") / "tagger_prompts.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def language_of(name: str, languages: Sequence[str] | None) -> str:
-    """Return the language of a model's prompts: LettuceDetect's models for one language have it in
-    their names.
+    """Return the language of a model's prompts.
 
-    Example: ``lettucedect-210m-eurobert-de-v1`` is ``de``. Else the card's language, where it names
-    one; else English, as in LettuceDetect's code.
+    LettuceDetect's models for one language have it in their names: ``lettucedect-210m-eurobert-de-v1``
+    is ``de``. For others, it's the only language of the card, or else English, as in LettuceDetect's
+    code.
     """
-    found = re.search(r"-([a-z]{2})-v\d", name.casefold())
-    named = {"cn": "zh"}.get(found[1], found[1]) if found else ""
+    match = re.search(r"-([a-z]{2})-v\d", name.casefold())
+    named = {"cn": "zh"}.get(match[1], match[1]) if match else ""
     for language in (named, languages[0] if languages and len(languages) == 1 else ""):
         if language in prompts():
             return language
@@ -104,13 +78,13 @@ def language_of(name: str, languages: Sequence[str] | None) -> str:
 
 def context_of(passages: Sequence[str], question: str, language: str) -> str:
     """Return the prompt before the answer, like ``PromptUtils.format_context`` of LettuceDetect."""
-    own = prompts()[language]
+    texts = prompts()[language]
     listed = "\n".join(
-        f"{own.passage} {number}: {passage}" for number, passage in enumerate(passages, 1)
+        f"{texts['passage']} {number}: {passage}" for number, passage in enumerate(passages, 1)
     )
     if not question.strip():
-        return own.without_question.format(passages=listed)
-    return own.with_question.format(question=question, count=len(passages), passages=listed)
+        return texts["without_question"].format(passages=listed)
+    return texts["with_question"].format(question=question, count=len(passages), passages=listed)
 
 
 @dataclass(frozen=True)
@@ -136,18 +110,18 @@ class LocalTagger(LocalRole):
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Read the whole answer once and check every claim. If requested, also list missing points."""
-        placed = all(
+        """Read the whole answer once and check every claim, and list missing points if requested."""
+        has_spans = all(
             claim.start is not None and answer[claim.start : claim.end] == claim.text
             for claim in claims
         )
-        found = (
+        checks = (
             self._checks(claims, query, answer, None, evidence)
-            if placed
+            if has_spans
             else self.verify(claims, evidence)
         )
         return self.with_missing(
-            one_check_each(claims, found), query, answer, evidence, completeness=completeness
+            one_check_each(claims, checks), query, answer, evidence, completeness=completeness
         )
 
     def _checks(
@@ -158,35 +132,33 @@ class LocalTagger(LocalRole):
         start: int | None,
         evidence: Sequence[Evidence],
     ) -> tuple[ClaimCheck, ...]:
-        """Return the checks of claims in one answer; ``start`` is where each begins there, None for
-        its own place.
-        """
+        """Check claims of one answer. ``start`` replaces their own positions, unless it's None."""
         name = self.scorer.model.name
         texts = [chunk.text for chunk in evidence if chunk.text.strip()]
         if not texts or not claims:
-            return tuple(each.check for each in unverifiable(claims, name))
-        places = [(claim.start or 0) if start is None else start for claim in claims]
+            return tuple(verdict.check for verdict in unverifiable(claims, name))
+        starts = [(claim.start or 0) if start is None else start for claim in claims]
         markers = [
-            (place + first, place + last)
-            for claim, place in zip(claims, places, strict=True)
+            (offset + first, offset + last)
+            for claim, offset in zip(claims, starts, strict=True)
             for first, last in claim.markers
         ]
         try:
-            tokens = self.tags(texts, question, without_stretches(answer, markers))
+            tokens = self.tags(texts, question, answer, markers)
         except StepError as error:
-            return tuple(each.check for each in unscored_batch(claims, error, name))
+            return tuple(verdict.check for verdict in unscored_batch(claims, error, name))
         return tuple(
-            self._check(claim, place, tokens) for claim, place in zip(claims, places, strict=True)
+            self._check(claim, offset, tokens) for claim, offset in zip(claims, starts, strict=True)
         )
 
-    def _check(self, claim: Claim, place: int, tokens: Sequence[TokenScore] | None) -> ClaimCheck:
-        """Return the check of a claim that begins at ``place`` of the answer."""
+    def _check(self, claim: Claim, start: int, tokens: Sequence[TokenScore] | None) -> ClaimCheck:
+        """Check a claim that begins at ``start`` in the answer."""
         own = [
             token._replace(
-                start=max(token.start - place, 0), end=min(token.end - place, len(claim.text))
+                start=max(token.start - start, 0), end=min(token.end - start, len(claim.text))
             )
             for token in tokens or ()
-            if token.start < place + len(claim.text) and token.end > place
+            if token.start < start + len(claim.text) and token.end > start
         ]
         marked = tuple(marked_words(claim, own))
         highest = max((token.unsupported for token in own), default=None)
@@ -194,7 +166,7 @@ class LocalTagger(LocalRole):
             issue = TOO_LONG
         else:
             issue = (
-                f"{describe_marked_words([each.claim_text for each in marked])}."
+                f"{describe_marked_words([words.claim_text for words in marked])}."
                 if marked
                 else NOTHING_MARKED
             )
@@ -209,43 +181,47 @@ class LocalTagger(LocalRole):
         )
 
     def tags(
-        self, passages: Sequence[str], question: str, read: UnmarkedAnswer
+        self,
+        passages: Sequence[str],
+        question: str,
+        answer: str,
+        markers: Sequence[tuple[int, int]] = (),
     ) -> tuple[TokenScore, ...] | None:
-        """Return a score for each token, by its place in the answer; None where not all could be
-        read.
+        """Score each token of an answer without its citation markers. Returns None if it's too long.
 
-        Passages that don't fit at once are read in parts. A token is then as unsupported as in the
-        part that supports it most: a part that lacks the passage knows nothing about it.
-        LettuceDetect's own code takes the highest instead, which marks whatever a part lacks.
-        Raises StepError where the model fails.
+        Passages that don't fit at once are read in parts. A token then has the score of the part
+        that supports it most, because the other parts lack the passage it's from. LettuceDetect's
+        own code uses the highest score instead, which marks everything that any part lacks. Raises
+        StepError if the model fails.
         """
+        text, offsets = without_stretches(answer, markers)
         language = language_of(self.scorer.model.name, self.scorer.model.languages)
-        parts = self._parts(passages, question, read.text, language)
+        parts = self._parts(passages, question, text, language)
         if parts is None:
             return None
         lowest: list[TokenScore] = []
         for part in parts:
-            found = self.scorer.tag(context_of(part, question, language), read.text)
-            if found is None or (lowest and len(found) != len(lowest)):
+            tokens = self.scorer.tag(context_of(part, question, language), text)
+            if tokens is None or (lowest and len(tokens) != len(lowest)):
                 return None
             lowest = [
-                min(pair, key=lambda each: each.unsupported)
-                for pair in zip(lowest or found, found, strict=True)
+                min(pair, key=lambda token: token.unsupported)
+                for pair in zip(lowest or tokens, tokens, strict=True)
             ]
         return tuple(
-            token._replace(start=read.in_answer(token.start), end=read.in_answer(token.end - 1) + 1)
+            token._replace(start=offsets[token.start], end=offsets[token.end - 1] + 1)
             for token in lowest
         )
 
     def _parts(
         self, passages: Sequence[str], question: str, answer: str, language: str
     ) -> list[list[str]] | None:
-        """Group passages so that each group fits beside question and answer; None where that takes
-        too many.
+        """Group passages so that each group fits the input together with question and answer.
+
+        Returns None if that needs too many groups.
         """
         count = self.scorer.count
-        # Beginning, middle and end of the pair: at most four marks (RoBERTa); each passage has its
-        # number before it.
+        # Subtract 4 for the special tokens around and between the texts (RoBERTa has the most).
         left = (
             self.scorer.encoder.longest
             - count(answer)
@@ -254,7 +230,7 @@ class LocalTagger(LocalRole):
         )
         if left < LEAST_PASSAGE:
             return None
-        lead = count(f"{prompts()[language].passage} 99: ") + 1
+        lead = count(f"{prompts()[language]['passage']} 99: ") + 1  # each passage's number
         parts: list[list[str]] = [[]]
         used = 0
         for piece in (
@@ -271,8 +247,9 @@ class LocalTagger(LocalRole):
         return parts
 
     def _pieces(self, passage: str, most: int) -> Iterator[str]:
-        """Yield a passage, or runs of its sentences of at most ``most`` tokens; one sentence may be
-        longer.
+        """Yield a passage, or runs of its sentences with at most ``most`` tokens.
+
+        A single sentence can be longer.
         """
         if self.scorer.count(passage) <= most:
             yield passage
@@ -290,38 +267,34 @@ class LocalTagger(LocalRole):
             yield passage[begin:last]
 
 
-def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> UnmarkedAnswer:
-    """Return a text without some stretches, and where its pieces stood before.
+def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> tuple[str, list[int]]:
+    """Remove stretches from a text, and return the original offset of each remaining character.
 
-    Blanks before a stretch go with it, so that "long [1]." is read as "long.".
+    Spaces before a stretch are removed too, so that "long [1]." becomes "long.".
     """
-    kept: list[str] = []
-    pieces: list[tuple[int, int]] = []
-    length = at = 0
+    offsets: list[int] = []
+    at = 0
     for start, end in [*sorted(stretches), (len(text), len(text))]:
-        if start > at or not pieces:
-            piece = text[at : max(start, at)]
-            if start < len(text):
-                piece = piece.rstrip()
-            pieces.append((length, at))
-            kept.append(piece)
-            length += len(piece)
+        piece = text[at:start]
+        if start < len(text):
+            piece = piece.rstrip()
+        offsets += range(at, at + len(piece))
         at = max(at, end)
-    return UnmarkedAnswer("".join(kept), tuple(pieces))
+    return "".join(text[offset] for offset in offsets), offsets
 
 
 def marked_words(claim: Claim, tokens: Sequence[TokenScore]) -> Iterator[MarkedWords]:
-    """Yield runs of words that a tagger marks, by tokens whose places are offsets in the claim.
+    """Yield runs of marked words. The tokens' positions are offsets in the claim.
 
-    A word is marked where any of its tokens is; words next to each other are one run. Citation
-    markers assert nothing and are never marked.
+    A word is marked if any of its tokens is, and adjacent marked words are one run. Citation
+    markers don't assert anything and are never marked.
     """
-    found = iter(sorted(token for token in tokens if token.unsupported > UNSUPPORTED_FROM))
-    token = next(found, None)
+    unsupported = iter(sorted(token for token in tokens if token.unsupported > UNSUPPORTED_FROM))
+    token = next(unsupported, None)
     runs: list[tuple[int, int]] = []
     for word in _WORD.finditer(claim.text):
         while token is not None and token.end <= word.start():
-            token = next(found, None)
+            token = next(unsupported, None)
         if token is None:
             break
         if token.start >= word.end() or any(

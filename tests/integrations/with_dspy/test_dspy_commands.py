@@ -113,7 +113,7 @@ def test_a_control_run_saves_nothing_and_reports_no_gain(
     ("arguments", "code", "said"),
     [
         (("optimize",), 2, "--name careful"),
-        (("optimize", "--name", "A b", "--model", "scripted:m"), 2, "no name for a program"),
+        (("optimize", "--name", "A b", "--model", "scripted:m"), 2, "can't name a program"),
         (
             ("optimize", "--name", "a", "--model", "scripted:m", "--on", "nowhere.jsonl"),
             2,

@@ -44,9 +44,9 @@ def test_examples_improve_the_metric_on_held_out_answers() -> None:
         )
         made = compiling.compile_program(session, parts_of())
     assert list(dict.fromkeys(seen)) == [
-        "measuring what there is",
+        "measuring the uncompiled program",
         "compiling with bootstrap",
-        "measuring what came of it",
+        "measuring the compiled program",
     ]
     assert made.before.mean < 0.7
     assert made.after.mean == 1.0
