@@ -52,8 +52,9 @@ _NUMBER = rf"(?:{_GROUPED})(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
 # One token: a number, an operator in signs or words, per cent, or a word or unit. A colon is a
 # division only between spaces: "180 : 240".
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
-    r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
+    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|"
+    r"\bplus\b|\bminus\b|\btimes\b)|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|"
+    r"(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
     re.IGNORECASE,
 )
 # "≈", "about", "rund": one side is approximate.

@@ -194,8 +194,8 @@ def split_sentences(text: str) -> list[SentenceUnit]:
 # Each alternative begins with a plain character, so that the search can skip to the next such
 # character.
 _BRACKETED = (
-    r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
-    r"|《[^《》\n]{1,100}》|（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
+    r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|"
+    r"\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)|《[^《》\n]{1,100}》|（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
     # a quotation that the sentence goes on behind
     rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
 )

@@ -671,8 +671,8 @@ FOLDS: tuple[Fold, ...] = (
         ("The dam isn't safe, and we've seen it.", "The dam is not safe, and we have seen it."),
         ("It's left.", "It is left."),
         _pattern(
-            r"\b([A-Za-z][a-z]*?)n't\b|(?<=[a-z])'(?:re|ve|ll)\b|(?<=\bI)'(?:m|ve|ll)\b"
-            r"|(?<=[tTeE])'s(?= (?:an?|the|not|no)\b)",
+            r"\b([A-Za-z][a-z]*?)n't\b|(?<=[a-z])'(?:re|ve|ll)\b|(?<=\bI)'(?:m|ve|ll)\b|"
+            r"(?<=[tTeE])'s(?= (?:an?|the|not|no)\b)",
             _full_form,
         ),
         signs="'",
