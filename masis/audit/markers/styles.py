@@ -72,8 +72,9 @@ def _references_for(
 
 
 def _resolve_name_or_source(name: str, index: EvidenceIds) -> list[Resolution]:
-    """Return the evidence that a name means, by id or else as a source; one empty resolution for
-    none.
+    """Return the evidence that a name means, by id or else as a source.
+
+    The result is one empty resolution if the name means none.
     """
     resolution = index.resolve(name)
     if resolution.evidence_id:
