@@ -1,6 +1,6 @@
-"""Decides whether a run needs review by a person, with one rule for the loop, the desk,
-``audited``, MCP and pytest.
+"""Decides whether a run needs review by a person.
 
+The loop, the desk, ``audited``, MCP and pytest all use this rule.
 An answer is auto-accepted only if every check passes. Each failed check gives a reason with a code
 and a tier. docs/trust.md explains the rule to users. Nothing here reads a store or a model.
 """
@@ -134,8 +134,9 @@ def assess(
 
 
 def _check_answered(case: Case) -> _Check:
-    """Check that the system answered; a refusal or failure needs review even if an answer was
-    drafted.
+    """Check that the system answered.
+
+    A refusal or failure needs review even if an answer was drafted here.
     """
     unanswered = case.unanswered
     if unanswered is None:
@@ -148,7 +149,7 @@ def _check_answered(case: Case) -> _Check:
 
 
 def unanswered_reason(case: Case) -> str:
-    """Return a sentence on why the system gave no answer, with its message; "" if it gave one."""
+    """Return a sentence that says why the system gave no answer, or "" if it gave one."""
     unanswered = case.unanswered
     if unanswered is None:
         return ""
@@ -178,13 +179,12 @@ def flagged_reasons(iteration: Iteration) -> tuple[ReviewReason, ...]:
 
 
 def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
-    """Return the reasons why these claims don't pass; empty if the evidence supports all and
-    contradicts none.
+    """Return the reasons why these claims don't pass.
 
-    An undecided claim isn't flagged as wrong, but it isn't certified either. The same goes for a
-    figure that isn't in the evidence and may be calculated, and for a word that a tagger marks,
-    whatever a second verifier says of the claim. The check ``scored`` handles claims without a
-    verdict.
+    There are none if the evidence supports all claims and contradicts none of them. An undecided
+    claim isn't flagged as wrong, but it isn't certified either. The same goes for a figure that
+    isn't in the evidence and may be calculated, and for a word that a tagger marks, whatever a
+    second verifier says of the claim. The check ``scored`` handles claims without a verdict.
     """
     verdicts = [check.verdict for check in checks]
     reasons = [
@@ -231,9 +231,9 @@ def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
 WAIVABLE: frozenset[ReviewCode] = frozenset(
     code for code, row in REVIEW_CODES.items() if row.waivable
 )
-"""Reasons of tier ``not_certified`` that a guarantee may waive: doubts of a finished audit about
-the original answer.
+"""Reasons of tier ``not_certified`` that a guarantee may waive.
 
+They are doubts of a finished audit about the original answer.
 A person must still review figures that aren't in the evidence, words that a tagger marks,
 revisions, interrupted audits, unscored steps, answers over a limit or without a critic, conflicting
 studies, and drafts from a screening.
@@ -241,10 +241,10 @@ studies, and drafts from a screening.
 
 
 def is_coverable(run: Run) -> bool:
-    """Return whether a guarantee may accept a run: the original answer was chosen, and only
-    waivable reasons are left.
+    """Return whether a guarantee may accept a run.
 
-    An answer that was drafted here, from a screening or from evidence, always needs a person.
+    It may if the original answer was chosen and only waivable reasons are left. An answer that was
+    drafted here, from a screening or from evidence, always needs a person.
     """
     return (
         run.best == 0
@@ -276,11 +276,10 @@ FAULT_OF_CLAIM: dict[ClaimVerdict, float] = {
     "unscored": 0.2,
     "supported": 0.02,
 }
-"""The probability that a claim with this verdict is faulty; chosen to order a queue, not
-calibrated.
+"""The probability that a claim with this verdict is faulty.
 
-A flagged claim should be faulty at least four times in five; of the answers written for testing,
-one claim in five is faulty.
+The values are chosen to order a queue and aren't calibrated. A flagged claim should be faulty at
+least four times in five; of the answers written for testing, one claim in five is faulty.
 """
 
 FAULT_OF_ISSUE: dict[Severity, float] = {"critical": 0.8, "high": 0.5, "medium": 0.1, "low": 0.02}
@@ -288,8 +287,7 @@ FAULT_OF_REFERENCE, FAULT_OF_HALLUCINATION, FAULT_OF_DOUBT = 0.9, 0.6, 0.3
 
 
 def fault_probability(iteration: Iteration) -> float:
-    """Estimate the probability that an audited answer is faulty, 0 to 1, for the order of the
-    queue.
+    """Estimate the probability that an audited answer is faulty, for the order of the queue.
 
     The signs (each claim by its verdict, a fabricated reference, an issue of the critic) count as
     independent: the answer is sound only if none of them is a fault. A low confidence adds a
@@ -486,8 +484,9 @@ def _check_serious_issues(judged: Iteration) -> _Check:
     detail = f"{count_noun(len(serious), 'open issue')} of severity high or critical"
     has_flagged_words = _has_flagged_words(judged)
     explained = sum(
-        i.source in ("citations", "instructions") or (i.source == "claims" and has_flagged_words)
-        for i in serious
+        issue.source in ("citations", "instructions")
+        or (issue.source == "claims" and has_flagged_words)
+        for issue in serious
     )
     if explained == len(serious) and has_flagged_words:
         return _Check("serious_issues", detail)
@@ -497,11 +496,10 @@ def _check_serious_issues(judged: Iteration) -> _Check:
 
 
 def _has_flagged_words(judged: Iteration) -> bool:
-    """Return whether citations or claims flag the answer; a reported hallucination is then the same
-    fault.
+    """Return whether citations or claims flag the answer.
 
-    A fabricated reference also counts if its marker was removed since, because it is reported as a
-    hallucination too.
+    A reported hallucination is then the same fault. A fabricated reference also counts if its
+    marker was removed since, because it is reported as a hallucination too.
     """
     audit, flagged_verdicts = judged.citation_audit, {verdict for verdict, _, _ in FLAGGED_VERDICTS}
     fabricated = audit.invalid_citations or audit.carried_references
@@ -530,8 +528,7 @@ def _check_safety(judged: Iteration) -> _Check:
 
 
 def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
-    """Check that neither the evidence nor the judged or original answer instructs a reader, model
-    or tool.
+    """Check that neither the evidence nor the judged or original answer instructs its reader.
 
     A revision without the instruction doesn't help: the original, which may be in use, was still
     written under its influence.
@@ -552,12 +549,11 @@ def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
 
 
 def _check_screening(case: Case, settings: Settings) -> _Check:
-    """Check that the screening behind the evidence found enough of it, however faithful the answer
-    is.
+    """Check that the screening behind the evidence found enough of it.
 
-    An answer that was drafted from a screening isn't certified offline either: the draft copies
-    sentences that rules took for the studies' findings, and copies always pass the offline
-    verifier.
+    This applies however faithful the answer is. An answer that was drafted from a screening isn't
+    certified offline either: the draft copies sentences that rules took for the studies' findings,
+    and copies always pass the offline verifier.
     """
     outcome = case.evidence_outcome
     if outcome is None:
@@ -591,10 +587,10 @@ def _check_screening(case: Case, settings: Settings) -> _Check:
 
 
 def _check_original(original: Iteration, chosen: int, settings: Settings) -> _Check:
-    """Check that the original answer was chosen, since nobody has read a revision
-    (``review_revised``).
+    """Check that the original answer was chosen, unless ``review_revised`` is off.
 
-    Reviser and critic may share their blind spots, and the original answer is the one in use.
+    Nobody has read a revision. Reviser and critic may share their blind spots, and the original
+    answer is the one in use.
     """
     if not chosen:
         return _Check("original", "the original answer was chosen")
@@ -619,8 +615,10 @@ def _check_threshold(
 
 
 def _check_disagreement(judged: Iteration, settings: Settings) -> _Check:
-    """Check that critic and verifier agree about the words, the scores about the answer, and judge
-    samples with each other.
+    """Check that the judges agree.
+
+    That is critic and verifier about the words, the scores about the answer, and the samples of a
+    judge with each other.
     """
     distance = disagreement(judged)
     contested = contested_words(judged, settings)

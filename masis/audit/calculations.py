@@ -1,5 +1,4 @@
-"""Checks calculations given for a figure: "180 / 240 = 75%", "12 of 48 is 25%", "1.2 + 0.3
-million".
+"""Checks calculations given for a figure, such as "180 / 240 = 75%" or "12 of 48 is 25%".
 
 Only plain arithmetic is read: the four operations, shares ("12 of 48"), percentages, and words for
 thousands, millions and billions. Anything else is neither right nor wrong. The time is linear in
@@ -52,13 +51,15 @@ _NUMBER = rf"(?:{_GROUPED})(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
 # One token: a number, an operator in signs or words, per cent, or a word or unit. A colon is a
 # division only between spaces: "180 : 240".
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
-    r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
+    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|"
+    r"\bplus\b|\bminus\b|\btimes\b)|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|"
+    r"(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
     re.IGNORECASE,
 )
 # "≈", "about", "rund": one side is approximate.
 _ABOUT = re.compile(
-    r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|unas)\b",
+    r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|"
+    r"unas)\b",
     re.IGNORECASE,
 )
 ABOUT_WITHIN, EXACT_WITHIN = 0.01, 0.001
@@ -148,6 +149,7 @@ def _check_calculation(text: str) -> Calculation:
     return Calculation(all(agreements) if agreements else None, starting_numbers)
 
 
+# "180 / 240", "$1,200 x 3", "12% of 48", "2000 ms = 2 s": two numbers and an operator.
 _COMPUTES = re.compile(
     r"""\d\s*[%)]?[^\W\d_]{0,12}           # a number, with its unit
         \s*[-+*/×÷−–:x]\s*
@@ -159,9 +161,7 @@ _COMPUTES = re.compile(
 
 
 def has_valid_calculation(text: str) -> bool:
-    """Return whether a text has a calculation that isn't wrong: two numbers with an operator
-    between them.
-    """
+    """Return whether a text has two numbers with an operator between them and no wrong result."""
     return (
         _COMPUTES.search(text[:LONGEST]) is not None and check_calculation(text).right is not False
     )
@@ -178,24 +178,21 @@ def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[fl
         for numeral in re.findall(_NUMBER, text)
         for value in _numeral_values(numeral)
     }
-    operands = [number for number in calculation.operands if not _is_constant(number)]
-    return tuple(
-        number
-        for number in dict.fromkeys(operands)
-        if not any(
+    unknown = []
+    for number in dict.fromkeys(calculation.operands):
+        rounding = 1e-12 if number == int(number) else CONSTANT_WITHIN
+        is_constant = any(math.isclose(number, value, rel_tol=rounding) for value in CONSTANTS)
+        if not is_constant and not any(
             math.isclose(number, value * scale, rel_tol=1e-9)
             for value in known_numbers
             for scale in _READINGS
-        )
-    )
-
-
-def _is_constant(number: float) -> bool:
-    within = 0.0 if number == int(number) else CONSTANT_WITHIN
-    return any(math.isclose(number, constant, rel_tol=max(within, 1e-12)) for constant in CONSTANTS)
+        ):
+            unknown.append(number)
+    return tuple(unknown)
 
 
 _READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
+"""The factors of a number written in thousands, millions, billions or per cent."""
 
 
 def _numeral_values(written: str) -> tuple[float, ...]:
@@ -210,8 +207,9 @@ def _numeral_values(written: str) -> tuple[float, ...]:
 
 
 def _sides_agree(computed: _Side, other: _Side, within: float) -> bool:
-    """Return whether two sides agree within the rounding of the written number; per cent counts as
-    a share.
+    """Return whether two sides agree within the rounding of the written number.
+
+    A percentage and the share with the same value agree.
     """
     step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(
         other.value
@@ -232,7 +230,7 @@ class _CalculationToken(NamedTuple):
 
 
 def _evaluate_side(text: str) -> _Side | None:
-    """Return the value of one side of a calculation; None if it isn't plain arithmetic."""
+    """Return the value of one side of a calculation, or None if it isn't plain arithmetic."""
     tokens = _tokenize_calculation(text)
     if tokens is None or not any(token.kind == "number" for token in tokens):
         return None
@@ -264,9 +262,9 @@ def _tokenize_calculation(text: str) -> list[_CalculationToken] | None:
             return None
         position = match.end()
         if match["number"]:
-            value = _numeral_values(match["number"])
+            values = _numeral_values(match["number"])
             decimals = re.search(r"[.,](\d+)\Z", match["number"])
-            grouped = "," in match["number"] and len(value) == 1
+            grouped = "," in match["number"] and len(values) == 1
             digits = (
                 0
                 if decimals is None or (grouped and "." not in match["number"])
@@ -274,7 +272,7 @@ def _tokenize_calculation(text: str) -> list[_CalculationToken] | None:
             )
             # "1,500" in a calculation is fifteen hundred: three digits after a comma are a group.
             thousands = decimals is not None and len(decimals[1]) == 3 and "," in match["number"]
-            best = max(value) if thousands else min(value)
+            best = max(values) if thousands else min(values)
             tokens.append(_CalculationToken("number", best, 0.5 * 10.0**-digits))
         elif match["operator"]:
             written = match["operator"].lower()

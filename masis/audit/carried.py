@@ -57,8 +57,15 @@ def issues_still_open(
 ) -> tuple[Issue, ...]:
     """Return the issues of the iteration before that are still open and that no new issue repeats.
 
-    ``found`` are the issues of citations and claims in the new answer. The returned issues have
-    positions in the new answer and ``carried_from`` set; their ids are assigned later.
+    They have positions in the new answer and ``carried_from`` set; their ids are assigned later.
+
+    Args:
+        before: The iteration before.
+        answer: The new answer.
+        audit: The citation audit of the new answer.
+        checks: The checks of the claims of the new answer.
+        new_issues: The issues of citations and claims in the new answer.
+
     """
     revised = _RevisedAnswer(before, answer, audit)
     flagging = sorted(filter(_flags_statement, before.issues), key=lambda issue: not issue.major)[
@@ -90,9 +97,9 @@ def with_carried(
     ``invalid_penalty`` is applied once, whether the references are in this answer or were removed.
     """
     references = tuple(
-        i.quote or ""
-        for i in issues
-        if i.rule == "fabricated_reference" and i.carried_from is not None
+        issue.quote or ""
+        for issue in issues
+        if issue.rule == "fabricated_reference" and issue.carried_from is not None
     )
     if not references:
         return audit
@@ -108,8 +115,9 @@ def with_carried(
 
 
 def with_raised(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue, ...]:
-    """Return the issues of an iteration with the critic's own, without carried ones that it raised
-    again.
+    """Return the issues of an iteration with those that the critic raised.
+
+    A carried issue that the critic raised again is dropped.
     """
     remaining = [
         issue
@@ -122,8 +130,17 @@ def with_raised(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue
 
 
 def raised_again(issue: Issue, start: int, end: int, new_issues: Sequence[Issue]) -> bool:
-    """Return whether one of these issues flags ``start`` to ``end`` for the same, or as seriously
-    by the same source.
+    """Return whether one of the new issues flags the same span for the same reason.
+
+    It does if it has the same rule, or the same source (other than ``citations``) and at least the
+    same severity.
+
+    Args:
+        issue: The earlier issue.
+        start: The start of its statement in the new answer.
+        end: The end of that statement, excluded.
+        new_issues: The issues of the new answer.
+
     """
     return any(
         other.start is not None
@@ -161,8 +178,10 @@ class _RevisedAnswer:
             if is_assertion(sentence)
         ]
         self._pairs = [
-            StatementSpan(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
-            for a, b in pairwise(self._new)
+            StatementSpan(
+                first.start, second.end, answer[first.start : second.end], first.keys | second.keys
+            )
+            for first, second in pairwise(self._new)
         ]
 
     def find_statement(self, issue: Issue) -> StatementSpan | None:
@@ -200,8 +219,9 @@ class _RevisedAnswer:
         required: frozenset[str] = frozenset(),
         negated: bool | None = None,
     ) -> StatementSpan | None:
-        """Return the best match among sentences, else among pairs, if any shares enough of the
-        flagged words.
+        """Return the sentence that shares the most flagged words, if it shares enough of them.
+
+        If no sentence does, pairs of neighbouring sentences are compared.
         """
         for candidates in (self._new, self._pairs) if flagged_keys else ():
             matches = [
@@ -220,9 +240,9 @@ def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozense
     """Return the content of a part of an answer that begins at ``start``, without its markers."""
     end = start + len(text)
     spans = {
-        (c.marker_start, c.marker_end)
-        for c in inside
-        if c.marker_start < end and c.marker_end > start
+        (citation.marker_start, citation.marker_end)
+        for citation in inside
+        if citation.marker_start < end and citation.marker_end > start
     }
     for first, last in sorted(spans, reverse=True):
         text = f"{text[: max(first - start, 0)]} {text[last - start :]}"

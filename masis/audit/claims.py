@@ -93,9 +93,7 @@ class ChecksAnswers(Protocol):
         *,
         completeness: bool,
     ) -> tuple[tuple[Claim, ...], ClaimResults]:
-        """Return the claims, as from ``Verifier.extract``, and the results, as from
-        ``Verifier.check``.
-        """
+        """Return the claims and the results, as ``Verifier.extract`` and ``Verifier.check`` do."""
 
 
 def check_answer(
@@ -139,18 +137,16 @@ def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tup
     }
     matches = [by_claim.get((claim.text, claim.start, claim.statement)) for claim in claims]
     return tuple(
-        check or _without_verdict(claim) for claim, check in zip(claims, matches, strict=True)
-    )
-
-
-def _without_verdict(claim: Claim) -> ClaimCheck:
-    return ClaimCheck(
-        claim=claim,
-        verdict="unscored",
-        support=None,
-        confidence=None,
-        issue="The verifier gave no verdict on this claim.",
-        unscored=Unscored(reason="the verifier gave no verdict on this claim"),
+        check
+        or ClaimCheck(
+            claim=claim,
+            verdict="unscored",
+            support=None,
+            confidence=None,
+            issue="The verifier gave no verdict on this claim.",
+            unscored=Unscored(reason="the verifier gave no verdict on this claim"),
+        )
+        for claim, check in zip(claims, matches, strict=True)
     )
 
 
@@ -193,8 +189,9 @@ def report(
 def withhold_verdict(
     check: ClaimCheck, why: Literal["language", "instruction", "limits"], reason: str
 ) -> ClaimCheck:
-    """Return the check without its verdict, and without support, quotes and findings that look like
-    one.
+    """Return the check without its verdict.
+
+    It also loses the support, quotes and findings, which look like a verdict.
     """
     references = tuple(
         ReferenceCheck(
@@ -221,7 +218,7 @@ def withhold_verdict(
 
 
 def severity(check: ClaimCheck) -> Severity | None:
-    """Return the severity of an unverified claim; None for a verified one.
+    """Return the severity of an unverified claim, or None for a verified one.
 
     Support under 0.3 is high, under 0.6 medium, else low (DRAFT-CRITIQUE-SEVERITY). A contradicted
     claim is at least high and one without a verdict medium. One that the verifier could not confirm

@@ -21,11 +21,10 @@ UNSETTLED: frozenset[ClaimVerdict] = frozenset({"unverifiable", "partial", "unsc
 
 
 class Savings(NamedTuple):
-    """The calls to a language model that were made, and those saved against the second verifier
-    alone.
+    """The calls to a language model that were made and those that were saved.
 
-    ``cost_usd`` estimates the cost of the saved calls; None if no price is known or no model is
-    asked.
+    The saved ones are counted against the second verifier alone. ``cost_usd`` estimates their cost;
+    it is None if no price is known or no model is asked.
     """
 
     calls: int = 0
@@ -34,8 +33,10 @@ class Savings(NamedTuple):
 
 
 EstimateSavings = Callable[[str, str, Sequence[Evidence], int, int, bool], Savings]
-"""Arguments: question, answer, evidence, number of claims, number sent to the second verifier, and
-whether completeness was asked for.
+"""Estimates the savings of a claim check.
+
+Its arguments are the question, the answer, the evidence, the number of claims, the number sent to
+the second verifier, and whether completeness was asked for.
 """
 
 
@@ -66,8 +67,9 @@ class EscalatingVerifier:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """The languages of the second verifier, which is asked whenever the first abstains; None
-        for any.
+        """The languages of the second verifier, or None for any.
+
+        The second verifier is asked whenever the first abstains.
         """
         languages: frozenset[str] | None = getattr(self.second, "languages", None)
         return languages
@@ -93,8 +95,9 @@ class EscalatingVerifier:
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Check every claim, find missing points if asked for, and record how many went to the
-        second.
+        """Check every claim and, if asked for, find missing points.
+
+        The results record how many claims the second verifier was asked about.
         """
         results = self.first.check(claims, query, answer, evidence, completeness=completeness)
         return self._verify_in_stages(claims, results, query, answer, evidence, completeness)
@@ -143,8 +146,9 @@ class EscalatingVerifier:
     def _ask_second(
         self, claims: Sequence[Claim], checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[tuple[ClaimCheck, ...], int]:
-        """Return the checks with the second verifier's in place of undecided ones, and their
-        number.
+        """Return the checks with the second verifier's in place of undecided ones.
+
+        The second value is the number of claims that the second verifier was asked about.
         """
         readable = any(chunk.text.strip() for chunk in evidence)
         undecided = [
@@ -167,6 +171,5 @@ class EscalatingVerifier:
             )
             for position, check in zip(undecided, second_checks, strict=True)
         }
-        return tuple(decided.get(position, check) for position, check in enumerate(checks)), len(
-            undecided
-        )
+        merged = tuple(decided.get(position, check) for position, check in enumerate(checks))
+        return merged, len(undecided)

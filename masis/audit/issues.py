@@ -41,8 +41,9 @@ def merge_issues(
     answer: str = "",
     evidence: Sequence[Evidence] = (),
 ) -> tuple[Issue, ...]:
-    """Return the issues from citations and claims, citations first, numbered ``i1``, ``i2`` and so
-    on.
+    """Return the issues from citations and claims, citations first.
+
+    They are numbered ``i1``, ``i2`` and so on.
 
     Args:
         audit: The citation audit of the answer.
@@ -85,7 +86,9 @@ def raise_issues(
     A quote that isn't in the answer gives no position.
     """
     issues, notes = [], []
-    denied = [(issue.start, issue.end) for issue in before if issue.type == "contradiction"]
+    contradicted_spans = [
+        (issue.start, issue.end) for issue in before if issue.type == "contradiction"
+    ]
     for objection in objections:
         place = locate_quote(objection.quote, answer) if objection.quote else None
         if objection.quote and place is None:
@@ -103,7 +106,7 @@ def raise_issues(
                 quote=answer[place.start : place.end] if place else None,
                 evidence_ids=objection.evidence_ids,
                 type_=objection.type,
-                severity=_severity_of(objection, place, denied),
+                severity=_severity_of(objection, place, contradicted_spans),
             )
         )
     return RaisedIssues(tuple(number_issues(issues, len(before) + 1)), tuple(notes))
@@ -117,7 +120,7 @@ def _severity_of(
     """Return the critic's severity, at least high if it quotes words that the evidence contradicts.
 
     That is so if the critic says it, or if it finds no support for words that the claim check found
-    contradicted (``denied``).
+    contradicted (``contradicted_spans``).
     """
     if objection.severity == "critical" or place is None or objection.rule == SOURCE_CONFLICT:
         return objection.severity

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import resources
-from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W\d_]+")
 _EVIDENCE_OF_LETTERS = 2
@@ -127,6 +126,7 @@ def is_negation(word: str) -> bool:
 
 def negates(text: str) -> bool:
     """Return whether a text has a negation."""
+    # A word, possibly with an apostrophe: "isn't".
     words = re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", text.lower())
     return any(map(is_negation, words)) or _NEGATION_WITHOUT_BLANKS.search(text) is not None
 
@@ -144,29 +144,26 @@ _JOINING = frozenset(
         кроме того например однако поэтому также
     """.split()
 )
-"""Words of phrases that join sentences and assert nothing ("in addition", "zum Beispiel", "sin
-embargo").
-"""
+"""Words of phrases that join sentences and assert nothing, such as "in addition"."""
 
 
 def is_function_word(word: str) -> bool:
-    """Return whether a lower-case word only joins others ("the", "und") or opens sentences in a
-    language.
+    """Return whether a lower-case word asserts nothing by itself in some language.
+
+    Such a word only joins others ("the", "und") or opens sentences.
     """
     return word in _FUNCTION_WORDS or word in STARTERS or word in _JOINING
 
 
-class Guess(NamedTuple):
-    """The likely languages of a text, one bit each; 0 if nothing indicates any."""
+def guess_languages(text: str) -> tuple[int, int]:
+    """Guess the languages of a text from its function words and letters.
 
-    likely: int
-    """Languages with at least half as many function words in the text as the best one."""
-    best: int
-    """The languages with the most function words in the text."""
+    Returns:
+        The likely languages, which have at least half as many function words in the text as the
+        best one, and the languages with the most function words; one bit each, or 0 if nothing
+        indicates any.
 
-
-def guess_languages(text: str) -> Guess:
-    """Guess the languages of a text from its function words and letters."""
+    """
     counts: dict[str, int] = defaultdict(int)
     word_counts = Counter(_WORD.findall(text.lower()))
     for word in word_counts.keys() & _FUNCTION_WORDS.keys():
@@ -176,55 +173,54 @@ def guess_languages(text: str) -> Guess:
         if any(letter in text for letter in letters):
             counts[name] += _EVIDENCE_OF_LETTERS
     highest = max(counts.values(), default=0)
-    return Guess(
-        likely=sum(_BITS[name] for name, count in counts.items() if count * 2 >= highest),
-        best=sum(_BITS[name] for name, count in counts.items() if count == highest),
-    )
+    likely = sum(_BITS[name] for name, count in counts.items() if count * 2 >= highest)
+    best = sum(_BITS[name] for name, count in counts.items() if count == highest)
+    return likely, best
 
 
 class TextLanguages:
-    """The languages of a text or part of it, determined on demand because most texts don't need
-    them.
+    """The languages of a text or of a part of it.
+
+    They are determined on demand, because most texts don't need them.
     """
 
     def __init__(
         self, text: str, start: int = 0, end: int | None = None, around: TextLanguages | None = None
     ) -> None:
-        """Store the span, and the surrounding text to use if the span doesn't
-        indicate a language.
-        """
+        """Store the span, and the surrounding text for a span that doesn't indicate a language."""
         self._text, self._start, self._end, self._around = text, start, end, around
 
     @cached_property
-    def _guess(self) -> Guess:
-        guess = guess_languages(self._text[self._start : self._end])
-        return self._around._guess if not guess.likely and self._around else guess
+    def _guess(self) -> tuple[int, int]:
+        likely, best = guess_languages(self._text[self._start : self._end])
+        return self._around._guess if not likely and self._around else (likely, best)
 
     @cached_property
     def uses_danda(self) -> bool:
-        """Whether sentences end with the Indic danda, so that a Latin stop after a short word
-        abbreviates it.
+        """Whether sentences end with the Indic danda.
+
+        In such a text, a Latin stop after a short word abbreviates the word.
         """
         return "।" in self._text[self._start : self._end]
 
     def have(self, table: WordTable, spelling: str) -> bool:
-        """Return whether a language of the text lists the spelling, or any language if none is
-        known.
+        """Return whether a language of the text lists the spelling.
+
+        If the languages of the text aren't known, any language counts.
         """
         languages = table.get(spelling)
         if languages is None:
             return False
-        return bool(
-            languages & _EVERYWHERE or not self._guess.likely or languages & self._guess.likely
-        )
+        if languages & _EVERYWHERE:
+            return True
+        likely, _ = self._guess
+        return not likely or bool(languages & likely)
 
     def surely_have(self, table: WordTable, spelling: str) -> bool:
         """Return whether a language that the text is known to be in lists the spelling."""
         languages = table.get(spelling)
-        return languages is not None and bool(
-            languages & _EVERYWHERE or languages & self._guess.likely
-        )
+        return languages is not None and bool(languages & _EVERYWHERE or languages & self._guess[0])
 
     def are_surely(self, languages: int) -> bool:
         """Return whether the text is more likely in one of these languages than in any other."""
-        return bool(self._guess.best & languages)
+        return bool(self._guess[1] & languages)

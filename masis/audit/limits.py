@@ -34,10 +34,10 @@ def answer_within(answer: str, settings: Settings) -> str:
 def evidence_within(
     evidence: tuple[Evidence, ...], audit: CitationAudit, settings: Settings
 ) -> tuple[Evidence, ...]:
-    """Return the evidence that an answer is checked against, in its order: cited chunks first, then
-    the others.
+    """Return the evidence that an answer is checked against, in its order.
 
-    The last chunk that fits may be cut at its end, so that offsets stay valid.
+    Cited chunks are selected first, then the others. The last chunk that fits may be cut at its
+    end, so that offsets stay valid.
     """
     remaining = settings.max_evidence_characters
     if (
@@ -66,8 +66,9 @@ def evidence_within(
 def claims_within(
     claims: Sequence[Claim], evidence: Sequence[Evidence], settings: Settings
 ) -> tuple[Claim, ...]:
-    """Return the claims that are checked, the first of the answer, with citations only to checked
-    evidence.
+    """Return the first claims of the answer, which are checked.
+
+    They keep only citations of evidence that is checked.
     """
     ids = {chunk.id for chunk in evidence}
     return tuple(
@@ -87,8 +88,9 @@ def limit_warnings(
     evidence: tuple[Sequence[Evidence], Sequence[Evidence]],
     claims: tuple[int, int],
 ) -> Iterator[str]:
-    """Yield a warning for each part that was not checked. Each pair holds the whole and the checked
-    part.
+    """Yield a warning for each part that was not checked.
+
+    Each pair has the whole and the checked part.
     """
     texts = [sum(len(chunk.text) for chunk in chunks) for chunks in evidence]
     for whole, part, unit in (
@@ -109,9 +111,7 @@ def append_unchecked_tail(revision: Revision, checked: str, whole: str) -> Revis
 
 
 def without_absence(checks: Iterable[ClaimCheck]) -> tuple[ClaimCheck, ...]:
-    """Return the checks, withholding verdicts that rest on missing evidence, because not all was
-    checked.
-    """
+    """Withhold the verdicts that rest on missing evidence, because not all of it was checked."""
     return tuple(
         (
             withhold_verdict(check, "limits", NOT_ALL_EVIDENCE)

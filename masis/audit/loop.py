@@ -437,8 +437,9 @@ class AuditRun:
 
     @contextmanager
     def _time_step(self, step: Step) -> Iterator[None]:
-        """Add a step's milliseconds to the iteration's record, without time spent in a provider's
-        queue.
+        """Add a step's milliseconds to the iteration's record.
+
+        Time that calls spent in a provider's queue isn't counted.
         """
         start = self.control.budget.worked_s()
         try:
@@ -470,8 +471,9 @@ class AuditRun:
         return self.draft.answer
 
     def _record_unanswered(self) -> Generator[Event, None, TerminationReason]:
-        """Record that the system gave no answer, as an iteration with an empty answer
-        and no step.
+        """Record that the system gave no answer.
+
+        The record is an iteration with an empty answer and without any step.
         """
         message = acceptance.unanswered_reason(self.case)
         yield from self.reporter.warn(None, None, message, logged="the system gave no answer")
@@ -515,9 +517,7 @@ class AuditRun:
         return reason
 
     def _is_changed(self, revision: Revision) -> bool:
-        """Return whether the revision differs from the last answer; if not, there is nothing to
-        audit.
-        """
+        """Return whether the revision differs from the last answer and so must be audited."""
         return revision.revised_answer != self.iterations[-1].answer
 
     def _next_revision(
@@ -677,8 +677,9 @@ class AuditRun:
             raise Cancelled
 
     def _step_done(self, **results: Any) -> None:
-        """Store the result of a step, if it may have cost something, so that an interrupted run
-        goes on after it.
+        """Store the result of a step that may have cost something.
+
+        An interrupted run can then continue after it.
         """
         assert self.steps is not None
         more = StepsDone(

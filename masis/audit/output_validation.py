@@ -31,9 +31,7 @@ from masis.schema.audit import Revision
 GROUP = "masis.output_validators"
 PYDANTIC = "pydantic"
 LONGEST_ANSWER = 100_000
-"""The most characters of a revision; a revision of a longer answer may be twice as long as that
-answer.
-"""
+"""The most characters of a revision; the limit is twice the answer before it if that is more."""
 
 # Control characters except tab and line ends, halves of surrogate pairs, and noncharacters, which
 # break storage or display.
@@ -68,7 +66,7 @@ class OutputValidator(Protocol):
         """
 
     def repair(self, text: str, shape: type[BaseModel]) -> RepairedRecord | None:
-        """Return the record of a malformed reply; None if it can't be read with certainty."""
+        """Return the record of a malformed reply, or None if it can't be read with certainty."""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ class Reviser(Protocol):
 # Claims that a revision lost: the evidence supports them, no issue touched them, and the new answer
 # lacks them.
 #
-# REQ-CRITIC-012: correct information is preserved. Claims are recognised by words, not by meaning:
-# a claim is kept if the new answer has its words in a row, or all of its numbers and enough of its
-# content words anywhere.
+# Correct information is preserved (REQ-CRITIC-012). Claims are recognised by their words and not by
+# their meaning. A claim is kept if the new answer has its words in a row, or all of its numbers and
+# enough of its content words anywhere.
 
 KEPT_SHARE = 0.3
 """The share of a claim's content words that the new answer must have.
@@ -43,9 +43,7 @@ keeps 99 of 108 claims and notices 95 of 99 removed sentences.
 _STEM = 5
 """The number of letters by which words are compared, so that ``opened`` and ``opening`` match."""
 _MIN_WORDS = 3
-"""The number of content words a claim without a number needs, so that its loss differs from
-rewording.
-"""
+"""The fewest content words of a claim without a number whose loss differs from rewording."""
 _REFERENCE_RULES = frozenset(
     {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
 )
@@ -54,8 +52,10 @@ _FLAGGED_RULES = frozenset({"contradicted", "unsupported"})
 UNDECIDED_RULES = frozenset({"unverifiable_claim", "unscored_claim"})
 """Rules of issues that only say that nothing was confirmed; they cause no revision."""
 
+# "1,500", "2.5", or a run of letters.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
+"""The first character of the scripts without spaces (CJK radicals)."""
 _EMPTY = frozenset(
     """
         the and for are was were has have had been being not but with from that this these those
@@ -68,9 +68,7 @@ _EMPTY = frozenset(
 
 
 def dropped_claims(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
-    """Return the claims of earlier iterations that this answer should still make but doesn't,
-    without duplicates.
-    """
+    """Return the distinct claims of earlier iterations that this answer should still make."""
     answer_keys = frozenset(content_keys(answer))
     claims = {
         plain_claim(check.claim): check
@@ -123,9 +121,7 @@ def _cites_validly(iteration: Iteration) -> bool:
 
 
 def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
-    """Return whether a revision still cites every chunk that supports a claim, for the claim's
-    words.
-    """
+    """Return whether a revision still cites every chunk that supports a claim for its words."""
     supporting = _supporting_chunks(check)
     if not supporting:
         return True
@@ -142,8 +138,9 @@ def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
 
 
 def _supporting_chunks(check: ClaimCheck) -> frozenset[str]:
-    """Return the cited chunks that support a claim; all cited ones if they weren't checked one by
-    one.
+    """Return the cited chunks that support a claim.
+
+    These are all cited chunks if they weren't checked one by one.
     """
     if not check.references:
         return frozenset(check.claim.cited)
@@ -180,8 +177,9 @@ def _is_kept(claim: str, answer: str, answer_keys: frozenset[str]) -> bool:
 
 
 def content_keys(text: str) -> Iterator[str]:
-    """Yield the content of a text as comparable keys: numbers, word stems, and, in scripts without
-    spaces, pairs of characters.
+    """Yield the content of a text as comparable keys.
+
+    The keys are numbers, word stems and, in scripts without spaces, pairs of characters.
     """
     for word in _WORD.findall(text.casefold()):
         if word[0].isdecimal():

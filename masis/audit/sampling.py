@@ -117,8 +117,11 @@ class SampledEvaluator(NamedTuple):
 
 
 def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
-    """Ask a judge several times in parallel; return its judgements and the reasons of failed
-    samples.
+    """Ask a judge several times in parallel.
+
+    Returns:
+        Its judgements, and the reasons of the samples that failed.
+
     """
 
     def ask(number: int) -> J | Unscored:
@@ -142,8 +145,9 @@ def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J]
 
 
 def _nearest_to_mean(name: str, judgements: Sequence[J]) -> J:
-    """Return the sample whose score is nearest to the mean; its words are used for all. The first
-    wins a tie.
+    """Return the sample whose score is nearest to the mean, the first one in a tie.
+
+    Its words are used for all samples.
     """
     values = _sample_values(name, judgements)
     known_values = [value for value in values if value is not None]
@@ -178,9 +182,8 @@ def _sample_values(name: str, judgements: Sequence[J]) -> tuple[float | None, ..
 
 def _sample_mean(name: str, judgements: Sequence[J]) -> float | None:
     known_values = [value for value in _sample_values(name, judgements) if value is not None]
-    return (
-        round(fmean(known_values), 12) if known_values else None
-    )  # rounded so that the mean of three 0.8 is 0.8
+    # Rounded, so that the mean of three times 0.8 is 0.8.
+    return round(fmean(known_values), 12) if known_values else None
 
 
 def _sample_failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:

@@ -41,8 +41,8 @@ class TextBlock(NamedTuple):
 
 # "```python" or "~~~", the beginning or end of a code block.
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-# The kind of a line by its beginning: "# Heading", "---", "| cell |", "[^1]: note", "- item", "(a)
-# item".
+# The kind of a line by its beginning: "# Heading", "---", "| cell |", "[^1]: note", "- item",
+# "(a) item".
 _LINE_START = re.compile(
     r"""\s*(?:
       (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z|<h[1-6]>)
@@ -53,8 +53,8 @@ _LINE_START = re.compile(
     )""",
     re.VERBOSE,
 )
-# HTML tags that end a line like a line feed. Opening tags don't, because a closing one or a break
-# precedes them.
+# HTML tags that end a line like a line feed: "<br>", "</p>". Opening tags don't, because a closing
+# one or a break precedes them.
 _LINE_TAG = re.compile(
     r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE
 )
@@ -66,10 +66,12 @@ _SOURCE_LINE = re.compile(
 )
 # A line that ends in a comma or a word such as "the" continues on the next line.
 _GOES_ON = re.compile(
-    r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|was|were|be|than))\s*\Z",
+    r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|"
+    r"was|were|be|than))\s*\Z",
     re.IGNORECASE,
 )
-_FULL_LINE = 55  # characters: a longer line was wrapped, a shorter one ended on purpose
+_FULL_LINE = 55
+"""The length in characters from which a line was wrapped; a shorter one ended on purpose."""
 
 
 def split_blocks(text: str) -> list[TextBlock]:
@@ -176,10 +178,9 @@ class SentenceUnit(NamedTuple):
 
 
 def split_sentences(text: str) -> list[SentenceUnit]:
-    """Return the sentences of a text in order, without blanks around them, with the kind of their
-    block.
+    """Return the sentences of a text in order, with the kind of their block.
 
-    Every non-blank character belongs to exactly one of them.
+    Every non-blank character belongs to exactly one of them, and none begins or ends with a blank.
     """
     units: list[SentenceUnit] = []
     languages = TextLanguages(text)
@@ -191,15 +192,20 @@ def split_sentences(text: str) -> list[SentenceUnit]:
     return units
 
 
+# Stops in code, brackets and titles don't end a sentence: "`a.b`", "[p. 3]", "(see Fig. 2)".
 # Each alternative begins with a plain character, so that the search can skip to the next such
-# character.
+# character; that is why the lookbehinds are after the bracket. They exclude brackets that follow a
+# stop, which are sentences of their own: "It fell. (It rose later.)"
 _BRACKETED = (
-    r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
-    r"|《[^《》\n]{1,100}》|（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
-    # a quotation that the sentence goes on behind
-    rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
+    r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|"
+    r"\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)|《[^《》\n]{1,100}》|"
+    r"（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
+    # a quotation after which the sentence continues
+    rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})"
+    rf"|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
 )
 _BRACKETS = re.compile(_BRACKETED)
+# The same and addresses, whose dots aren't stops: "https://a.example/x.html", "www.a.example".
 _BRACKETS_AND_ADDRESSES = re.compile(_BRACKETED + r"|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+")
 
 

@@ -1,5 +1,4 @@
-"""Decides whether a stop ends a sentence, after numbers, abbreviations, initials, ordinals, dates
-and quotations.
+"""Decides whether a stop ends a sentence or belongs to a number, an abbreviation, a date or a name.
 
 The words for this are in ``languages.toml``. Every rule reads a bounded span around the stop, so
 that the time grows linearly with the text.
@@ -70,32 +69,42 @@ def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
 # The word after a stop, after any opening quotes, brackets and emphasis.
 _NEXT_WORD = re.compile(r"[\s\"'“‘«»„‚‹›¿¡「『(\[*_—–]*([^\W_][\w’'-]*)?")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
+# "U.S", "J.-P" before their last stop.
+_DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")
+# The apostrophe of "There's", typed or typeset.
 _APOSTROPHE = re.compile(r"['’]")
-_INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences unchanged
-_SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
+# "iPhone", "mRNA" and "pH" begin sentences without a capital.
+_INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")
+# The next dot of "wait . . . what".
+_SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")
 # Chinese and Japanese letters.
 _SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # "1931 " before a stop that may abbreviate "year".
 _YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
 # A Roman numeral, as in "Ludwig XIV."
 _ROMAN = re.compile(r"[IVXLC]+\Z")
-_WORDS_OF_A_TIME = 3  # "in June 1931"
-_LONGEST_INDENT = 60  # characters before the number of a list item
-_LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
+_WORDS_OF_A_TIME = 3
+"""The most words of a phrase such as "in June 1931"."""
+_LONGEST_INDENT = 60
+"""The most characters before the number of a list item."""
+_LONGEST_PART = 5
+"""The most characters in a part of an abbreviation with spaces."""
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
 # The parts of an abbreviation with spaces, "z. B" before its last stop. The length of a part is
 # bounded, so that the search stays linear.
 _PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?\s){{1,3}}{_PART}\Z")
 # The determiner before an ordinal: "der 2. Weltkrieg".
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+\Z")
-_ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")  # am 24., 25. und ...
+# "24., " or "24. und " before another ordinal: "am 24., 25. und 26. Mai".
+_ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")
 # "3. 5. 1931" and "1931. 5. 3."
 _NUMERIC_DATE = re.compile(
     r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)"
 )
+# "1931. 5. " before the day of a Korean date.
 _YEAR_AND_MONTH_BEFORE = re.compile(r"\b\d{4}\.\s?\d{1,2}\.\s?\Z")
-# A word before single capitals in a list: "types A and B", "vitamin C".
+# A word before single capitals in a list: "types A and B", "vitamin C". The repetition is
+# possessive (*+), so that a long list isn't tried again in shorter pieces.
 _LETTERS_BEFORE = re.compile(
     r"([^\W\d_]{2,})\s+(?:[A-Z]\s?(?:,\s(?:and|or)\s|,|and\s|or\s|&|to\s)\s?)*+\Z"
 )
@@ -124,10 +133,11 @@ class _StopContext(NamedTuple):
         return self.text[max(self.start, end - characters) : end]
 
     def next_word_starts_sentence(self) -> bool:
-        """Return whether the next word usually begins sentences and seldom follows a name, or is
-        missing.
+        """Return whether the next word usually begins sentences and seldom follows a name.
+
+        This is also true if there is no next word.
         """
-        word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]  # There's
+        word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]
         return not word or self.languages.surely_have(tables.STARTERS, word)
 
 
@@ -210,11 +220,10 @@ _CLOSING_BRACKETS = ("]", "】")
 
 
 def _is_plain(word: str) -> bool:
-    """Return whether the word isn't an abbreviation in any language, so that a stop after it ends
-    the sentence.
+    """Return whether the word isn't an abbreviation in any language.
 
-    A citation before the stop isn't one either. This shortcut spares most stops the other rules,
-    which take most of the time.
+    A stop after such a word, or after a citation, ends the sentence. This shortcut spares most
+    stops the other rules, which take most of the time.
     """
     return word[-1:] in _CLOSING_BRACKETS or (
         len(word) > 1
@@ -262,7 +271,7 @@ def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cite
     if languages.have(tables.AND_SO_ON, folded):
         return True
     if folded in tables.HOURS:
-        # 5 p.m. Eastern, 5 p.m. EST
+        # A time zone continues the sentence: "5 p.m. Eastern", "5 p.m. EST".
         return following not in tables.BEHIND_HOURS and not (
             len(following) <= 4 and place.following.isupper()
         )
@@ -280,9 +289,7 @@ def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cite
 
 
 def _single_letter_ends(place: _StopContext, letter: str) -> bool:
-    """Return whether a sentence ends after a letter, which may be an initial: A. A. Milne, vitamin
-    C.
-    """
+    """Return whether a sentence ends after a letter: "vitamin C." but not "A. A. Milne"."""
     if len(place.following) == 1 and place.following_is_dotted:
         return False
     if letter.isupper():
@@ -296,15 +303,17 @@ def _single_letter_ends(place: _StopContext, letter: str) -> bool:
 
 
 def _is_short_indic(word: str) -> bool:
-    """Return whether a word of a script of India is short enough to be an initial: one letter or
-    two with signs.
+    """Return whether a word of a script of India is short enough to be an initial.
+
+    An initial is one letter, or two with signs.
     """
     return _INDIC.match(word) is not None and sum(map(str.isalpha, word)) <= 2
 
 
 def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
-    """Return whether the sentence goes on after a stop of a script without spaces: a decimal, a
-    quotation.
+    """Return whether the sentence continues after a stop of a script without spaces.
+
+    It does after the stop of a decimal or of a quotation.
     """
     at, end, run = stop.start(), stop.end(), stop.group()
     if run == "．":
@@ -328,8 +337,9 @@ def _ends_name(text: str, at: int, start: int, languages: TextLanguages) -> bool
 
 
 def _ends_spoken_quotation(text: str, stop: re.Match[str], end: int, start: int) -> bool:
-    """Return whether a quotation begins the sentence, ends here, and the speaker follows: "Why?"
-    Smith asked.
+    """Return whether a quotation is the whole sentence so far, and its speaker follows.
+
+    An example is the first mark in ``"Why?" Smith asked.``
     """
     first = text[start : start + 40].lstrip()[:1]
     return (
@@ -349,9 +359,7 @@ def _is_list_number(place: _StopContext, word: str) -> bool:
 
 
 def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
-    """Return whether the stop belongs to an ordinal or a date: am 3. Mai, Der 2. Weltkrieg, 3. 5.
-    1931.
-    """
+    """Return whether the stop belongs to an ordinal or a date: "am 3. Mai", "3. 5. 1931"."""
     following, languages = place.following, place.languages
     if word.isdecimal() and len(word) <= 4:
         before = place.before(len(word), 10)
@@ -360,7 +368,7 @@ def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
             stop = len(before) + len(word)
             return any(date.start() < stop < date.end() for date in _NUMERIC_DATE.finditer(around))
         if _YEAR_AND_MONTH_BEFORE.search(before) and not following[:1].isupper():
-            return True  # Korean 1931. 5. 3. before a word without capitals
+            return True  # "1931. 5. 3." in Korean, which has no capitals
     if not (word.isdecimal() and len(word) <= 3) and not _ROMAN.match(word):
         return False
     if languages.have(tables.MONTHS, following.lower()):
@@ -373,12 +381,12 @@ def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
     determiner = _WORD_BEFORE.search(before)
     if determiner is not None and languages.have(tables.DETERMINERS, determiner.group(1).lower()):
         return True
-    # After an abbreviation the figure isn't an ordinal: böl. 3
+    # After an abbreviation the figure isn't an ordinal: "böl. 3".
     return languages.are_surely(tables.ORDINALS_ALWAYS) and not before.rstrip().endswith(".")
 
 
 def _parts_before(place: _StopContext, word: str) -> list[str]:
-    """Return the parts of a possible abbreviation of several parts up to the stop: u. a, u.a"""
+    """Return the parts of a possible abbreviation up to the stop: "u. a" or "u.a"."""
     if "." in word:
         return word.lower().split(".")
     match = _PARTS_BEFORE.search(place.before(0, 24))
@@ -390,7 +398,7 @@ def _ends_with(table: tables.WordTable, parts: list[str], languages: TextLanguag
 
 
 def _is_inside_abbreviation(place: _StopContext, parts: list[str]) -> bool:
-    """Return whether the stop is inside an abbreviation with spaces: z. B."""
+    """Return whether the stop is inside an abbreviation with spaces, such as "z. B."."""
     if not place.following_is_dotted:
         return False
     return any(
@@ -402,9 +410,7 @@ def _is_inside_abbreviation(place: _StopContext, parts: list[str]) -> bool:
 
 
 def _is_lettered(place: _StopContext, letter: str) -> bool:
-    """Return whether a capital is a label and not an initial: vitamin C, types A and B, King George
-    V.
-    """
+    """Return whether a capital is a label and not an initial: "vitamin C", "King George V"."""
     before = place.before(1, 60)
     label_word = _LETTERS_BEFORE.search(before)
     if label_word is not None and place.languages.have(

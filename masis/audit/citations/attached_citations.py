@@ -1,5 +1,4 @@
-"""Citations attached to an answer: what they cover and name, and whether the evidence has their
-quotes.
+"""Checks citations that come beside an answer: their sentences, their evidence and their quotes.
 
 A quote counts as verbatim with the differences that a careful copyist makes
 (``masis/audit/text/quotes.py``). Quotes are not checked against evidence without text.
@@ -22,11 +21,11 @@ MIN_SPLICE = 2
 def carry_over_citations(
     given: Sequence[GivenCitation], original: str, answer: str
 ) -> tuple[GivenCitation, ...]:
-    """Return the citations of the original answer that a later answer keeps, with their positions
-    in it.
+    """Return the citations of the original answer that a later answer keeps.
 
-    A citation is kept if the sentences that it covers are unchanged: they occur in the later answer
-    exactly once, word for word, and as sentences of their own.
+    Their positions are those in the later answer. A citation is kept if the sentences that it
+    covers are unchanged: they occur in the later answer exactly once, word for word, and as
+    sentences of their own.
     """
     if answer == original or not given:
         return tuple(given)
@@ -55,9 +54,7 @@ def carry_over_citations(
 
 
 def resolve_citation(citation: GivenCitation, index: EvidenceIds) -> Resolution:
-    """Return the evidence that a citation names: by its id, or else as the source of a single
-    chunk.
-    """
+    """Return the evidence that a citation names by its id, or else as the source of one chunk."""
     resolution = index.resolve(citation.evidence_id)
     if resolution.evidence_id is None:
         sources = index.resolve_source(citation.evidence_id)
@@ -96,8 +93,9 @@ def covered_units(
 def check_quote(
     citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]
 ) -> QuoteCheck | None:
-    """Return whether a citation's quote is in the evidence it names; None if there is nothing to
-    check.
+    """Check whether the quote of a citation is in the evidence that it names.
+
+    The result is None if there is no quote or the evidence has no text.
     """
     text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
     if not citation.quote or not citation.quote.strip() or not text:
@@ -107,7 +105,12 @@ def check_quote(
     if place is not None and len(parts) == 1:
         finding = "verbatim"
     elif other := next(
-        (c for c in evidence if c.id != evidence_id and _is_whole(citation.quote, c.text)), None
+        (
+            chunk
+            for chunk in evidence
+            if chunk.id != evidence_id and _is_whole(citation.quote, chunk.text)
+        ),
+        None,
     ):
         finding, found_in, place = (
             "other_document",
@@ -137,8 +140,9 @@ def _is_whole(quote: str, text: str) -> bool:
 
 
 def _is_spliced(quote: str, text: str) -> bool:
-    """Return whether a quote joins two parts of the text: its longest beginning in the text, and
-    the rest.
+    """Return whether a quote joins two parts of the text.
+
+    These are its longest beginning that is in the text, and the rest.
     """
     words = quote.split()
     low, high = 0, len(words)

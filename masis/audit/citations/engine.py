@@ -32,6 +32,7 @@ COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
 _LISTS = ("item", "row", "code")
 # The line under the head of a Markdown table: "|:---|---:|".
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
+# "- " or blanks before an entry.
 _BULLET = re.compile(r"\s*(?:[-*+•]\s+)?")
 # The beginning of an entry in a list of sources: "3." or "https://".
 _NUMBER_OR_ADDRESS = re.compile(r"\d{1,3}[.)]|https?://")
@@ -125,7 +126,11 @@ def _make_citation(
 
 
 def _cited_ids(citations: Sequence[Citation]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([c.evidence_id for c in citations if c.evidence_id is not None]))
+    return tuple(
+        dict.fromkeys(
+            [citation.evidence_id for citation in citations if citation.evidence_id is not None]
+        )
+    )
 
 
 # The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
@@ -134,7 +139,9 @@ def _cited_ids(citations: Sequence[Citation]) -> tuple[str, ...]:
 # ``.``, ``!`` and ``?``. A sentence without ``[`` is uncited unless it contains one of three
 # phrases. One departure: ``[citation needed]`` says that there is no citation, so it isn't one.
 
+# "[chunk_1]" on one line. The expression is the source's, so it stays lazy; see _brackets.
 _BRACKET = re.compile(r"\[(.*?)\]")
+# "It fell", "It rose": the text between stops.
 _PIECE = re.compile(r"[^.!?]+")
 _HEDGES = ("insufficient evidence", "not provided", "cannot provide")
 
@@ -260,7 +267,8 @@ def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Eviden
     )
 
 
-_MIN_ADDRESS = 6  # shortest address in characters: a.html
+_MIN_ADDRESS = 6
+"""The fewest characters of an address or file name: "a.html"."""
 
 
 def _judge_sentences(
@@ -315,8 +323,9 @@ def _judge_sentences(
 
 
 def _is_entry(text: str) -> bool:
-    """Return whether a line is an entry of a source list: it begins with a marker, a number or an
-    address.
+    """Return whether a line begins like an entry of a source list.
+
+    Such an entry begins with a marker, a number or an address.
     """
     bullet = _BULLET.match(text)
     rest = text[bullet.end() if bullet else 0 :][:400]

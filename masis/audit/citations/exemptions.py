@@ -18,108 +18,89 @@ from masis.audit.stops import SENTENCE_ENDS
 _BULLET = re.compile(
     r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+"
 )
+# "**", "_", "`", "~~".
 _EMPHASIS = re.compile(r"[*_`~]+")
 # A word with inner apostrophes, hyphens and full stops: "it's", "e.g", "well-known".
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
 # "Sources: [1], [2]", or "References used" alone on its line.
 _SOURCE_LINE = re.compile(
-    r"(?:sources?|references?|citations?|bibliography|works"
-    r" cited|quellen?|quellenangaben|literatur|références|"
-    r"fuentes|bibliografía)"
-    r"(?: (?:used|cited|consulted))?\s*(?::|$)"
+    r"(?:sources?|references?|citations?|bibliography|works cited|quellen?|quellenangaben|"
+    r"literatur|références|fuentes|bibliografía)(?: (?:used|cited|consulted))?\s*(?::|$)"
 )
 # A heading above a list of sources: "Works cited", "Further reading:".
 _SOURCE_HEADING = re.compile(
-    r"(?:sources?|references?|citations?|bibliography|works"
-    r" cited|footnotes|notes|quellen|literatur|références|"
-    r"fuentes|further reading)"
-    r"(?: (?:used|cited|consulted))?\s*:?\s*$"
+    r"(?:sources?|references?|citations?|bibliography|works cited|footnotes|notes|quellen|"
+    r"literatur|références|fuentes|further reading)(?: (?:used|cited|consulted))?\s*:?\s*$"
 )
 # "Sure!", "Great question", "I hope this helps": politeness of chat models.
 _GREETING = re.compile(
-    r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of"
-    r" course|absolutely|"
-    r"okay|ok|great question|"
-    r"good question|great|hope (?:this|that)|i hope|glad to|happy to|best regards|kind"
-    r" regards|hallo|danke|gerne|"
-    r"bonjour|merci|hola|gracias)\b"
+    r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of course|"
+    r"absolutely|okay|ok|great question|good question|great|hope (?:this|that)|i hope|glad to|"
+    r"happy to|best regards|kind regards|hallo|danke|gerne|bonjour|merci|hola|gracias)\b"
 )
 # Sentences about the answer itself: "Let me know if ...", "As an AI", "Here is a summary", "Note
 # that this list ...".
 _META = re.compile(
-    r"(?:i hope (?:this|that|it)|let me know|feel free|please (?:let me|feel free|note that"
-    r" (?:this|these|i)|"
-    r"provide|clarify)|"
-    r"if you (?:have|need|want|would like) (?:\w+"
-    r" ){0,3}(?:question|information|help|detail|clarif|more)|"
-    r"as an ai\b|i(?:['’]m| am) (?:an ai|a language model|glad|happy|sorry|afraid)|"
+    r"(?:i hope (?:this|that|it)|let me know|feel free|"
+    r"please (?:let me|feel free|note that (?:this|these|i)|provide|clarify)|"
+    r"if you (?:have|need|want|would like) (?:\w+ ){0,3}(?:question|information|help|detail|clarif|"
+    r"more)|as an ai\b|i(?:['’]m| am) (?:an ai|a language model|glad|happy|sorry|afraid)|"
     r"i (?:have )?(?:searched|looked|found some|will|can|would|['’]ll|need)\b|i['’]ll\b|"
     r"(?:below|here|following|the following) (?:is|are)\b|here['’]s\b|let['’]s\b|"
-    r"these are (?:just |only )?(?:some|a few) (?:of the )?(?:\w+"
-    r" ){0,3}(?:points|examples|ways|options|tips|"
-    r"suggestions|ideas)\b|this (?:is|was) (?:only |just )?(?:a (?:brief |short |simplified |"
-    r"general )*(?:summary|overview|answer|list|outline)|based on)|"
-    r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be"
-    r" found|(?:is|are) "
-    r"(?:provided|given|available|found|listed)) (?:in|below|above)|"
-    r"(?:however,? |but )?(?:it is (?:also )?important to |please )?note that (?:this|these|the)"
-    r" (?:\w+ "
-    r")?(?:suggestions?|recommendations?|"
-    r"summary|answer|response|list|algorithm|overview|information|advice|guide(?:lines)?|examples?)\b|"
-    r"i['’]?d (?:be happy|recommend asking)|to (?:answer|summari[sz]e)(?: \w+){0,4}[:,]?$|in"
-    r" summary[:,]?$|in "
-    r"conclusion[:,]?$)"
+    r"these are (?:just |only )?(?:some|a few) (?:of the )?(?:\w+ ){0,3}(?:points|examples|ways|"
+    r"options|tips|suggestions|ideas)\b|"
+    r"this (?:is|was) (?:only |just )?(?:a (?:brief |short |simplified |general )*(?:summary|"
+    r"overview|answer|list|outline)|based on)|"
+    r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be found|"
+    r"(?:is|are) (?:provided|given|available|found|listed)) (?:in|below|above)|"
+    r"(?:however,? |but )?(?:it is (?:also )?important to |please )?note that (?:this|these|"
+    r"the) (?:\w+ )?(?:suggestions?|recommendations?|summary|answer|response|list|algorithm|"
+    r"overview|information|advice|guide(?:lines)?|examples?)\b|"
+    r"i['’]?d (?:be happy|recommend asking)|to (?:answer|summari[sz]e)(?: \w+){0,4}[:,]?$|"
+    r"in summary[:,]?$|in conclusion[:,]?$)"
 )
 # Nouns that announce a list: "ways", "key points", "reasons".
 _LIST_NOUN = (
-    r"(?:ways?|reasons?|methods?|factors?|steps?|strateg(?:y|ies)|options?|types?|kinds?|points?|examples?|"
-    r"aspects?|things|approaches|tips|"
-    r"benefits|advantages|disadvantages|challenges|causes?|effects?|differences|similarities|features|key"
-    r" \w+|"
-    r"considerations|techniques|measures|"
-    r"arguments|results|findings|suggestions|recommendations|possibilities|theories|criteria|components|elements|"
-    r"stages|phases)"
+    r"(?:ways?|reasons?|methods?|factors?|steps?|strateg(?:y|ies)|options?|types?|kinds?|points?|"
+    r"examples?|aspects?|things|approaches|tips|benefits|advantages|disadvantages|challenges|"
+    r"causes?|effects?|differences|similarities|features|key \w+|considerations|techniques|"
+    r"measures|arguments|results|findings|suggestions|recommendations|possibilities|theories|"
+    r"criteria|components|elements|stages|phases)"
 )
+# "several", "a number of", "three" before such a noun.
 _SEVERAL = (
-    r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety"
-    r" of|two|three|four|five|six)"
+    r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety of|two|"
+    r"three|four|five|six)"
 )
 # "There are several reasons", "Here are three options": the list that follows has the content.
 _ANNOUNCING = re.compile(
-    rf"(?:(?:however|overall|additionally|in addition|also|in general|generally),? )?(?:there"
-    rf" (?:are|is|were|could "
-    rf"be|may be)|here are|consider|we can (?:list|name)) "
-    rf"(?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
+    r"(?:(?:however|overall|additionally|in addition|also|in general|"
+    r"generally),? )?(?:there (?:are|is|were|could be|may be)|here are|consider|"
+    rf"we can (?:list|name)) (?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
 )
 # "On the other hand", "Moving on to costs", "As noted above".
 _TRANSITION = re.compile(
-    r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that"
-    r" in mind|to "
-    r"begin with|"
-    r"on the (?:one|other) hand|(?:but )?(?:it|that) depends|this raises (?:a|the|another) (?:\w+"
-    r" )?question|as "
-    r"follows|"
+    r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|"
+    r"with that in mind|to begin with|on the (?:one|other) hand|(?:but )?(?:it|that) depends|"
+    r"this raises (?:a|the|another) (?:\w+ )?question|as follows|"
     r"(?:moving on|turning|now)(?: to(?: \w+){1,4})?|let us (?:\w+ ){0,4}\w+|"
     r"as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|before|below))\W*"
 )
 # "You should always consult a doctor", "Please seek professional advice".
 _ADVICE = re.compile(
-    r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend"
-    r" (?:that you )?|i "
-    r"recommend (?:that you )?|"
-    r"(?:it is|it['’]s) (?:\w+ )?(?:important|best|advisable|recommended|essential|crucial|wise|a"
-    r" good idea)(?: "
-    r"to)? |if (?:in doubt|unsure),? |for \w+ advice,? )?"
-    r"(?:to )?(?:always )?(?:consult|see|speak (?:to|with)|talk (?:to|with)|contact|ask|seek|check "
-    r"with)\b(?:\W+\w+){0,8}\W+"
-    r"(?:doctors?|physicians?|professionals?|lawyers?|attorneys?|pharmacists?|experts?|advis[oe]rs?|providers?|"
-    r"specialists?|counsel|veterinarian|"
-    r"help|advice|accountant)\b"
+    r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |"
+    r"we recommend (?:that you )?|i recommend (?:that you )?|"
+    r"(?:it is|it['’]s) (?:\w+ )?(?:important|best|advisable|recommended|essential|crucial|wise|"
+    r"a good idea)(?: to)? |if (?:in doubt|unsure),? |"
+    r"for \w+ advice,? )?(?:to )?(?:always )?(?:consult|see|speak (?:to|with)|talk (?:to|with)|"
+    r"contact|ask|seek|check with)\b(?:\W+\w+){0,8}\W+(?:doctors?|physicians?|professionals?|"
+    r"lawyers?|attorneys?|pharmacists?|experts?|advis[oe]rs?|providers?|specialists?|counsel|"
+    r"veterinarian|help|advice|accountant)\b"
 )
 # A short text in bold: "**Background:**".
 _LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
-# An announcement with a figure asserts the figure.
+# "5 %", "1998", "$5": an announcement with a figure asserts the figure.
 _FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")
 _BARE_ANSWER = frozenset(
     {"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"}
@@ -129,7 +110,8 @@ _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff];\Z")
 # "Colour: red". A numbered label is that of a title instead: "Step 2: Preparation", "Option B:
 # leave it".
 _FACT = re.compile(
-    r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?(?:[^\W\d_]{2}|[^\W\d_]\)))(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
+    r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?(?:[^\W\d_]{2}|[^\W\d_]\)))"
+    r"(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
 )
 # A bold label with a value: "**Colour:** red", "__Colour__: red".
 _BOLD_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)\s*+\S")
@@ -160,8 +142,10 @@ def bare_text(sentence: str) -> str:
 
 
 def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
-    """Return ``line`` if the sentence is a list of sources, ``heading`` if one
-    follows, else None.
+    """Return whether a list of sources begins with this sentence.
+
+    The result is ``line`` if the sentence is itself such a list, ``heading`` if the list follows,
+    and None for another sentence.
     """
     folded = bare_text(sentence[:200]).casefold()
     if kind in ("heading", "prose", "item") and _SOURCE_HEADING.match(folded):
@@ -170,8 +154,9 @@ def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
 
 
 def is_labelled_fact(sentence: str) -> bool:
-    """Return whether the sentence is a label and a value, as in ``**Colour:** red``, and not a
-    title.
+    """Return whether the sentence is a label and a value, as in ``**Colour:** red``.
+
+    A title with a label, such as ``Part IV: The war``, isn't one.
     """
     fact = _FACT.match(bare_text(sentence[:200]))
     if fact is None:

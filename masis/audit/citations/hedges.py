@@ -1,4 +1,4 @@
-"""Recognises sentences that say what the evidence doesn't tell, and assert nothing else.
+"""Recognises sentences that only say that something isn't known, stated or found.
 
 The spec exempts three wordings (MASIS-CRITIC-HEDGES): ``insufficient evidence``, ``not provided``,
 ``cannot provide``. People and models use many more, in the languages of ``hedges.toml``. A hedge
@@ -26,6 +26,7 @@ _STRONG = r"[;；:：。]\s*|\s[–—-]\s|\s*——?\s*"
 _COMMA = r"[,，、]\s*(?:(?:and|und|et|y|e|och|en|oraz|i|и)\s)?|\sand\s(?!\w+\s(?:is|are)\b)"
 # "which", "who": a relative clause continues the clause before it.
 _RELATIVE = re.compile(r"\s*(?:which|who|whose|whom)\b")
+# A word with inner apostrophes, full stops and hyphens: "isn't", "e.g".
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 # Chinese and Japanese characters, which are counted instead of words.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -67,12 +68,7 @@ def tables() -> dict[str, dict[str, Any]]:
 def language(name: str) -> Language:
     """Return a language with compiled patterns; cached because most texts need only one or none."""
     table = tables()[name]
-    turns, openers, closers, verbs = (
-        table["turns"],
-        table["openers"],
-        table.get("closers"),
-        table.get("verbs"),
-    )
+    turns, closers, verbs = table["turns"], table.get("closers"), table.get("verbs")
     edge = "" if _WIDE.search(turns) else r"\b"  # Chinese and Japanese have no spaces between words
     hedges = table["hedges"]
     for word, alternatives in table.get("words", {}).items():
@@ -82,7 +78,7 @@ def language(name: str) -> Language:
         turns=re.compile(rf"({_STRONG}|[,，、]?\s?{edge}(?:{turns}){edge}[,，、]?)|(?:{_COMMA})"),
         begins_with_turn=re.compile(rf"(?:{turns}){edge}"),
         continuations=re.compile(
-            rf"\A(?:{openers}){edge}" + (rf"|(?:{closers})\W*\Z" if closers else "")
+            rf"\A(?:{table['openers']}){edge}" + (rf"|(?:{closers})\W*\Z" if closers else "")
         ),
         verbs=re.compile(verbs) if verbs else None,
     )
@@ -95,8 +91,9 @@ def _cues() -> dict[str, re.Pattern[str]]:
 
 @cache
 def _any_cue() -> re.Pattern[str]:
-    """Return the cues of all languages as one pattern, so that a sentence without any is searched
-    once.
+    """Return the cues of all languages as one pattern.
+
+    A sentence without any cue is then searched only once.
     """
     return re.compile("|".join(f"(?:{table['cue']})" for table in tables().values()))
 
@@ -115,21 +112,20 @@ class _Clause(NamedTuple):
 
 
 def hedges(sentence: str) -> bool:
-    """Return whether the sentence only says what is not known, not stated or not found, in any
-    language.
-    """
+    """Return whether the sentence, in any language, only says that something isn't known."""
     folded = sentence.casefold().strip()
     if not _any_cue().search(folded):
         return False
     text = _introduction().sub("", folded)
     languages = (language(name) for name, cue in _cues().items() if cue.search(text))
     return any(
-        language_table.has_hedge(text) and not _asserts_beside(text, language_table)
+        language_table.has_hedge(text) and not _asserts_more(text, language_table)
         for language_table in languages
     )
 
 
-def _asserts_beside(text: str, language: Language) -> bool:
+def _asserts_more(text: str, language: Language) -> bool:
+    """Return whether a sentence asserts something besides its hedge."""
     clauses = list(_clauses(text, language))
     if len(clauses) < 2 and language.begins_with_turn.match(text):
         # "Despite insufficient evidence aspirin prevents stroke": the end of the hedge is unmarked.

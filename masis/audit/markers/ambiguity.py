@@ -1,6 +1,4 @@
-"""Distinguishes citations from similar text: years, intervals, indices, isotopes, powers,
-checkboxes.
-"""
+"""Distinguishes citations from similar text such as years, intervals, indices and powers."""
 
 from __future__ import annotations
 
@@ -23,16 +21,20 @@ _STATISTIC_BEFORE = re.compile(
     r"\b(?:median|mean|average|IQR|range|versus|vs)\b[^.;!?]{0,40}\d[\w%°/ .-]{0,12}\s\Z"
 )
 # Units, R, I, χ, η and "× 10" before a power that lost its superscript: "mm[2]", "R[2]", "5 ×
-# 10[7]". "War I" and "Type I" are names.
+# 10[7]". "War I", "Type I", "Phase I", "Stage I", "Class I" and "part I" are names, which the
+# lookbehinds exclude by the four characters before the "I" (a lookbehind has a fixed width).
 _POWER_BEFORE = re.compile(
-    r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art"
-    r" )\bI|[χη]|[×x·*] ?10)\Z"
+    r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art )\bI|[χη]|"
+    r"[×x·*] ?10)\Z"
 )
 _POWER_ENDS = frozenset("mRrIχη0")
+# "10" before "[6] cells", but not "110" or "1.10".
 _TEN_BEFORE = re.compile(r"(?<![\d.,])10\Z")
+# " cells", "mg", "%" after the bracket.
 _UNIT_AFTER = re.compile(r" ?[a-zA-Zµμ/%]")
 # A number with its unit: "4.1 ", "5mg ".
 _NUMBER_BEFORE = re.compile(r"\d[\w%°/.-]{0,12}\s\Z")
+# "in 1991 [2, 4]": a year before the bracket.
 _YEAR_BEFORE = re.compile(r"(?<![\d.,])[12]\d{3}\s\Z")
 # An identifier directly before the bracket, as in code: "rows[0]".
 _NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
@@ -59,7 +61,7 @@ _ARRAY_NAMES = frozenset(
 _CODE_AFTER = re.compile(r"\.\w+\(|\s{0,2}[-+*/]?=")
 # A chemical element after its mass number: "[18]F", "[99]Tc".
 _ELEMENT_AFTER = re.compile(r"[A-Z][a-z]?(?![A-Za-z])")
-# Table [S1], Fig. [S2]: the supplement of a paper
+# "Table [S1]", "Fig. [S2]": the supplement of a paper.
 _SUPPLEMENT_BEFORE = re.compile(
     r"\b(?:Tab|Fig|Suppl|Append|Movie|Video|Text)\w*\.?\s\Z", re.IGNORECASE
 )
@@ -75,9 +77,7 @@ def is_probably_not_a_citation(
     references: Sequence[Reference],
     index: EvidenceIds,
 ) -> bool:
-    """Return whether a bracket that could be a marker is probably not a citation, by
-    its context.
-    """
+    """Return whether the context of a possible marker shows that it isn't a citation."""
     before, after = answer[start - 1 : start], answer[end : end + 1]
     has_several = len(references) > 1
     if not _NUMBERS_ONLY.fullmatch(body):
@@ -141,9 +141,7 @@ def _may_be_mathematics(answer: str, start: int, members: int) -> bool:
 
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
-    """Return whether a bracket is an index (``x[3]``, ``rows[0].name``) in text without code
-    markup.
-    """
+    """Return whether a bracket is an index in code that isn't marked up: ``rows[0].name``."""
     name = _NAME_BEFORE.search(answer[max(0, start - 40) : start])
     if name is None or len(references) > 2:
         return False
@@ -156,6 +154,7 @@ def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]
 
 # Raised numbers: long¹ is a citation; m², R², 10⁸, ¹⁸F, Ca²⁺, sin² x are not.
 
+# "long" in "long¹".
 _WORD_BEFORE = re.compile(r"[^\W\d_]+\Z")
 # Words that may have an exponent: units, functions, variables. Words of one or two letters need no
 # entry.
@@ -172,25 +171,26 @@ _CARRIES_EXPONENTS = frozenset(
 )
 # "x² + 1", "10⁸ = ...", "Ca²⁺": an operator or a charge after the raised number.
 _OPERATOR_AFTER = re.compile(r"\s{0,2}[=+×*/^≈<>±·−⋅≤≥]|[⁺⁻ᵗⁿ°]|\s{0,2}-\s?\d")
+# "= ", "× ", "(" before the word that has the raised number: "h × width²".
 _OPERATOR_BEFORE = re.compile(r"[=+×*/^≈±·−⋅(]\s{0,2}\Z")
 # The content of round brackets before a raised number: "(x + 1)²".
 _ROUND_BEFORE = re.compile(r"[(（]([^()（）]{1,56})[)）]\Z")
+# An operator inside such brackets.
 _TERM = re.compile(r"[=+×*/^≈<>±·−⋅]")
+# "Clean": four letters, or one character of a script without blanks (CJK, Hangul).
 _LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u2e80-\u9fff\uac00-\ud7a3]")
 _PUNCTUATION = frozenset(".,;:!?…\"'”’»*_[]】。，；：！？」』")
 # "step ②", "图①", "第③": words before a circled number that counts something.
 _ENUMERATED = re.compile(
-    r"(?:steps?|options?|points?|items?|equations?|eqs?\.|eqn\.|formulas?|figures?|figs?\.|numbers?|parts?|types?|"
-    r"cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|問|手順|例|项|項|第|中|和|与|、"
-    r")\s?\Z",
+    r"(?:steps?|options?|points?|items?|equations?|eqs?\.|eqn\.|formulas?|figures?|figs?\.|"
+    r"numbers?|parts?|types?|cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|"
+    r"問|手順|例|项|項|第|中|和|与|、)\s?\Z",
     re.IGNORECASE,
 )
 
 
 def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
-    """Return whether a raised number is an exponent, a mass number or a charge rather than a
-    citation.
-    """
+    """Return whether a raised number is an exponent, a mass number or a charge."""
     after = text[end : end + 1]
     if after.isalnum() or _OPERATOR_AFTER.match(text, end):
         return True
@@ -221,9 +221,7 @@ def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
 
 
 def is_probably_a_list_number(text: str, start: int, end: int) -> bool:
-    """Return whether a circled number numbers a step or an entry: ``① Open the
-    file``, ``step ②``.
-    """
+    """Return whether a circled number numbers a step or an entry, as in ``① Open the file``."""
     before = text[max(0, start - 20) : start]
     follows_words = bool(before.strip()) and not before.rstrip(" ").endswith(
         ("\n", ":", "：", "；", ";")

@@ -32,10 +32,10 @@ def unclosed_markers(text: str, ids: Iterable[str]) -> int:
 
 
 def half_bracketed_ids(text: str, ids: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the ids beside half a pair of brackets, as in ``[c1]c2]``, with their position and
-    bracket.
+    """Yield the ids beside half a pair of brackets, as in ``[c1]c2]``.
 
-    Ids in whole markers are found as well; the caller knows where those are.
+    Each is a position and a text with the bracket. Ids in whole markers are found as well; the
+    caller knows where those are.
     """
     alternatives = "|".join(sorted(map(re.escape, ids), key=len, reverse=True))
     if not alternatives:

@@ -15,8 +15,10 @@ from masis.audit.markers.resolution import EvidenceIds
 
 
 class _StyleTable:
-    """The styles indexed for speed, since almost every style is ruled out in almost
-    every answer.
+    """The citation styles, indexed by the characters that a marker of each style has.
+
+    The index is for speed: most answers use one style, so a search for a sign rules out the others
+    before a regular expression runs.
     """
 
     def __init__(self, table: tuple[styles.MarkerStyle, ...]) -> None:
@@ -33,14 +35,15 @@ class _StyleTable:
                 self.by_opening[character].append(style)
 
 
-_arranged = _StyleTable(styles.STYLES)
+_current_table = _StyleTable(styles.STYLES)
 
 
 def _style_table() -> _StyleTable:
-    global _arranged
-    if _arranged.styles is not styles.STYLES:
-        _arranged = _StyleTable(styles.STYLES)
-    return _arranged
+    # A test replaces STYLES, so the index is rebuilt when it belongs to another table.
+    global _current_table
+    if _current_table.styles is not styles.STYLES:
+        _current_table = _StyleTable(styles.STYLES)
+    return _current_table
 
 
 class Marker(NamedTuple):
@@ -68,10 +71,7 @@ def find_markers(
     candidates = list(_bracketed_ids(answer, index)) if index.bracketed else []
     table = _style_table()
     for signs, style in table.signs_in_ascii if answer.isascii() else table.signs:
-        for sign in signs:
-            if sign in answer:
-                break
-        else:
+        if not any(sign in answer for sign in signs):
             continue
         for match in style.pattern.finditer(answer):
             references = style.parse(match, index)
@@ -140,8 +140,9 @@ def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | Non
 
 
 def words_of_marker(text: str, start: int, end: int) -> str:
-    """Return the words of a marker in its sentence: the label of ``[the report](https://...)``, or
-    "".
+    """Return the words of a marker in its sentence, or "" if it has none.
+
+    These are the label of a link: ``[the report](https://...)``.
     """
     for style in _style_table().by_opening.get(text[start : start + 1], ()):
         if match := style.pattern.fullmatch(text, start, end):
@@ -162,11 +163,13 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
         text[position] not in _MAY_LEAD and text[position] not in _style_table().by_opening
     ):
         return None  # an ordinary sentence follows
-    place = None
+    markers_end = None
     lead_match = _LEAD.match(text, at, end)
     at = position = lead_match.end() if lead_match else at
     while True:
-        while position < end and text[position] in " \t\r\n,;" and position - (place or at) < 3:
+        while (
+            position < end and text[position] in " \t\r\n,;" and position - (markers_end or at) < 3
+        ):
             position += 1
         marker_end = _marker_end(text, position, end)
         while marker_end is None and (wrapper := _WRAPPER_OPENS.match(text, position, end)):
@@ -177,33 +180,34 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
                 and text[position - 1] == "["
                 and text[marker_end : marker_end + 1] != "]"
             ):
-                return place  # [[3]H]ketanserin
+                return markers_end  # [[3]H]ketanserin
         if marker_end is None:
-            return place
+            return markers_end
         closing = _BEHIND_MARKER.match(text, marker_end, end)
-        place = position = closing.end() if closing else marker_end
-        if text[place - 1] == "." and place > marker_end:
-            return place  # the sentence's stop follows its citations: "It is long. [1]. It is red."
+        markers_end = position = closing.end() if closing else marker_end
+        if text[markers_end - 1] == "." and markers_end > marker_end:
+            # The sentence's stop follows its citations: "It is long. [1]. It is red."
+            return markers_end
 
 
-# Text around the markers after a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source:
-# [1]".
+# "Source: [1]", "(see [1]": words between a full stop and the first marker.
 _LEAD = re.compile(
     r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])"
 )
-_MAY_LEAD = frozenset(
-    "SsRrCc([<*^,;\r\n"
-)  # the characters that begin a lead, a wrapper or a separator
+# The characters that begin a lead, a wrapper or a separator.
+_MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
+# "(see ", "<sup>", "**", "^" or "[" before a marker: "<sup>[1]</sup>", "**[1]**", "[[1]]".
 _WRAPPER_OPENS = re.compile(
-    r"(?:\((?:[Ss]ee |cf\."
-    rf" )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))"
+    rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|"
+    r"\[(?=\[))"
 )
+# ")", "</sup>", "**" and the stop of the sentence after a marker: "<sup>[1]</sup>." The repetition
+# is possessive (*+), so that a long run of closing tags isn't tried again in shorter pieces.
 _BEHIND_MARKER = re.compile(
     rf"(?:\(\)|\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?"
 )
-# A model that cites by tags but cites nothing leaves an empty tag: LongCite's
-# <cite></cite></statement>.
+# "<cite></cite>", "</statement>": LongCite leaves an empty tag after a statement without citations.
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
 
 
@@ -222,9 +226,7 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
 
 
 def leading_marker(line: str) -> str:
-    """Return the bracketed marker at the beginning of a line, as in a list of
-    sources; "" if none.
-    """
+    """Return the bracketed marker at the beginning of a line, or "" if there is none."""
     stripped = line[:400].lstrip()
     if stripped[:1] not in _BRACKETS:
         return ""
@@ -240,13 +242,12 @@ def opens_with_marker(line: str) -> bool:
 _BRACKETS = tuple("[［〔〖【")
 # "- " or "2. " before the first marker of a paragraph.
 _LIST_PREFIX = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?")
+# ": The sky", " The sky": words after a marker, and not a stop.
 _WORDS_AFTER = re.compile(r":?\s+\S")
 
 
 def puts_markers_first(text: str, start: int, end: int) -> bool:
-    """Return whether a paragraph puts markers before sentences: ``[1] The sky is blue. [2] Grass is
-    green.``
-    """
+    """Return whether a paragraph puts markers before sentences, as in ``[1] The sky is blue.``"""
     prefix = _LIST_PREFIX.match(text, start, end)
     marker_start = prefix.end() if prefix else start
     if text[marker_start : marker_start + 1] not in _BRACKETS or text[end - 1] in "]】］〕〗":
@@ -264,8 +265,9 @@ _BETWEEN_MARKERS = frozenset(" \t\r\n.,;")
 
 
 def holds_only_markers(line: str) -> bool:
-    """Return whether a line has only markers and punctuation, and so belongs to the
-    line before it.
+    """Return whether a line has only markers and punctuation.
+
+    Such a line belongs to the line before it.
     """
     position, end = 0, len(line)
     has_marker = False
@@ -284,18 +286,23 @@ def holds_only_markers(line: str) -> bool:
 
 # Code and mathematics, in which brackets aren't markers.
 
+# A fenced block of Markdown: "```python\n...\n```", or "~~~"; one that never closes ends with the
+# text, as in CommonMark. Possessive quantifiers ({3,}+, *+) keep a line of backticks from being
+# tried at every length.
 _FENCED = re.compile(
     r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL
 )
-# `code` or ``code`` of Markdown, on one line.
+# `code` or ``code`` of Markdown, on one line. The length limit bounds the search after a backtick
+# that never closes.
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
-# Dollars are more often money than mathematics: "$5 [9] and 4$". By Pandoc's rule, mathematics has
-# no space inside its dollars and no digit after them. It must also have a LaTeX command, or a sign
-# of formulas and no word: "$x_{[9]}$".
+# "\(x_{[9]}\)", "\[ x = [1] \]", "$x_{[9]}$": formulas. Dollars are more often money than
+# mathematics: "$5 [9] and 4$". By Pandoc's rule, mathematics has no space inside its dollars and no
+# digit after them. The lookaheads also require a LaTeX command, or a sign of formulas and no word.
 _MATHS = re.compile(
     r"\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
     r"(?<![\w$\\])(?P<dollars>\$\$?)(?![\s$\d])"
-    r"(?:(?=[^$\n]{0,500}\\[a-zA-Z])|(?=[^$\n]{0,200}[\^_={}])(?![^$\n]{0,500}[A-Za-z]{3}))[^$\n]{1,500}(?<![\s\\])(?P=dollars)(?![\d$])"
+    r"(?:(?=[^$\n]{0,500}\\[a-zA-Z])|(?=[^$\n]{0,200}[\^_={}])(?![^$\n]{0,500}[A-Za-z]{3}))"
+    r"[^$\n]{1,500}(?<![\s\\])(?P=dollars)(?![\d$])"
 )
 
 

@@ -1,7 +1,6 @@
-"""Reads the text between a marker's brackets into references: ``1, 3``, ``Source 2``, ``chunk_1: p.
-4``.
+"""Reads the text between a marker's brackets into references, such as ``1, 3`` or ``Source 2``.
 
-Text that has neither the shape of the case's ids nor that of a common reference isn't one;
+Text that has neither the shape of the case's ids nor that of a common reference isn't a reference;
 ``docs/audits.md`` lists both with examples.
 """
 
@@ -88,14 +87,16 @@ _SEPARATOR = re.compile(
 # "1-3", "1 to 3", "1..3".
 _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9})")
 # A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare
-# "ID:4" of RAGFlow. "ID 4711" without a colon is more often the number of something else.
+# "ID:4" of RAGFlow. "ID 4711" without a colon is more often the number of something else, which the
+# lookahead after "ids?" excludes.
 _WORDED = re.compile(
-    rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|ids?(?=\s?:))\.?"
-    r"(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|[_-])"
-    r"(\d{1,9})(?:\s*(?:[-–—]|\bto\b)\s*(\d{1,9}))?(?::\s.*)?",
+    rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|"
+    r"ids?(?=\s?:))\.?(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|"
+    r"[_-])(\d{1,9})(?:\s*(?:[-–—]|\bto\b)\s*(\d{1,9}))?(?::\s.*)?",
     re.IGNORECASE | re.DOTALL,
 )
-# "chunk_1-chunk_3", "chunk_1-3": a range whose numbers follow a word.
+# "chunk_1-chunk_3", "chunk_1-3": a range whose numbers follow a word. The lazy prefixes are limited
+# to 60 characters, because every split of a long text would be tried otherwise.
 _PREFIXED_RANGE = re.compile(
     r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL
 )
@@ -106,21 +107,24 @@ _LABEL = re.compile(rf"(?:{SOURCE_WORD}|ids?)(?:\s*[:：]\s*|\s+)(?=\S)", re.IGN
 _INITIAL = re.compile(r"(?:[SDR]|#\s?)(\d{1,3})", re.IGNORECASE)
 # "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source after its name, which is group 1.
 _WITH_PLACE = re.compile(
-    r"([^():,]{1,80}?)\s*[:,(|–—-]?\s*\(?"
-    r"\b(?:pp?\.|pages?\b|pgs?\.|lines?\b|paras?\b\.?|paragraphs?\b|sections?\b|sec\.|secs\.|chapters?\b|ch\.|"
-    r"slides?\b|rows?\b|seiten?\b|s\.|abschnitt\b|zeilen?\b|página\b|pág\.|page\b)\s{0,3}\d.{0,40}",
+    r"([^():,]{1,80}?)\s*[:,(|–—-]?\s*\(?\b(?:pp?\.|pages?\b|pgs?\.|lines?\b|paras?\b\.?|"
+    r"paragraphs?\b|sections?\b|sec\.|secs\.|chapters?\b|ch\.|slides?\b|rows?\b|seiten?\b|s\.|"
+    r"abschnitt\b|zeilen?\b|página\b|pág\.|page\b)\s{0,3}\d.{0,40}",
     re.IGNORECASE | re.DOTALL,
 )
+# "chunk_1, § 3": the same with a section sign, before which \b doesn't match.
 _SECTION_SIGN = re.compile(r"([^():,]{1,80}?)\s*[:,(]?\s*§{1,2}\s{0,3}\d.{0,40}", re.DOTALL)
 # "1.1 source", "4:0 source": source 1 and a place in it, as Azure's assistants write it.
 _NUMBER_AND_SOURCE = re.compile(r"(\d{1,9})(?:[.:]\d{1,9})?\s*†?\s*source", re.IGNORECASE)
 # "report.pdf", also with a fragment: "report.pdf#page=3".
 _FILE_NAME = re.compile(
-    r"([^/\\<>|*?\n]{1,120}\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub))(?:[#?][^\s]{1,60})?",
+    r"([^/\\<>|*?\n]{1,120}\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|"
+    r"epub))(?:[#?][^\s]{1,60})?",
     re.IGNORECASE,
 )
 # A citation key of Pandoc: "@smith2020", "-@smith2020".
 _KEY = re.compile(r"-?@([\w:.-]{2,60})")
+# "1/9", "1 | 9", "1 + 9": see _read_choice.
 _CHOICE = re.compile(r"\s*[/|+]\s*")
 # Words before a reference: "see 9", "cf. chunk_2", "according to 3".
 _LEAD = re.compile(
@@ -137,9 +141,9 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 def read_references(
     body: str, offset: int, index: EvidenceIds, *, round_: bool = False
 ) -> list[Reference]:
-    r"""Return the references between two brackets, with offsets in the answer; none if it isn't a
-    citation.
+    r"""Return the references between two brackets, or none if the text isn't a citation.
 
+    Their positions are those in the answer.
     Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
 
     Args:
@@ -151,7 +155,9 @@ def read_references(
 
     """
     if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
-        plain, places = _strip_backslashes(body)
+        dropped = {match.start() for match in _ESCAPED.finditer(body)}
+        places = [at for at in range(len(body)) if at not in dropped]
+        plain = "".join(body[at] for at in places)
         return [
             reference._replace(
                 start=offset + places[reference.start], end=offset + places[reference.end - 1] + 1
@@ -159,13 +165,6 @@ def read_references(
             for reference in _read_references(plain, 0, index, round_)
         ]
     return _read_references(body, offset, index, round_)
-
-
-def _strip_backslashes(body: str) -> tuple[str, list[int]]:
-    """Return the text without escaping backslashes, and the original position of each character."""
-    dropped = {match.start() for match in _ESCAPED.finditer(body)}
-    places = [at for at in range(len(body)) if at not in dropped]
-    return "".join(body[at] for at in places), places
 
 
 _DECORATION = tuple("*\"'“”‘’`")
@@ -288,10 +287,13 @@ def _read_part(
                 Reference(part.start, part.end, text, id_, "source" if id_ else None)
                 for id_ in chunk_ids or [None]
             ]
-    if (label := _LABEL.match(text)) and (
-        label_references := _read_named(part.after(label.end()), index)
-    ):
-        return label_references
+    if label := _LABEL.match(text):  # "Source: chunk_2", "Source: Document 9"
+        labelled = part.after(label.end())
+        worded = _WORDED.fullmatch(labelled.text)
+        if references := (
+            _read_worded(labelled, worded, index) if worded else _read_id(labelled, index)
+        ):
+            return references
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
     if (initial := _INITIAL.fullmatch(text)) and not round_:
@@ -314,13 +316,6 @@ def _read_part(
 def is_file_name(name: str) -> bool:
     """Return whether a name is a document's file name: ``report.pdf``."""
     return _FILE_NAME.fullmatch(name) is not None
-
-
-def _read_named(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
-    """Read ``chunk_2`` or ``Document 9`` after ``Source:``."""
-    if match := _WORDED.fullmatch(part.text):
-        return _read_worded(part, match, index)
-    return _read_id(part, index)
 
 
 def _number_reference(
@@ -366,15 +361,7 @@ def _read_worded(part: _MarkerPart, match: re.Match[str], index: EvidenceIds) ->
             _resolve_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
         )
         return [Reference(part.start, part.start + len(name), name, *resolution)]
-    digits = match.span(3)
-    return [
-        Reference(
-            part.start + digits[0],
-            part.start + digits[1],
-            match.group(3),
-            *_resolve_number(match.group(3), index),
-        )
-    ]
+    return [_number_reference(part, match, 3, index)]
 
 
 def _resolve_number(digits: str, index: EvidenceIds) -> Resolution:
@@ -385,8 +372,9 @@ def _resolve_number(digits: str, index: EvidenceIds) -> Resolution:
 def _expand(
     part: _MarkerPart, first: int, last: int, index: EvidenceIds, prefix: str = ""
 ) -> list[Reference]:
-    """Return the members of a range, each with the span of the whole; only the ends of a long
-    range.
+    """Return the members of a range, or only its two ends if it is too long.
+
+    Each member has the span of the whole range.
     """
     is_too_long = last < first or last - first >= LONGEST_RANGE
     numbers = [first, last] if is_too_long else list(range(first, last + 1))
@@ -394,12 +382,14 @@ def _expand(
     return [Reference(part.start, part.end, name, *index.resolve(name)) for name in names]
 
 
+# "(ID: 4711)", "(in footnote 273)", "(result 9)": in round brackets these name something else.
 _NEVER_IN_ROUND = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}", re.IGNORECASE)
 
 
 def _round_citation(text: str, index: EvidenceIds) -> bool:
-    """Return whether round brackets hold a citation: a word for evidence, or an id with letters and
-    digits.
+    """Return whether the text of round brackets is a citation.
+
+    It is one if it has a word for evidence, or an id with letters and digits.
     """
     first = next(filter(None, _SEPARATOR.split(text)), "")
     label = _LABEL.match(first)
@@ -410,6 +400,6 @@ def _round_citation(text: str, index: EvidenceIds) -> bool:
         return True
     if label:
         first = first[label.end() :]
-    if not label and not (index.has_worded_ids and has_letter_and_digit(first)):
+    elif not (index.has_worded_ids and has_letter_and_digit(first)):
         return False
     return index.resolve(first).evidence_id is not None or index.is_shaped(first, loosely=False)

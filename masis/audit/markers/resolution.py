@@ -29,9 +29,7 @@ from masis.schema.case import Evidence
 
 
 class Resolution(NamedTuple):
-    """The evidence that a reference names and the step that found it; both None if it
-    names none.
-    """
+    """The evidence that a reference names and the step that found it, or None for both."""
 
     evidence_id: str | None
     how: ResolvedBy | None
@@ -39,9 +37,10 @@ class Resolution(NamedTuple):
 
 NOTHING = Resolution(None, None)
 
-# Any separator between word and number, or none: "chunk_1", "chunk 1", "chunk:1", "chunk1".
+# Any separator between word and number, or none: "chunk_1", "chunk 1", "chunk:1", "chunk1". The
+# lookbehinds require a letter before a colon or before no separator, so that "4:0" stays.
 _SEPARATORS = re.compile(r"(?:(?<=[^\W\d_]):)?[\s_\-‐‑]+|(?<=[^\W\d_]):(?=\d)|(?<=[^\W\d_])(?=\d)")
-# A word and a number with leading zeros: "chunk-001".
+# A word and a number with leading zeros, in the loose form: "chunk-001".
 _PADDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*-)0*(\d+)")
 _BLANKS = re.compile(r"\s+")
 # An id that ends in a number, perhaps before a file extension: "chunk_12", "doc-003.pdf".
@@ -50,19 +49,25 @@ _NUMBERED = re.compile(
 )
 # At least six hexadecimal digits with both letters and figures: "3f2a9c".
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
+# "123e4567-e89b-12d3-a456-426614174000" (RFC 9562).
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
+# "report.pdf": the extension of a document.
 _FILE_NAME = re.compile(
     r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub)\Z", re.IGNORECASE
 )
+# The character classes of a name: "smith", "NASA", "Smith". See _classes.
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
 # A BibTeX key: "smith2004", "Jones1999a".
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
 # Words joined by hyphens or underscores: "annual-report".
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
+# "utm_source=chatgpt.com&", "fbclid=...": parameters that track a visit and don't change the page.
+# The lookbehind keeps the "?" or "&" before it.
 _TRACKING = re.compile(
     r"(?<=[?&])(?:utm_\w{1,30}|gclid|fbclid|msclkid|mc_[ce]id)=[^&]*+&?", re.IGNORECASE
 )
+# "https://www." at the beginning of an address.
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
@@ -121,8 +126,10 @@ class EvidenceIds:
         return Resolution(match, "normalised") if match else NOTHING
 
     def _resolve_number(self, number: int) -> Resolution:
-        """Return the evidence of a bare number: the one id ending in it, or the position if ids are
-        opaque.
+        """Return the evidence of a bare number.
+
+        That is the one id that ends in the number, or the chunk at that position if no id ends in
+        a number.
         """
         if number in self._numbers:
             match = self._numbers[number]
@@ -153,14 +160,13 @@ class EvidenceIds:
 
     @cached_property
     def has_file_names(self) -> bool:
-        """Whether evidence is named by files, so that a file name in brackets is a citation in this
-        case.
-        """
+        """Whether any evidence is a file, so that a file name in brackets is a citation."""
         return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
 
     def resolve_from_zero(self, number: int) -> Resolution:
-        """Return the evidence of a number counted from 0: the id ending in it if ids start at 0,
-        else the position.
+        """Return the evidence of a number counted from 0.
+
+        That is the id that ends in the number if ids start at 0, else the chunk at that position.
         """
         if 0 in self._numbers:
             return self._resolve_number(number)
@@ -189,17 +195,16 @@ class EvidenceIds:
         )
 
     def is_keyed(self, name: str) -> bool:
-        """Return whether a name after ``@`` reads like a bibliography key: it has a number, or ids
-        are words.
+        """Return whether a name after ``@`` reads like a bibliography key.
+
+        It does if it has a number, or if all ids are words.
         """
         return any(map(str.isdecimal, name)) or (
             bool(self.ids) and all(id_.isalpha() for id_ in self.ids)
         )
 
     def is_slug(self, name: str) -> bool:
-        """Return whether the name is words joined like this case's ids: ``earnings-call``,
-        ``annual-report``.
-        """
+        """Return whether the name is words joined like this case's ids: ``annual-report``."""
         return self._styles.slugs and _SLUG.fullmatch(name) is not None
 
     @cached_property
@@ -275,8 +280,9 @@ def _normalize_address(name: str) -> str:
 
 
 def _number_of(id_: str) -> int | None:
-    """Return the number that an id ends in; None for hashes and addresses, whose digits mean
-    nothing.
+    """Return the number that an id ends in.
+
+    It is None for hashes and addresses, because their digits don't number anything.
     """
     if "://" in id_ or _hash_like(id_):
         return None
@@ -289,13 +295,14 @@ def _hash_like(name: str) -> bool:
         return True
     if not (5 <= len(name) <= 40 and name.isalnum() and name.isascii()):
         return False
-    changes = sum(a.isdecimal() != b.isdecimal() for a, b in pairwise(name))
-    return changes >= 2
+    # Letters and digits alternate in a random id ("k3x9q"), but not in "chunk12".
+    return sum(a.isdecimal() != b.isdecimal() for a, b in pairwise(name)) >= 2
 
 
 def _skeleton(name: str) -> str:
-    """Return ``chunk_0`` for ``chunk_12``; without letters, other numbers become their length
-    (``3-0`` for ``250-1``).
+    """Return a name with its numbers replaced: ``chunk_0`` for ``chunk_12``.
+
+    Without letters, each number but the last becomes its length: ``3-0`` for ``250-1``.
     """
     if any(map(str.isalpha, name)):
         return _DIGITS.sub("0", name).casefold()
@@ -306,9 +313,10 @@ def _skeleton(name: str) -> str:
 
 
 def _classes(name: str) -> str:
-    """Return ``a-0`` for ``smith-2004``.
+    """Return the character classes of a name: ``a-0`` for ``smith-2004``.
 
-    It is empty without a digit, and if word and number touch unless the number is a year.
+    The result is empty if the name has no digit, or if its word and number touch and the number
+    isn't a year.
     """
     if len(name) > 80 or not _DIGITS.search(name) or any(map(str.isspace, name)):
         return ""

@@ -72,8 +72,9 @@ def _references_for(
 
 
 def _resolve_name_or_source(name: str, index: EvidenceIds) -> list[Resolution]:
-    """Return the evidence that a name means, by id or else as a source; one empty resolution for
-    none.
+    """Return the evidence that a name means, by id or else as a source.
+
+    The result is one empty resolution if the name means none.
     """
     resolution = index.resolve(name)
     if resolution.evidence_id:
@@ -124,6 +125,7 @@ def _square_may_follow_stop(match: Match) -> bool:
     return not any(map(str.isspace, body)) and not _LOWER_NEXT.match(text, end)
 
 
+# " five" in "approx. [sic] five".
 _LOWER_NEXT = re.compile(r"\s{0,3}[a-z]")
 
 
@@ -136,14 +138,8 @@ _LENTICULAR_BODY = re.compile(
 )
 
 
-def _parse_lenticular(match: Match, index: EvidenceIds) -> Parsed:
-    return _read_before_dagger(match.group(1), match.start(1), index)
-
-
 def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Reference]:
-    """Read a body such as ``1†source`` or ``4:0†report.pdf``; the text after the
-    dagger is a label.
-    """
+    """Read a body such as ``1†source`` or ``4:0†report.pdf``, whose text after † is a label."""
     plain = _LENTICULAR_BODY.match(body)
     if plain is None:
         return read_references(body.partition("†")[0].rstrip(), offset, index)
@@ -186,8 +182,8 @@ _TARGET = r"([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)"
 # "[label](https://...)" or "[[1]](https://...)", with an optional title. The lookahead requires an
 # address, so that "[1](see below)" isn't a link.
 _LINK = re.compile(
-    rf"\[?\[([^\[\]]{{1,300}})\](?:\]?)\(\s*<?(?=[a-zA-Z][\w+.-]{{1,20}}://|www\.|/|#|mailto:|[^()\s<>]{{1,200}}\.[a-z]{{2,4}}\b)"
-    rf"{_TARGET}>?(?:\s+[\"'][^\"'\n]{{0,200}}[\"'])?\s*\)"
+    r"\[?\[([^\[\]]{1,300})\](?:\]?)\(\s*<?(?=[a-zA-Z][\w+.-]{1,20}://|www\.|/|#|mailto:|"
+    rf"[^()\s<>]{{1,200}}\.[a-z]{{2,4}}\b){_TARGET}>?(?:\s+[\"'][^\"'\n]{{0,200}}[\"'])?\s*\)"
 )
 _WEB_ADDRESS = ("http://", "https://", "www.")
 
@@ -229,6 +225,7 @@ def _link_may_follow_stop(match: Match) -> bool:
     )
 
 
+# "report", but not "1" or "[a]".
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
@@ -253,14 +250,16 @@ def _parse_html_link(match: Match, index: EvidenceIds) -> Parsed:
     return _parse_link_marker(match, label, offset, match.group(1), match.span(1), index)
 
 
-# "https://a.example/report", "www.a.example".
+# "https://a.example/report", "www.a.example". The lookbehind excludes the middle of an address or
+# an e-mail address: "me@www.a.example".
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
+# "<" or "(" before an address that is set as a citation.
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
 # Words that name an address as a source. "See" and "visit" only send the reader there.
 _NAMED_AS_SOURCE = re.compile(
-    r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted"
-    r" from|cited in|taken from"
-    r"|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|согласно)\s\Z",
+    r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted from|"
+    r"cited in|taken from|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|"
+    r"согласно)\s\Z",
     re.IGNORECASE,
 )
 # "[^1]: https://..." defines a footnote; "[1]: https://..." below defines a link.
@@ -268,15 +267,17 @@ _FOOTNOTE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[\^[\w.-]{1,40}\]:[^\n]*\Z")
 _REFERENCE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[[\w.-]{1,40}\]:[^\n]*\Z")
 # The beginning of an entry in a list of sources: "- [1]", "2.", "Source 3:".
 _LISTED = re.compile(
-    rf"[\s>*+•_-]{{0,9}}(?:\[\w{{1,20}}\]:?|\d{{1,3}}[.)]|{SOURCE_WORD}(?:\s\d{{1,3}})?[*_]{{0,3}}[:：]).{{0,200}}\Z",
+    r"[\s>*+•_-]{0,9}(?:\[\w{1,20}\]:?|\d{1,3}[.)]|"
+    rf"{SOURCE_WORD}(?:\s\d{{1,3}})?[*_]{{0,3}}[:：]).{{0,200}}\Z",
     re.IGNORECASE,
 )
+# "## Sources", "**References used:**": a heading above a list of sources.
 _SOURCES_HEADING = re.compile(
-    rf"^[\s#*_]{{0,9}}(?:{SOURCE_WORD}|bibliography|works cited|further"
-    r" reading|literatur|bibliografía|links)"
-    r"(?: (?:used|cited|consulted))?[*_]{0,3}[:：]?[*_ \t]{0,4}$",
+    rf"^[\s#*_]{{0,9}}(?:{SOURCE_WORD}|bibliography|works cited|further reading|literatur|"
+    r"bibliografía|links)(?: (?:used|cited|consulted))?[*_]{0,3}[:：]?[*_ \t]{0,4}$",
     re.IGNORECASE | re.MULTILINE,
 )
+# "## Outlook": the heading at which the list ends.
 _NEXT_HEADING = re.compile(r"^#{1,6}\s", re.MULTILINE)
 
 
@@ -306,7 +307,7 @@ def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
         enclosed
         or _NAMED_AS_SOURCE.search(line)
         or _LISTED.match(line)
-        or _in_source_list(answer, start)
+        or any(first <= start < last for first, last in _source_lists(answer))
     ):
         return [Reference(start, end, address, None, None)]
     return None
@@ -327,10 +328,6 @@ def _source_lists(answer: str) -> tuple[tuple[int, int], ...]:
     return tuple(parts)
 
 
-def _in_source_list(answer: str, at: int) -> bool:
-    return any(start <= at < end for start, end in _source_lists(answer))
-
-
 def trimmed_address(address: str) -> str:
     """Return an address without the punctuation of the sentence around it."""
     address = address.rstrip(".,;:!?*_")
@@ -341,6 +338,7 @@ def trimmed_address(address: str) -> str:
 
 # Footnotes: [^1], [^1^], [^note] with "[^note]: https://..." below
 
+# The beginning of a line, with its indentation: a marker and a colon here define a footnote.
 _LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
 # "[^1]: Smith 2004", "[1]: https://...".
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
@@ -361,7 +359,12 @@ def _parse_footnote(match: Match, index: EvidenceIds) -> Parsed:
             return [Reference(start, end, label, None, None)]
     if label.isdecimal() or index.resolve(label).evidence_id or index.is_shaped(label):
         return read_references(label, start, index)
-    if definition is not None and definition.strip() and not _is_remark(definition):
+    # A remark cites nothing: "Without the one-off items of the year."
+    if (
+        definition
+        and definition.strip()
+        and (len(definition.split()) < _SENTENCE_WORDS or _BIBLIOGRAPHIC.search(definition))
+    ):
         return [Reference(start, end, label, None, None)]
     return ()
 
@@ -387,8 +390,9 @@ def _chunks_named_by(definition: str, index: EvidenceIds) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _looks_like_source(definition: str, index: EvidenceIds) -> bool:
-    """Return whether a footnote without evidence is written like a source: an id, an address, a
-    number.
+    """Return whether a footnote without evidence has the form of a source.
+
+    That is an id, an address or a worded number.
     """
     text = definition.strip().strip("[]().")
     if index.has_addresses and _BARE_ADDRESS.search(definition):
@@ -405,14 +409,6 @@ _BIBLIOGRAPHIC = re.compile(
     r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE
 )
 _SENTENCE_WORDS = 5
-
-
-def _is_remark(definition: str) -> bool:
-    """Return whether a footnote is a remark ("Without the one-off items of the year.") and cites
-    nothing.
-    """
-    return len(definition.split()) >= _SENTENCE_WORDS and not _BIBLIOGRAPHIC.search(definition)
-
 
 # Brackets that Markdown escapes: \[9\], \[chunk\_1\]. LaTeX formulas use the same brackets, but
 # with spaces inside them or with signs such as = and ^.
@@ -431,9 +427,10 @@ def _parse_escaped(match: Match, index: EvidenceIds) -> Parsed:
 
 # \cite{smith2020, chunk_9}: every key is a reference, whatever its shape.
 
+# "\citep[p. 3]{chunk_1}" of natbib, "\parencite{smith2020}" of BibLaTeX, "\citeauthor*{smith2020}".
 _LATEX_CITE = re.compile(
-    r"\\(?:paren|text|auto|foot|smart|super|full)?cite(?:s|p|t|alp|alt|author|year|yearpar|title|num|text)?\*?"
-    r"(?:\[[^\[\]\n]{0,100}\]){0,2}\{([^{}\n]{1,300})\}",
+    r"\\(?:paren|text|auto|foot|smart|super|full)?cite(?:s|p|t|alp|alt|author|year|yearpar|title|"
+    r"num|text)?\*?(?:\[[^\[\]\n]{0,100}\]){0,2}\{([^{}\n]{1,300})\}",
     re.IGNORECASE,
 )
 # The keys between the commas of \cite{smith2020, chunk_9}.
@@ -457,6 +454,7 @@ _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _AS_DIGITS = str.maketrans(_RAISED, "0123456789")
 # "¹", "¹⁻³", "¹,²".
 _RAISED_NUMBER = re.compile(rf"[{_RAISED}]{{1,3}}(?:[,˒’⁻–-][{_RAISED}]{{1,3}}){{0,9}}")
+# One number or range in it: "¹⁻³".
 _RAISED_PART = re.compile(rf"([{_RAISED}]{{1,3}})(?:[⁻–-]([{_RAISED}]{{1,3}}))?")
 
 
@@ -485,6 +483,7 @@ def _parse_numbers(
     return references
 
 
+# "1, 2-4": plain digits that markup raises.
 _RAISED_LIST = r"(\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9})"
 # "<sup>1, 2</sup>", "^1^", "$^{1}$".
 _SUPERSCRIPT = re.compile(
@@ -501,6 +500,7 @@ def _parse_superscript(match: Match, index: EvidenceIds) -> Parsed:
 
 
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳❶❷❸❹❺❻❼❽❾❿"
+# "①", "①②", "①, ③".
 _CIRCLED_NUMBERS = re.compile(rf"[{_CIRCLED}](?:[,，、\s]?[{_CIRCLED}]){{0,9}}")
 _CIRCLED_PART = re.compile(rf"([{_CIRCLED}])")
 
@@ -513,8 +513,9 @@ def _parse_circled(match: Match, index: EvidenceIds) -> Parsed:
 
 @lru_cache(maxsize=4)
 def _numbers_a_list(text: str) -> bool:
-    """Return whether circled numbers number the steps or entries of a text, and so
-    point at those.
+    """Return whether circled numbers number the steps or entries of a text.
+
+    All circled numbers of such a text point at its steps.
     """
     return any(
         is_probably_a_list_number(text, *match.span()) for match in _CIRCLED_NUMBERS.finditer(text)
@@ -530,8 +531,8 @@ _TAGGED = re.compile(
 )
 # '<inref id="chunk_1"/>', '<source n=2>'.
 _TAG_WITH_ID = re.compile(
-    rf"<{_TAG_NAME}\s{{1,3}}(?:ids?|names?|docs?|sources?|chunks?|refs?|keys?|numbers?|n|target)\s?=\s?"
-    rf"[\"']?([^\"'<>]{{1,200}}?)[\"']?\s{{0,3}}/?>(?:</{_TAG_NAME}>)?",
+    rf"<{_TAG_NAME}\s{{1,3}}(?:ids?|names?|docs?|sources?|chunks?|refs?|keys?|numbers?|n|"
+    rf"target)\s?=\s?[\"']?([^\"'<>]{{1,200}}?)[\"']?\s{{0,3}}/?>(?:</{_TAG_NAME}>)?",
     re.IGNORECASE,
 )
 # "</co: 1,2>" closes a span of Cohere's models.
@@ -573,9 +574,11 @@ _PRIVATE_USE = re.compile(
     "\ue200?[a-z_]{0,20}(?:\ue202[\\w.:-]{1,60}(?:\u2020[^\ue200-\ue202\n]{0,60})?)+\ue201?",
     re.IGNORECASE,
 )
+# One name in it: "turn0search1", or any name after U+E202.
 _TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}|(?<=\ue202)[\w.:-]{1,60}", re.IGNORECASE)
 # "citeturn0search1turn0search2": the same without the control characters.
 _PLAIN_TURNS = re.compile(r"(?:(?:file)?cite)?(?:turn\d{1,3}[a-z]{3,12}\d{1,3}){1,20}(?![a-z0-9])")
+# One name in it.
 _PLAIN_TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}")
 # "##0$$" of RAGFlow and ":contentReference[oaicite:0]{index=0}" of ChatGPT.
 _FROM_ZERO = re.compile(
@@ -593,16 +596,15 @@ def _parse_turns(match: Match, part: re.Pattern[str], index: EvidenceIds) -> lis
 
 
 def _parse_from_zero(match: Match, index: EvidenceIds) -> Parsed:
-    group = match.lastindex or 1
+    group = match.lastindex or 1  # the two products have a group each
     number = match.group(group)
     return [Reference(*match.span(group), number, *index.resolve_from_zero(int(number)))]
 
 
-# Sources: chunk_1, chunk_9
-
+# "Sources: chunk_1, chunk_9", "**Quelle:** chunk_1": a whole line without brackets.
 _SOURCE_LINE = re.compile(
-    rf"^[ \t*_]{{0,8}}(?:{SOURCE_WORD})[*_]{{0,3}}[:：][*_"
-    r" \t]{0,6}([^\s\[\]【(][^\[\]【\n]{0,300})$",
+    rf"^[ \t*_]{{0,8}}(?:{SOURCE_WORD})[*_]{{0,3}}[:：]"
+    r"[*_ \t]{0,6}([^\s\[\]【(][^\[\]【\n]{0,300})$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -680,7 +682,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         name="lenticular brackets",
         opening="【",
         pattern=re.compile(r"【([^【】\n]{1,300})】"),
-        parse=_parse_lenticular,
+        parse=lambda match, index: _read_before_dagger(match.group(1), match.start(1), index),
         write=lambda names: "".join(f"【{name}†source】" for name in names),
         example="【1†source】",
         explanation="OpenAI's file search: the source, `:` and a place in it, `†` and a label.",

@@ -17,9 +17,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 Scope = Literal["text", "sentence", "quotation"]
-"""Where a fold applies: in every form, only in that of a sentence, or only in that
-for quotations.
-"""
+"""The form in which a fold applies: every form, or only that of sentences or of quotations."""
 
 
 class FoldEdit(NamedTuple):
@@ -112,9 +110,8 @@ in time that grows with the square of their number.
 
 
 def _composes_with_previous(character: str) -> bool:
-    """Return whether a character may combine with the one before it: marks, and later parts of
-    Hangul.
-    """
+    """Return whether a character may combine with the one before it."""
+    # Marks, and the vowels and final consonants of Hangul, which follow the first consonant.
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
@@ -192,11 +189,11 @@ _LONGEST_QUOTATION = 2_000
 
 
 def _fold_quotation_marks(text: str) -> Iterator[FoldEdit]:
-    """Yield edits that drop marks around words, unify apostrophes in words, and turn marks after
-    figures into primes.
+    """Yield edits for quotation marks, apostrophes and primes.
 
-    A mark after a figure or a single letter is a prime (5′, 5″, f′) unless it closes a quotation.
-    Marks without text between them, such as an empty string in code, stay.
+    Marks around words are dropped, apostrophes in words become the same, and marks after figures
+    become primes. A mark after a figure or a single letter is a prime (5′, 5″, f′) unless it closes
+    a quotation. Marks without text between them, such as an empty string in code, stay.
     """
     opened: dict[str, int] = {}
     last_end = 0
@@ -252,9 +249,7 @@ def _quote_kind(mark: str) -> str:
 
 
 def _takes_prime(text: str, at: int) -> bool:
-    """Return whether a mark is after a figure, or after a letter or bracket that is a
-    word alone.
-    """
+    """Return whether a mark is after a figure, a bracket, or a letter that is a word alone."""
     before = text[at - 1 : at]
     if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:
         return before != ")" or text[at : at + 1] not in _OPENERS
@@ -270,6 +265,7 @@ _BLANKS = re.compile(r"\s{2,}+|[^\S ]")
 
 
 def _fold_blanks(text: str) -> Iterator[FoldEdit]:
+    """Yield a space for each run of blanks, and for each blank that isn't a plain space."""
     # The space is the only blank character that counts as printable.
     if text.isprintable() and "  " not in text:
         return
@@ -277,9 +273,11 @@ def _fold_blanks(text: str) -> Iterator[FoldEdit]:
         yield FoldEdit(match.start(), match.end(), " ")
 
 
-# A dash between two words, with or without spaces: "a - b", "a—b", "a--b". A typographic hyphen
-# elsewhere.
+# A dash between two words, with or without spaces: "a - b", "a—b", "a--b". Elsewhere only a
+# typographic hyphen.
 _DASH = re.compile(r"(?<=[^\W_])(?: ?[‐‑–—―-] ?| ?-- ?)(?=[^\W_])|[‐‑﹣]")
+# The words beside a dash: "long" and "term" of "long-term". A possessive quantifier (++) doesn't
+# backtrack, so a long word is read once.
 _LAST_WORD = re.compile(r"[^\W_]++$")
 _NEXT_WORD = re.compile(r"[^\W_]++")
 _SUSPENDED = frozenset("and or to nor but und oder et ou y o".split())
@@ -288,8 +286,9 @@ _LONGEST_WORD = 40
 
 
 def _fold_dashes(text: str) -> Iterator[FoldEdit]:
-    """Yield a hyphen for each dash between two words; next to figures a dash may be a sign and is
-    left.
+    """Yield a hyphen for each dash between two words.
+
+    A dash between figures stays, because it may be a sign.
     """
     for match in _DASH.finditer(text):
         written, start, end = match.group(), match.start(), match.end()
@@ -342,8 +341,9 @@ _VERBS = frozenset("is are was were has have had will would can could may might 
 
 
 def _drop_commas(text: str) -> Iterator[FoldEdit]:
-    """Yield a space for a comma after an introduction, "In May, the", and before a clause or a
-    year, "..., but".
+    """Yield a space for a comma after an introduction, and for one before a clause or a year.
+
+    Examples are "In May, the" and "..., but".
     """
     first = text.partition(" ")[0]
     introduced = first.lower() in _FIRST_WORDS
@@ -367,8 +367,9 @@ _LONGEST_FIGURE = 24
 
 
 def _spell_ranges(text: str) -> Iterator[FoldEdit]:
-    """Yield "to" for the dash between two figures, but not in a number of several parts, such as an
-    ISBN.
+    """Yield "to" for the dash between two figures.
+
+    The dashes in a number of several parts, such as an ISBN, stay.
     """
     for match in _RANGE.finditer(text):
         window_start = max(0, match.start() - _LONGEST_FIGURE)
@@ -380,7 +381,8 @@ def _spell_ranges(text: str) -> Iterator[FoldEdit]:
             yield FoldEdit(match.start(), match.end(), " to ")
 
 
-# "1,500" and "1,500,000"; not "1,50", and not a list such as "[1,500,200]".
+# "1,500" and "1,500,000"; not "1,50", and not a list such as "[1,500,200]". The quantifiers are
+# possessive (++), so that a longer run of groups isn't cut to one that fits.
 _THOUSANDS = re.compile(r"(?<![\w.,\[])\d{1,3}(?:,\d{3})++(?![\w,]|\.\d++,)(?!\d)")
 
 
@@ -434,9 +436,7 @@ _SHORT_WORDS = frozenset(
         We Who Why Yet You
     """.split()
 )
-"""Words of up to three letters that begin sentences; others of that length may be
-units or codes.
-"""
+"""Words of up to three letters that begin sentences; others may be units or codes."""
 
 
 def _drop_final_stop(text: str) -> Iterator[FoldEdit]:
@@ -451,10 +451,10 @@ _FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
 
 
 def without_capital(word: str, following: str = "") -> str:
-    """Return the first word of a sentence with a lower-case first letter, if the rest is lower
-    case.
+    """Return the first word of a sentence with a lower-case first letter.
 
-    ``following`` is the next word: "A is 5" begins with a name, "A dam is" with an article.
+    A word with other capitals stays. ``following`` is the next word: "A is 5" begins with a name,
+    "A dam is" with an article.
     """
     match = _FIRST_WORD.match(word)
     if not match or not _is_ordinary(match.group()) or (word == "A" and following in _VERBS):
@@ -469,9 +469,7 @@ def _lower_sentence_start(text: str) -> Iterator[FoldEdit]:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether only the first letter is a capital and the word isn't short like a unit or
-    code.
-    """
+    """Return whether only the first letter is a capital and the word isn't a unit or a code."""
     return word in _SHORT_WORDS or (len(word) > 3 and word[0].isupper() and word[1:].islower())
 
 
@@ -671,8 +669,8 @@ FOLDS: tuple[Fold, ...] = (
         ("The dam isn't safe, and we've seen it.", "The dam is not safe, and we have seen it."),
         ("It's left.", "It is left."),
         _pattern(
-            r"\b([A-Za-z][a-z]*?)n't\b|(?<=[a-z])'(?:re|ve|ll)\b|(?<=\bI)'(?:m|ve|ll)\b"
-            r"|(?<=[tTeE])'s(?= (?:an?|the|not|no)\b)",
+            r"\b([A-Za-z][a-z]*?)n't\b|(?<=[a-z])'(?:re|ve|ll)\b|(?<=\bI)'(?:m|ve|ll)\b|"
+            r"(?<=[tTeE])'s(?= (?:an?|the|not|no)\b)",
             _full_form,
         ),
         signs="'",
@@ -742,8 +740,7 @@ FOLDS: tuple[Fold, ...] = (
 
 
 def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> ComparisonForm:
-    """Return the comparison form of a text of any length, with the original position of each
-    character.
+    """Return the comparison form of a text, with the original position of each character.
 
     Args:
         text: Any text.
@@ -789,8 +786,9 @@ def _form_of(text: str, before: Iterator[FoldEdit], *, quotation: bool) -> Compa
 
 
 def _may_apply(fold: Fold, characters: Set[str]) -> bool:
-    """Return whether the fold may apply to a text of these characters, since
-    searching it is slow.
+    """Return whether the fold may apply to a text of these characters.
+
+    This test is cheaper than a search of the text.
     """
     return not fold.signs or not characters.isdisjoint(fold.signs)
 

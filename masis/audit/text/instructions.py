@@ -37,8 +37,9 @@ CONTEXT_CHARACTERS = 160
 
 
 class Instruction(NamedTuple):
-    """A span ``text[start:end]`` that instructs somebody; ``kind`` is a table of
-    ``instructions.toml``.
+    """A span ``text[start:end]`` that instructs somebody.
+
+    ``kind`` is the name of a table of ``instructions.toml``.
     """
 
     start: int
@@ -82,11 +83,10 @@ REASON = "This instructs a reader, a model or a tool; such a text confirms nothi
 def withdraw_instruction_support(
     checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Evidence]
 ) -> tuple[ClaimCheck, ...]:
-    """Return the checks, without verdict if a claim is an instruction or only instructions support
-    it.
+    """Withdraw the verdict of each claim that is an instruction or that only instructions support.
 
-    This holds for any verifier, because words planted in the evidence to be repeated are no
-    support.
+    This applies to any verifier, because words planted in the evidence to be repeated don't support
+    a claim.
     """
     answer_instructions = find_instructions(answer)
     by_chunk = {
@@ -109,9 +109,7 @@ def _rests_on_instruction(
     answer_instructions: Sequence[Instruction],
     by_chunk: Mapping[str, Sequence[Instruction]],
 ) -> bool:
-    """Return whether a confirmed claim is an instruction itself, or only instructions
-    confirm it.
-    """
+    """Return whether a confirmed claim is an instruction, or only instructions confirm it."""
     if check.verdict not in ("supported", "partial"):
         return False
     start, end = check.claim.start, check.claim.end
@@ -138,9 +136,7 @@ def _rests_on_instruction(
 
 
 class _Family(NamedTuple):
-    """One kind of instruction: its patterns, and the cue that a text must have for them to be
-    tried.
-    """
+    """One kind of instruction: its patterns, and the cue without which they aren't tried."""
 
     kind: str
     cue: re.Pattern[str]
@@ -170,10 +166,10 @@ def _family(kind: str, table: dict[str, Any], words: dict[str, str]) -> _Family:
 
 @lru_cache(maxsize=4096)
 def find_instructions(text: str) -> tuple[Instruction, ...]:
-    """Return the spans of a text that instruct a reader, a model or a tool, in order, without
-    overlaps.
+    """Return the spans of a text that instruct a reader, a model or a tool.
 
-    Results are cached, because evidence is read in every iteration.
+    They are in order and don't overlap. Results are cached, because evidence is read in every
+    iteration.
     """
     # Characters of the Unicode tag block are invisible, and only flags of regions use them.
     instructions = [Instruction(*run.span(), "hidden") for run in _TAGS.finditer(text)]
@@ -198,8 +194,9 @@ def _merge_overlapping(instructions: Sequence[Instruction]) -> tuple[Instruction
 
 
 class _PatternText(NamedTuple):
-    """A text in the form that patterns are applied to; ``places[i]`` is the original position of
-    ``i``.
+    """A text in the form that patterns are applied to.
+
+    ``places[i]`` is the original position of character ``i``.
     """
 
     text: str
@@ -208,8 +205,9 @@ class _PatternText(NamedTuple):
     def replace(
         self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]
     ) -> _PatternText:
-        """Return the text with each match replaced by its meaning, at the position where the match
-        begins.
+        """Return the text with each match replaced by its meaning.
+
+        The position of the replacement is the start of the match.
         """
         pieces: list[str] = []
         places: list[int] = []
@@ -240,25 +238,27 @@ _LOOKALIKES = str.maketrans(
     "аесорхуіјѕԁһкмнтвгіїοαενικρτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧАВЕКМНОРСТУХІЈЅ",
     "aecopxyijsdhkmhtbriioaevikptuxyabezhikmnoptyxabekmhopctyxijs",
 )
+# A Latin letter, and a Greek or Cyrillic one.
 _LATIN, _FOREIGN = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
 _WORD = re.compile(r"\w+")
 _LEET = str.maketrans("013457@$", "oieastas")
-# A word with both letters and figures, such as "1gn0r3".
+# A word with both letters and figures, such as "1gn0r3". The two lookaheads require one of each.
 _LEET_WORD = re.compile(
     r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])"
 )
 # A word whose letters are separated by the same sign: "i g n o r e", "i-g-n-o-r-e".
 _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
+# Any blanks but line breaks, which end a sentence.
 _BLANKS = re.compile(r"[^\S\n]+")
-# "&#105;", "\u0069", "%69", and tags or comments inside a word: "ig<b></b>nore".
+# Characters escaped for a parser ("&#105;", "\u0069", "%69"), and tags or comments inside a word:
+# "ig<b></b>nore".
 _ESCAPED = re.compile(
     r"""(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});)
       | (?P<code>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})) | (?P<percent>%[2-7][0-9a-fA-F])
       | (?P<tags>(?<=\w)(?:</?[a-zA-Z][^<>]{0,40}>|<!--[^<>]{0,80}-->){1,4}(?=\w))""",
     re.VERBOSE,
 )
-"""Characters escaped for a parser, and tags inside a word."""
-# Typical words of instructions, written backwards.
+# Typical words of instructions, written backwards: "erongi" is "ignore".
 _BACKWARDS = re.compile(
     r"\b(?:erongi|suoiverp|snoitcurtsni|tpmorp|metsys|drager?sid|rewsna|evorppa|detroppus|tegrof)\b"
 )
@@ -289,8 +289,9 @@ def _pattern_texts(text: str) -> Iterator[_PatternText]:
 
 
 def _unescape_match(match: re.Match[str]) -> str:
-    """Return what the next reader sees after a browser or parser: a character for ``%49``, nothing
-    for a tag.
+    """Return the text that a browser or parser makes of an escape.
+
+    That is a character for ``%49`` and nothing for a tag.
     """
     if match["code"] or match["percent"]:
         return chr(int(match.group().lstrip("\\%ux"), 16))
@@ -298,8 +299,9 @@ def _unescape_match(match: re.Match[str]) -> str:
 
 
 def _fold_for_patterns(text: str) -> _PatternText:
-    """Return the text in lower case and compatibility form, without invisible or look-alike
-    characters.
+    """Return the text in lower case and Unicode's compatibility form (NFKC).
+
+    Invisible characters are dropped. Letters that look like Latin ones become Latin.
     """
     if text.isascii():
         lowered = text.lower()
@@ -328,8 +330,9 @@ def _fold_for_patterns(text: str) -> _PatternText:
 
 
 def _to_latin(word: re.Match[str]) -> str:
-    """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is meant to be
-    overlooked.
+    """Return a word of two alphabets in Latin letters.
+
+    A word such as ``ign\u043ere``, with a Cyrillic o, is written to be overlooked.
     """
     text = word.group()
     return text.translate(_LOOKALIKES) if _LATIN.search(text) and _FOREIGN.search(text) else text
@@ -337,18 +340,25 @@ def _to_latin(word: re.Match[str]) -> str:
 
 # Matching, and the exception for quoted text.
 
-# Text in quotation marks or code marks; an apostrophe inside a word is not a mark.
+# Text in quotation marks or code marks: `x`, "x", “x”, „x“, «x», 'ignore'. The lookarounds exclude
+# an apostrophe inside a word.
 _QUOTED = re.compile(
-    r"`[^`\n]{1,300}`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|(?<!\w)'[^'\n]{4,300}'(?!\w)"
+    r"`[^`\n]{1,300}`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|"
+    r"(?<!\w)'[^'\n]{4,300}'(?!\w)"
 )
+# ". ", "!\n", or a line break.
 _SENTENCE_EDGE = re.compile(r"[.!?]\s|\n")
-# Words of a sentence that reports an attack instead of making one.
+# Words of a sentence that reports an attack instead of making one: "the attacker wrote", "a phrase
+# such as".
 _SPEAKS_ABOUT = re.compile(
-    r"\b(?:attack\w*|inject\w*|jailbreak\w*|phish\w*|malicious\w*|adversar\w*|exploit\w*|poison\w*|researcher\w*|phrases?|"
-    r"sentences?|wrote|writes?|written|such"
-    r" as|e\.g|examples?|tokens?|reads|marks|expects|tricks?|fool\w*|told|asked|"
-    r"instructed|hid|hidden|words|called|says|said|contains?|angriff\w*|attaque\w*|ataque\w*)\b"
+    r"\b(?:attack\w*|inject\w*|jailbreak\w*|phish\w*|malicious\w*|adversar\w*|exploit\w*|poison\w*|"
+    r"researcher\w*|phrases?|sentences?|wrote|writes?|written|such as|e\.g|examples?|tokens?|reads|"
+    r"marks|expects|tricks?|fool\w*|told|asked|instructed|hid|hidden|words|called|says|said|"
+    r"contains?|angriff\w*|attaque\w*|ataque\w*)\b"
 )
+
+
+_LEADING_SIGNS = ' \t\n.!?:;>])}|*#="“”„«(—–…。，：！-'
 
 
 def _family_matches(reading: _PatternText, text: str) -> Iterator[Instruction]:
@@ -361,7 +371,9 @@ def _family_matches(reading: _PatternText, text: str) -> Iterator[Instruction]:
                 for match in pattern.finditer(reading.text, begin, end):
                     if quotes is None:
                         quotes = [quote.span() for quote in _QUOTED.finditer(reading.text)]
-                    start = _match_start(match)
+                    # Leading punctuation and spaces aren't part of the instruction.
+                    words = match.group().lstrip(_LEADING_SIGNS)
+                    start = match.end() - len(words)
                     if start < match.end() and not _is_mentioned(
                         reading.text, start, match.end(), quotes
                     ):
@@ -384,12 +396,6 @@ def _cue_windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         yield begin, min(end, len(text))
 
 
-def _match_start(match: re.Match[str]) -> int:
-    """Return the start of the match without leading punctuation and spaces."""
-    text = match.group()
-    return match.start() + len(text) - len(text.lstrip(' \t\n.!?:;>])}|*#="“”„«(—–…。，：！-'))
-
-
 def _is_mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
     """Return whether the match is only in quotation marks, in a sentence that speaks about it."""
     index = bisect_right(quotes, (start, len(text))) - 1
@@ -405,16 +411,17 @@ def _is_mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, i
 
 # Encoded instructions: text that decodes to an instruction counts as one.
 
-# Base64 of at least 20 characters, possibly padded.
+# Base64 of at least 20 characters, possibly padded: "aWdub3JlIHByZXZpb3Vz".
 _BASE64 = re.compile(
-    r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
+    r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}"
+    r"(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
 )
-# At least 16 bytes in hexadecimal digits.
+# At least 16 bytes in hexadecimal digits: "69676e6f7265...".
 _HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
+# The word "rot13", or in that code a word that orders begin with: "vtaber" is "ignore".
 _ROT13 = re.compile(
     r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE
 )
-"""The word "rot13", or in that code a word that orders begin with."""
 # Most texts have no run of letters and digits this long, and need no search for encodings.
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 

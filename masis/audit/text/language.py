@@ -47,16 +47,19 @@ MIN_LOWER = 0.45
 or a reference.
 """
 
-# Addresses, code, formulas and words with figures say nothing about the language.
+# Addresses, code, formulas and words with figures, which don't indicate a language:
+# "www.a.example", "`x = 1`", "$x^2$", "C_6", "H2O".
 _NOISE = re.compile(
     r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*"
 )
+# A word with inner apostrophes and hyphens: "it's", "well-known".
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _LETTER = re.compile(r"[^\W\d_]")
 # Letters of scripts that are not Latin or Greek: Cyrillic, Hebrew, Arabic, Indic, Thai, Chinese,
 # Japanese, Korean.
 _SCRIPTS = re.compile(
-    r"[\u0400-\u052f\u0590-\u05ff\u0600-\u06ff\u0900-\u0dff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+    r"[\u0400-\u052f\u0590-\u05ff\u0600-\u06ff\u0900-\u0dff\u0e00-\u0e7f\u1100-\u11ff"
+    r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
 _ENGLISH = frozenset(
     """
@@ -88,7 +91,7 @@ def language_name(code: str) -> str:
 
 @lru_cache(maxsize=4096)
 def detect_language(text: str) -> str | None:
-    """Return the two-letter code of a text's language; None if it isn't certain."""
+    """Return the two-letter code of a text's language, or None if it isn't certain."""
     plain = " ".join(_NOISE.sub(" ", without_markers(text[:MAX_READ])).split())
     letters = len(_LETTER.findall(plain))
     wide = len(_SCRIPTS.findall(plain))
@@ -138,9 +141,7 @@ def innermost(verifier: Any) -> Any:
 
 @dataclass(frozen=True)
 class WithinLanguages:
-    """A verifier whose verdicts count only if claim and evidence are in languages
-    that it supports.
-    """
+    """A verifier whose verdicts count only on claims and evidence in its languages."""
 
     verifier: Any
 
@@ -184,9 +185,7 @@ class WithinLanguages:
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Check every claim; missing points are dropped if the answer's language is
-        not supported.
-        """
+        """Check every claim, and drop missing points if the answer's language isn't supported."""
         results: ClaimResults = self.verifier.check(
             claims, query, answer, evidence, completeness=completeness
         )
@@ -221,23 +220,16 @@ class WithinLanguages:
         if check.verdict == "unscored" or not chunks:
             return check
         plain = plain_claim(check.claim)
-        claim_language = detect_language(plain)
-        code = (
-            answer_language
-            if claim_language is None
-            else None
-            if claim_language in self.languages
-            else claim_language
-        ) or self._of_evidence(check, foreign_chunks, chunks)
+        claim_language = detect_language(plain) or answer_language
+        code = None if claim_language in self.languages else claim_language
+        code = code or self._of_evidence(check, foreign_chunks, chunks)
         if code is None:
             return check
         if check.verdict == "supported" and any(
             locate_quote(plain.rstrip(" .!?。！？"), chunk.text) for chunk in chunks
         ):
             return check
-        supported = " and ".join(
-            sorted(language_name(code_of_language) for code_of_language in self.languages)
-        )
+        supported = " and ".join(sorted(map(language_name, self.languages)))
         reason = (
             f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
         )
@@ -249,15 +241,9 @@ class WithinLanguages:
         """Return the language of unreadable evidence that might change the verdict."""
         if not foreign_chunks:
             return None
-        first = next(iter(foreign_chunks.values()))
-        if len(foreign_chunks) == len(chunks) or check.verdict in (
-            "unsupported",
-            "partial",
-            "unverifiable",
-        ):
-            return first
-        return (
-            first
-            if check.sources and all(source in foreign_chunks for source in check.sources)
-            else None
+        may_change = (
+            len(foreign_chunks) == len(chunks)
+            or check.verdict in ("unsupported", "partial", "unverifiable")
+            or (check.sources and all(source in foreign_chunks for source in check.sources))
         )
+        return next(iter(foreign_chunks.values())) if may_change else None

@@ -44,7 +44,7 @@ _SIGNS = "-−–"
 def locate_quote(
     quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()
 ) -> QuotePosition | None:
-    """Return the position of the quote in the text; None if it isn't there.
+    """Return the position of the quote in the text, or None if it isn't there.
 
     A quote may leave out the ``ignoring`` spans of the text (citation markers). For a quote of
     several parts joined by dots, the position spans from the first to the last.
@@ -56,8 +56,9 @@ def locate_quote(
 def located_parts(
     quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()
 ) -> tuple[QuotePosition, ...]:
-    """Return the position of each part of a quote with dots; empty if one of them isn't in the
-    text.
+    """Return the position of each part of a quote with dots.
+
+    The result is empty if one of the parts isn't in the text.
     """
     stripped = quote.strip()
     if not stripped or not text:
@@ -95,11 +96,13 @@ def _locate_whole(quote: str, form: ComparisonForm) -> QuotePosition | None:
 
 
 def _needles(quote: str) -> Iterator[str]:
-    """Yield the form of a quote, then with the case of its first letter swapped: it may begin
-    inside a sentence.
+    """Yield the form of a quote, then the form with the case of its first letter swapped.
+
+    A quote may begin inside a sentence of the text.
     """
     needle = quotation_forms(quote)[0].text.strip()
     yield needle
+    # A shorter word may be a unit or a code, and its case is then part of it.
     first = re.match(r"[^\W\d_]{3,}", needle)
     if first and (first.group().islower() or first.group().istitle()):
         yield needle[0].swapcase() + needle[1:]
@@ -123,8 +126,9 @@ def _locate_in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, .
 
 
 def _find_needle(needle: str, text: str, after: int) -> int:
-    """Return the position of the needle, preferably not in a longer word; -1 if only in a longer
-    figure.
+    """Return the position of the needle, preferably where it isn't part of a longer word.
+
+    The result is -1 if it occurs nowhere or only inside longer figures.
     """
     first, at = -1, text.find(needle, after) if needle else -1
     for _ in range(_MAX_TRIES):
@@ -142,8 +146,9 @@ def _find_needle(needle: str, text: str, after: int) -> int:
 
 
 def _cuts_figure(text: str, start: int, end: int) -> bool:
-    """Return whether a span begins or ends inside a figure and so gives another: 5 of .5, −5, 15,
-    5³ or 5.5.
+    """Return whether a span begins or ends inside a figure and so shows another one.
+
+    That is ``5`` from ``.5``, ``−5``, ``15``, ``5³`` or ``5.5``.
     """
     before, first, last, after = (
         text[start - 1 : start],
