@@ -198,7 +198,11 @@ def test_every_problem_is_a_sentence_with_a_position_and_a_working_hint(
             options = re.findall(
                 r"--map (\S+=\S+?)(?=[ ,])", found[0].partition(", in Python")[0] + " "
             )
-            names = suggest(path).names if hint == SUGGESTED else chosen_reading(None, options)[1]
+            names = (
+                suggest(path).names
+                if hint == SUGGESTED
+                else chosen_reading(None, tuple(options), None).names
+            )
         case bytes():
             path.write_bytes(hint)
         case tuple():
