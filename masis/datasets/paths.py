@@ -172,10 +172,8 @@ def _unflatten(flat: dict[str, Any]) -> Any:
             if not isinstance(child, dict):
                 child = node[part] = {"": child}
             node = child
-        existing, nested = (
-            node.get(parts[-1]),
-            _unflatten(value) if isinstance(value, dict) else value,
-        )
+        existing = node.get(parts[-1])
+        nested = _unflatten(value) if isinstance(value, dict) else value
         if isinstance(existing, dict):
             existing |= nested if isinstance(nested, dict) else {"": nested}
         else:
