@@ -76,8 +76,8 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
-        begun = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
-        if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
+        is_cut_off = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
+        if is_cut_off or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
         near = shorten(text[error.pos : error.pos + 60], 40)
         raise InputError(f"isn't valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
