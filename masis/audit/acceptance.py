@@ -307,6 +307,7 @@ def fault_probability(iteration: Iteration) -> float:
 
 
 def _claim_fault_probability(check: ClaimCheck) -> float:
+    """Return the probability that a claim is faulty, by its verdict and its support."""
     if check.verdict == "supported" and check.contradictions:
         return FAULT_OF_CLAIM["partial"]
     if check.verdict == "unverifiable" and check.support is not None:
@@ -375,7 +376,12 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
             check.claim.text
             for check in iteration.claims
             if check.verdict == "contradicted"
-            and not any(_may_concern_claim(issue, check) for issue in critic_flags)
+            # An issue without a quote may concern any claim.
+            and not any(
+                issue.start is None
+                or _spans_overlap((issue.start, issue.end), (check.claim.start, check.claim.end))
+                for issue in critic_flags
+            )
         ]
         if missed:
             message = (
@@ -387,13 +393,6 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
 
 
 _Span = tuple[int | None, int | None]
-
-
-def _may_concern_claim(issue: Issue, check: ClaimCheck) -> bool:
-    """Return whether the critic's issue may concern the claim; one without a quote always may."""
-    return issue.start is None or _stretches_overlap(
-        (issue.start, issue.end), (check.claim.start, check.claim.end)
-    )
 
 
 def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
@@ -413,10 +412,10 @@ def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
     ]
     if issue.start is None:
         return bool(unconfirmed)
-    return any(_stretches_overlap((issue.start, issue.end), span) for span in unconfirmed)
+    return any(_spans_overlap((issue.start, issue.end), span) for span in unconfirmed)
 
 
-def _stretches_overlap(first: _Span, second: _Span) -> bool:
+def _spans_overlap(first: _Span, second: _Span) -> bool:
     if None in (*first, *second):
         return False
     return (first[0] or 0) < (second[1] or 0) and (second[0] or 0) < (first[1] or 0)

@@ -102,10 +102,10 @@ def apply_critique_rules(
     judged_by: JudgedBy,
     notes: tuple[str, ...] = (),
 ) -> Critique:
-    """Apply the rules to the critic's judgement: penalties on confidence, and the flags by the
-    issues.
+    """Apply the rules to the critic's judgement.
 
-    If the critic failed, the flags still follow from the other issues.
+    Penalties lower the confidence, and the issues set the flags. If the critic failed, the flags
+    still follow from the other issues.
 
     Args:
         judgement: The critic's judgement, or the reason why there is none.

@@ -59,8 +59,9 @@ def apply_evaluation_rules(
     settings: Settings,
     judged_by: JudgedBy,
 ) -> Evaluation:
-    """Apply the rules to the judge's judgement; one missing dimension leaves the overall score
-    unscored.
+    """Apply the rules to the judge's judgement.
+
+    If one dimension is missing, the overall score is unscored.
     """
     if isinstance(judgement, Unscored):
         no_scores: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
@@ -90,10 +91,8 @@ def faithfulness_bounds(
     audit: CitationAudit, critique: Critique, settings: Settings
 ) -> Iterator[tuple[float, str, str]]:
     """Yield the upper bounds of faithfulness with their rule and reason; the lowest wins."""
-    fabricated, uncited = (
-        audit.invalid_citations or audit.carried_references,
-        len(audit.uncited_claims),
-    )
+    fabricated = audit.invalid_citations or audit.carried_references
+    uncited = len(audit.uncited_claims)
     if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
         reason = "fabricated reference" if fabricated else "the critique found a hallucination"
         yield settings.hallucination_faithfulness_cap, "hallucination_cap", reason

@@ -327,10 +327,8 @@ def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
 def _claim_hint(check: ClaimCheck) -> str:
     if check.contradictions:
         first = check.contradictions[0]
-        claim_words, evidence_words = (
-            f"“{first.claim_text}”",
-            f"“{first.evidence_text.rstrip(' .,;:')}”",
-        )
+        claim_words = f"“{first.claim_text}”"
+        evidence_words = f"“{first.evidence_text.rstrip(' .,;:')}”"
         if not first.evidence_text:
             return f"Remove or verify {claim_words}: it isn't in the evidence."
         name = f"[{first.evidence_id}]" if first.evidence_id.isdigit() else first.evidence_id
@@ -436,14 +434,13 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
 
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
-            if (
-                same_point := next(
-                    (group for group in groups if _repeats_missing_point(issue, group[0])), None
-                )
-            ) is not None:
-                same_point.append(issue)
-            else:
+            same_point = next(
+                (group for group in groups if _repeats_missing_point(issue, group[0])), None
+            )
+            if same_point is None:
                 groups.append([issue])
+            else:
+                same_point.append(issue)
             continue
         at = bisect_left(placed_groups, issue.start, key=lambda group: group[1] - 1)
         if at < len(placed_groups) and placed_groups[at][0] < max(issue.end, issue.start + 1):
@@ -454,6 +451,7 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     return groups
 
 
+# "revenue": a word of four letters or more.
 _WORD = re.compile(r"\w{4,}")
 _LETTERS = 4
 """The number of first letters by which two forms of a word count as the same."""
@@ -462,8 +460,9 @@ MIN_REPEATED_SHARE = 0.5
 
 
 def word_stems(text: str) -> set[str]:
-    """Return the longer words of a text by their first letters; words that two sentences share show
-    one topic.
+    """Return the longer words of a text, by their first letters.
+
+    Two sentences about the same topic share some of them.
     """
     return {word.casefold()[:_LETTERS] for word in _WORD.findall(text)}
 

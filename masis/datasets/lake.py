@@ -112,15 +112,14 @@ def outcome_of(run: Run) -> Outcome:
 
 
 _RUN_COLUMNS = (
-    *(
-        "spot_check",
-        "incomplete",
-        "quality",
-        "revised_quality",
-        "improvement_percentage",
-        "converged",
-    ),
-    *("termination_reason", "final_answer"),
+    "spot_check",
+    "incomplete",
+    "quality",
+    "revised_quality",
+    "improvement_percentage",
+    "converged",
+    "termination_reason",
+    "final_answer",
 )
 """Columns with the same names as the fields of a run."""
 

@@ -31,16 +31,19 @@ from masis.store.audits.metrics import MeasureFilter
 ROWS_AT_ONCE = 50_000
 
 _NUMBERS = (
-    *(
-        "seconds",
-        "iterations",
-        "improvement_percentage",
-        "quality",
-        "confidence",
-        "overall",
-        "hallucination",
-    ),
-    *("claims", "issues", "calls", "prompt_tokens", "completion_tokens", "cost_usd"),
+    "seconds",
+    "iterations",
+    "improvement_percentage",
+    "quality",
+    "confidence",
+    "overall",
+    "hallucination",
+    "claims",
+    "issues",
+    "calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
 )
 _COLUMNS_READ = (
     "outcome",
@@ -53,16 +56,14 @@ _COLUMNS_READ = (
     *_NUMBERS,
 )
 _SPREADS: tuple[Measure, ...] = (
-    *(
-        "loop_ms",
-        "iterations",
-        "improvement_percentage",
-        "issues",
-        "claims",
-        "confidence",
-        "tokens",
-        "cost_usd",
-    ),
+    "loop_ms",
+    "iterations",
+    "improvement_percentage",
+    "issues",
+    "claims",
+    "confidence",
+    "tokens",
+    "cost_usd",
 )
 
 

@@ -169,9 +169,8 @@ def _id_column(
     ]
     for key in filter(_ID_NAME.search, free) if len(rows) > 1 else ():
         values = [row.get(key) for row in rows]
-        if all(isinstance(column, str | int) and column != "" for column in values) and len(
-            set(values)
-        ) == len(values):
+        are_ids = all(isinstance(value, str | int) and value != "" for value in values)
+        if are_ids and len(set(values)) == len(values):
             return key
     return ""
 

@@ -25,8 +25,8 @@ _NUMBERED = re.compile(r"\s{0,4}\[(\d{1,6})\]\s*")
 """A number in brackets at the start of a text: ``[2] text``."""
 _PROMPTED = re.compile(
     r"^[ \t#*]{0,8}(?:retrieved |given |user |the )?"
-    r"(question|query|answer|context|passages?|sources?|documents?|evidence|article|background)["
-    r" \t*]{0,4}:[ \t*]{0,8}",
+    r"(question|query|answer|context|passages?|sources?|documents?|evidence|article|background)"
+    r"[ \t*]{0,4}:[ \t*]{0,8}",
     re.IGNORECASE | re.MULTILINE,
 )
 """A name in a prompt, at the start of a line: ``Question:``, ``**Context**:``, ``Given passages:``.
@@ -172,10 +172,8 @@ def _unflatten(flat: dict[str, Any]) -> Any:
             if not isinstance(child, dict):
                 child = node[part] = {"": child}
             node = child
-        existing, nested = (
-            node.get(parts[-1]),
-            _unflatten(value) if isinstance(value, dict) else value,
-        )
+        existing = node.get(parts[-1])
+        nested = _unflatten(value) if isinstance(value, dict) else value
         if isinstance(existing, dict):
             existing |= nested if isinstance(nested, dict) else {"": nested}
         else:

@@ -57,19 +57,18 @@ MOST_MEMBERS = 1000
 """The most files in a zip or a folder."""
 
 _ROW_LIST_KEYS = (
-    *(
-        "data",
-        "results",
-        "items",
-        "rows",
-        "records",
-        "cases",
-        "examples",
-        "test_cases",
-        "testCases",
-        "goldens",
-    ),
-    *("traces", "runs"),
+    "data",
+    "results",
+    "items",
+    "rows",
+    "records",
+    "cases",
+    "examples",
+    "test_cases",
+    "testCases",
+    "goldens",
+    "traces",
+    "runs",
 )
 """Keys under which tools put the list of rows in one object.
 
@@ -82,6 +81,7 @@ DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".docx")
 WORKBOOKS = (".xlsx", ".xlsm")
 _DATA = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", *WORKBOOKS)
 _BLANKS = re.compile(r"[ \t\r\n]*")
+"""The blanks that JSON allows between values (RFC 8259, section 2)."""
 
 
 class DataRow(NamedTuple):
@@ -191,15 +191,6 @@ def read_rows(
             yield from _stream_rows(file, file_name, rows_at)
 
 
-def _is_hidden(path: str) -> bool:
-    """Return whether a file belongs to a program and not to the data.
-
-    These are hidden files, checkpoints of notebooks, macOS metadata and Excel's lock files
-    (``~$name.xlsx``).
-    """
-    return any(part.startswith((".", "~$")) or part == "__MACOSX" for part in path.split("/"))
-
-
 def _readable_names(names: list[str]) -> list[str]:
     """Return the files of a folder or archive to read.
 
@@ -207,7 +198,13 @@ def _readable_names(names: list[str]) -> list[str]:
         InputError: There are too many files, or none that can be read.
 
     """
-    names = [name for name in names if not _is_hidden(name)]
+    # Hidden files, checkpoints of notebooks, metadata of macOS and Excel's lock files (~$name.xlsx)
+    # belong to a program and not to the data.
+    names = [
+        name
+        for name in names
+        if not any(part.startswith((".", "~$")) or part == "__MACOSX" for part in name.split("/"))
+    ]
     if len(names) > MOST_MEMBERS:
         raise InputError(
             f"holds {len(names):,} files, more than {MOST_MEMBERS:,}",

@@ -1,10 +1,9 @@
-"""Jobs (audits and screenings) are stored step by step, so that an interrupted one resumes where it
-stopped.
+"""Stores jobs (audits and screenings) step by step, so that an interrupted job can resume.
 
-A job is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for
-good: what the machine said is never overwritten. ``audits.runs`` and ``screening.screenings`` add
-what only runs and only screenings have; both write the tables ``jobs`` and ``job_parts``, and read
-the views ``runs`` and ``screenings``.
+A job is ``running`` (its owner lives), ``interrupted`` (cut short, can be resumed) or ``finished``.
+A finished job is never overwritten. ``audits.runs`` and ``screening.screenings`` add the columns of
+their kinds. Both write the tables ``jobs`` and ``job_parts``, and read the views ``runs`` and
+``screenings``.
 """
 
 from __future__ import annotations
@@ -42,7 +41,12 @@ _AGAIN = {"run": "Audit the case again", "screening": "Screen the question again
 
 
 def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlite3.Row:
-    """Return the row of a run or a screening. Raises UnknownRecord."""
+    """Return the row of a run or a screening.
+
+    Raises:
+        UnknownRecord: There is none with this id.
+
+    """
     sql = "SELECT * FROM jobs WHERE id = ? AND kind = ?"
     row: sqlite3.Row | None = connection.execute(sql, [job_id, kind]).fetchone()
     if row is None:
@@ -57,11 +61,11 @@ def assert_not_removed(connection: sqlite3.Connection, job: sqlite3.Row) -> None
     at, how = connection.execute(
         "SELECT at, how FROM purges WHERE seq = ?", [job["removed_by"]]
     ).fetchone()
-    gone = f"the content of {job['kind']} {job['id']!r} was removed on {at[:10]}"
+    removed = f"the content of {job['kind']} {job['id']!r} was removed on {at[:10]}"
     if how == "redaction":
-        raise Removed(f"{gone}: its case was redacted.")
+        raise Removed(f"{removed}: its case was redacted.")
     raise Removed(
-        f"{gone} by retention. {_AGAIN[job['kind']]} to replace it; `masis purge --history` says"
+        f"{removed} by retention. {_AGAIN[job['kind']]} to replace it; `masis purge --history` says"
         " what was removed, and by whom."
     )
 
@@ -100,7 +104,12 @@ def last_part(connection: sqlite3.Connection, seq: int, kind: PartKind) -> int:
 def read_parts(
     connection: sqlite3.Connection, job: JobKind, seq: int, kind: PartKind, model: type[M]
 ) -> tuple[M, ...]:
-    """Return the packed parts of a kind, in order. Raises RecordDamaged."""
+    """Return the packed parts of a kind, in order.
+
+    Raises:
+        RecordDamaged: A part can't be read.
+
+    """
     sql = "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = ? ORDER BY number"
     rows = connection.execute(sql, [seq, kind])
     with readable(connection, job, seq):
@@ -108,7 +117,10 @@ def read_parts(
 
 
 def pack(text: str, level: int = 6) -> bytes:
-    """Compress a long text. An iteration repeats the words of its answer and shrinks to a sixth."""
+    """Compress a long text.
+
+    An iteration repeats the words of its answer, so it shrinks to a sixth.
+    """
     return zlib.compress(text.encode(), level)
 
 
@@ -121,18 +133,19 @@ def unpack(packed: bytes) -> str:
 def readable(
     connection: sqlite3.Connection, kind: JobKind, seq: int, hint: str | None = None
 ) -> Iterator[None]:
-    """Raise RecordDamaged, with the run and its case or the screening, if the stored content can't
-    be read.
+    """Raise RecordDamaged if the stored content of a job can't be read.
+
+    The error names the run and its case, or the screening.
     """
     try:
         yield
     except (zlib.error, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
-        named = (
+        sql = (
             "SELECT jobs.id, cases.id FROM jobs LEFT JOIN cases ON cases.seq = case_seq WHERE"
             " jobs.seq = ?"
         )
-        job, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", None)
-        what = f"{kind} {job!r}" + (f" of case {case or 'unknown'!r}" if kind == "run" else "")
+        job, case = connection.execute(sql, [seq]).fetchone() or (f"number {seq}", None)
+        subject = f"{kind} {job!r}" + (f" of case {case or 'unknown'!r}" if kind == "run" else "")
         why = type(error).__name__
         if isinstance(error, zlib.error):
             why = "it can't be decompressed"
@@ -143,12 +156,15 @@ def readable(
             why = str(error)
         hint = hint or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
         raise RecordDamaged(
-            f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {hint}"
+            f"{subject} can't be read: what is stored of it is damaged or was altered ({why})."
+            f" {hint}"
         ) from error
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"
-"""SQLite uses a partial index only if the query repeats the index's condition, so ``!= 'finished'``
+"""The condition of jobs in a state that isn't ``finished``.
+
+SQLite uses a partial index only if the query repeats the index's condition, so ``!= 'finished'``
 must be stated.
 """
 
@@ -166,12 +182,21 @@ class StoredJobs(StorePart, Generic[E, P]):
         """Record that a job was interrupted. Called inside the transaction that sets the state."""
 
     def row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
-        """Return the row of a job. Raises UnknownRecord."""
+        """Return the row of a job.
+
+        Raises:
+            UnknownRecord: There is no such job.
+
+        """
         return job_row(connection, self.kind, job_id)
 
     def unfinished_row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
-        """Return the row of a job that can still be written. Raises UnknownRecord, and StoreError
-        if it is finished.
+        """Return the row of a job that can still be written.
+
+        Raises:
+            UnknownRecord: There is no such job.
+            StoreError: It is finished.
+
         """
         row = self.row(connection, job_id)
         if row["state"] == "finished":
@@ -181,8 +206,13 @@ class StoredJobs(StorePart, Generic[E, P]):
         return row
 
     def finished_row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
-        """Return the row of a job with a result. Raises UnknownRecord, Removed, and StoreError if
-        it has none.
+        """Return the row of a job with a result.
+
+        Raises:
+            UnknownRecord: There is no such job.
+            Removed: Its content was removed.
+            StoreError: It has no result yet.
+
         """
         row = self.row(connection, job_id)
         assert_not_removed(connection, row)
@@ -203,7 +233,9 @@ class StoredJobs(StorePart, Generic[E, P]):
     ) -> None:
         """Insert a new running job, owned by this process unless an owner is given.
 
-        Raises StoreError where the id is taken.
+        Raises:
+            StoreError: The id is taken.
+
         """
         if connection.execute(
             "SELECT 1 FROM jobs WHERE id = ? AND kind = ?", [job_id, self.kind]
@@ -225,14 +257,23 @@ class StoredJobs(StorePart, Generic[E, P]):
         self.on_change(connection, self.row(connection, job_id))
 
     def progress(self, job_id: str) -> P:
-        """Return the progress of a job. Raises UnknownRecord and Removed."""
+        """Return the progress of a job.
+
+        Raises:
+            UnknownRecord: There is no such job.
+            Removed: Its content was removed.
+
+        """
         raise NotImplementedError
 
     def resume(self, job_id: str) -> P:
         """Resume an interrupted job in this process and return its progress.
 
-        Raises UnknownRecord, Removed, and StoreError where it is under way in a living process, or
-        finished.
+        Raises:
+            UnknownRecord: There is no such job.
+            Removed: Its content was removed.
+            StoreError: It is finished, or a living process runs it.
+
         """
         with self._database.transaction(durable=False) as connection:
             job = self.row(connection, job_id)
@@ -263,8 +304,9 @@ class StoredJobs(StorePart, Generic[E, P]):
         return self.progress(job_id)
 
     def append_event(self, event: E) -> E:
-        """Store an event and return it. If its number is taken, it gets the number after the last
-        one.
+        """Store an event and return it.
+
+        If its number is taken, it gets the number after the last one.
         """
         return self.append_events([event])[0]
 
@@ -285,7 +327,12 @@ class StoredJobs(StorePart, Generic[E, P]):
         return stored
 
     def events(self, job_id: str) -> tuple[E, ...]:
-        """Return the events of a job, in order. Raises UnknownRecord."""
+        """Return the events of a job, in order.
+
+        Raises:
+            UnknownRecord: There is no such job.
+
+        """
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'event' ORDER BY"
@@ -295,8 +342,9 @@ class StoredJobs(StorePart, Generic[E, P]):
             return tuple(self.event_type.model_validate_json(row[0]) for row in rows)
 
     def abandon(self, job_id: str, why: str) -> None:
-        """Mark a running job as interrupted, so that it can be resumed. A finished job stays
-        finished.
+        """Mark a running job as interrupted, so that it can be resumed.
+
+        A finished job stays finished.
         """
         with self._database.transaction(durable=False) as connection:
             job = self.row(connection, job_id)
@@ -327,13 +375,23 @@ class StoredJobs(StorePart, Generic[E, P]):
         return tuple(row["id"] for row in rows)
 
     def request_cancel(self, job_id: str) -> None:
-        """Ask the process that runs the job to stop between two steps. Raises UnknownRecord."""
+        """Ask the process that runs the job to stop between two steps.
+
+        Raises:
+            UnknownRecord: There is no such job.
+
+        """
         with self._database.transaction(durable=False) as connection:
             seq = self.row(connection, job_id)["seq"]
             connection.execute("UPDATE jobs SET cancel_requested = 1 WHERE seq = ?", [seq])
 
     def cancel_requested(self, job_id: str) -> bool:
-        """Return whether a person asked the job to stop. Raises UnknownRecord."""
+        """Return whether a person asked the job to stop.
+
+        Raises:
+            UnknownRecord: There is no such job.
+
+        """
         with self._database.reading() as connection:
             sql = "SELECT cancel_requested FROM jobs WHERE id = ? AND kind = ?"
             row = connection.execute(sql, [job_id, self.kind]).fetchone() or self.row(

@@ -142,7 +142,10 @@ CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
-    """The number of cases in the store by value; ``minor`` in ``nothing_found`` have an issue."""
+    """The number of cases in the store by value.
+
+    ``minor`` counts the cases with the status ``nothing_found`` that have minor issues.
+    """
 
     standings: dict[str, int]
     minor: int
@@ -326,7 +329,7 @@ class DatasetVersion(Record):
 
 
 class LostFromDataset(NamedTuple):
-    """How many cases of a dataset version were redacted or lost their audit since it was frozen."""
+    """The number of a dataset version's cases that were redacted or lost their audit since."""
 
     redacted: int
     removed: int

@@ -28,8 +28,9 @@ POLL_INTERVAL_S = 0.1
 def start_in_thread(
     work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None
 ) -> Future[T]:
-    """Start the work on a daemon thread, in a copy of the current context; call ``then`` at its
-    end.
+    """Start the work on a daemon thread, in a copy of the current context.
+
+    ``then`` is called when the work has ended, also with an error.
     """
     future: Future[T] = Future()
     # Make the future uncancellable, so that set_result can't raise.
@@ -50,8 +51,9 @@ def start_in_thread(
 
 
 def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
-    """Run all tasks at once and return their results in order; a ``StepError`` is returned, not
-    raised.
+    """Run all tasks at once and return their results in order.
+
+    A ``StepError`` is returned and not raised.
     """
 
     def guarded(task: Callable[[], T]) -> T | StepError:
@@ -98,9 +100,7 @@ def wait_for_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 AUDITS_THAT_WAIT = 64
-"""The number of awaited audits that wait for models at the same time; further ones wait for their
-turn.
-"""
+"""The number of awaited audits that run at the same time; further ones wait for their turn."""
 
 
 def start_audit(work: Callable[[], T], *, calls_models: bool) -> Future[T]:
@@ -117,14 +117,15 @@ def start_audit(work: Callable[[], T], *, calls_models: bool) -> Future[T]:
 async def cancellable(
     work: Callable[[Callable[[], bool]], T], start: Callable[[Callable[[], T]], Future[T]]
 ) -> T:
-    """Await work that ``start`` starts on a thread; the work gets a function that tells whether its
-    task was cancelled.
+    """Await work that ``start`` starts on a thread.
+
+    The work gets a function that returns whether its task was cancelled.
     """
-    is_gone = threading.Event()
+    cancelled = threading.Event()
     try:
-        return await asyncio.wrap_future(start(partial(work, is_gone.is_set)))
+        return await asyncio.wrap_future(start(partial(work, cancelled.is_set)))
     finally:
-        is_gone.set()
+        cancelled.set()
 
 
 _asking: threading.Lock
@@ -134,8 +135,9 @@ _cpu_threads: ThreadPoolExecutor
 
 
 def _create_shared_state() -> None:
-    """Create the state that all runs of the process share; again in a forked child, which inherits
-    no threads.
+    """Create the state that all runs of the process share.
+
+    It is created again in a forked child, which inherits no threads.
     """
     global _asking, _calls, _model_threads, _cpu_threads
     _asking = threading.Lock()

@@ -1,8 +1,7 @@
-"""Decides whether to go on after an audited answer, and which answer is best (REQ-CRITIC-017 to
-REQ-CRITIC-024).
+"""Decides whether the loop continues, and which answer is best.
 
-These are pure functions over finished iterations. ``acceptance`` decides whether a person must
-review.
+The rules are REQ-CRITIC-017 to REQ-CRITIC-024. These are pure functions over finished iterations.
+``acceptance`` decides whether a person must review.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ TIE = 1e-9
 
 
 def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> TerminationReason | None:
-    """Return why the loop stops after the last of these iterations, or None to revise and go on
-    (REQ-CRITIC-017).
+    """Return why the loop stops after the last of these iterations, or None to revise the answer.
 
-    A failed critique can't say that nothing is left to do, so without other major issues the loop
-    ends in ``error``. Up to ``min_iterations``, neither the absence of major issues nor too small
-    an improvement ends the loop.
+    The rule is REQ-CRITIC-017. A failed critique can't say that nothing is left to do, so without
+    other major issues the loop ends in ``error``. Up to ``min_iterations``, neither the absence of
+    major issues nor too small an improvement ends the loop.
     """
     last = iterations[-1]
     failed = last.critique.unscored is not None and last.critique.unscored.code is not None
@@ -43,8 +41,9 @@ def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> Terminat
 
 
 def improvement_delta(before: float | None, after: float | None) -> float | None:
-    """Return the change in quality between two iterations; None if either is unscored
-    (REQ-CRITIC-018).
+    """Return the change in quality between two iterations (REQ-CRITIC-018).
+
+    It is None if either is unscored.
     """
     return None if before is None or after is None else after - before
 
@@ -73,15 +72,17 @@ def _is_better(iteration: Iteration, best: Iteration) -> bool:
         return True
     if abs(iteration.quality_score - best.quality_score) <= TIE:
         new_counts, best_counts = (
-            (sum(issue.major for issue in i.issues), len(i.issues)) for i in (iteration, best)
+            (sum(issue.major for issue in compared.issues), len(compared.issues))
+            for compared in (iteration, best)
         )
         return new_counts < best_counts
     return iteration.quality_score > best.quality_score
 
 
 def improvement_percentage(initial: float | None, final: float | None) -> float | None:
-    """Return (final - initial) / initial x 100; None if either is unscored or initial is 0
-    (REQ-CRITIC-024).
+    """Return (final - initial) / initial x 100 (REQ-CRITIC-024).
+
+    It is None if either is unscored or initial is 0.
     """
     if initial is None or final is None or initial == 0:
         return None

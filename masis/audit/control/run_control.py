@@ -28,11 +28,10 @@ NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished"
 
 
 class CallNotice(NamedTuple):
-    """An event in a call that observers should see at once: a retry, a change of mode, a repaired
-    reply.
+    """An event in a call that observers should see at once, such as a retry or a repaired reply.
 
-    A ``warning`` is stored with the run. This program writes ``message``; it never has the text of
-    a reply.
+    A ``warning`` is stored with the run. This program writes ``message``, which never has the text
+    of a reply.
     """
 
     kind: NoticeKind
@@ -75,13 +74,11 @@ class RunBudget:
         self._iteration_began = None
 
     def begin_iteration(self) -> None:
-        """Start an iteration's deadline, which also covers the revision made from the iteration's
-        answer.
-        """
+        """Start an iteration's deadline, which also covers the revision of its answer."""
         self._iteration_began = self.worked_s()
 
     def loop_left_s(self) -> float:
-        """Return the seconds until the loop's deadline; negative once it has passed."""
+        """Return the seconds until the loop's deadline, negative once it has passed."""
         return (
             self.loop_s
             if self._loop_began is None
@@ -89,15 +86,14 @@ class RunBudget:
         )
 
     def left_s(self) -> float:
-        """Return the seconds that a call starting now may last; 0 or less if a
-        deadline has passed.
+        """Return the seconds that a call starting now may last.
+
+        They are 0 or less if a deadline has passed.
         """
         return min(self._seconds_left().values())
 
     def limit(self) -> str:
-        """Return the setting and value of the deadline that a call starting now would
-        reach first.
-        """
+        """Return the setting and value of the deadline that a call would reach first."""
         remaining = self._seconds_left()
         name = min(remaining, key=remaining.__getitem__)
         return f"{name}_deadline_s = {getattr(self, f'{name}_s'):g}"
@@ -157,8 +153,9 @@ class CallLog:
         self.notices.put(CallNotice(kind, self.place.step, self.place.iteration, message, data))
 
     def warn(self, what: str, message: str, *, once: bool = False) -> None:
-        """Add a warning to the run, once per step or once per run, since several calls may cause
-        the same one.
+        """Add a warning to the run, once per step or, with ``once``, once per run.
+
+        Several calls may cause the same warning.
         """
         place = RunPosition() if once else self.place
         if (place, what) not in self._warned:
@@ -186,8 +183,8 @@ class Cancelled(Exception):
 class CancelToken:
     """Tells whether a run was cancelled. Thread-safe; a token is never reset.
 
-    ``ask`` is for a run that computes on its own thread: nothing else checks for cancellation
-    during a step, so the step does it through ``check``.
+    ``ask`` is for a run that computes on its own thread. There the step itself must check for
+    cancellation, through ``check``.
     """
 
     def __init__(self) -> None:
@@ -196,8 +193,9 @@ class CancelToken:
         self.ask: Callable[[], bool] = lambda: False
 
     def check(self) -> None:
-        """Raise Cancelled if the run was cancelled; cheap enough to call between the parts of a
-        long computation.
+        """Raise Cancelled if the run was cancelled.
+
+        This is cheap enough to be called between the parts of a long computation.
         """
         if not self.is_cancelled and time.monotonic() >= self._next_look:
             if self.ask():
@@ -216,7 +214,7 @@ class CancelToken:
         return self._event.is_set()
 
     def pause(self, seconds: float) -> bool:
-        """Wait for this time or until ``cancel``; return whether to go on."""
+        """Wait for this time or until ``cancel``, and return whether the run continues."""
         return not self._event.wait(seconds)
 
 

@@ -1,8 +1,8 @@
-"""The event data of each step: counts, scores and times, never a text (the specs' "Telemetry
-Emitted").
+"""The event data of each step (the specs' "Telemetry Emitted").
 
-MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY name the fields of the critic's and the evaluator's
-entries; REQ-CRITIC-OBS-002 names those logged of an iteration and of the loop.
+The data is counts, scores and times, never a text. MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY
+name the fields of the critic's and the evaluator's entries; REQ-CRITIC-OBS-002 names those logged
+of an iteration and of the loop.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ Fields = dict[str, Any]
 
 
 def of_citations(audit: CitationAudit) -> Fields:
-    """Return the counts of references, fabricated references and uncited sentences, and the
-    penalty.
-    """
+    """Return the counts of references and uncited sentences, and the penalty."""
     return {
         "references": len(audit.citations),
         "invalid_citations": len(audit.invalid_citations),

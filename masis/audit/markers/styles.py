@@ -101,9 +101,17 @@ def _parse_square(match: Match, index: EvidenceIds) -> Parsed:
     )
     if not references and index.is_slug(body) and _CLAUSE_END.match(answer, end):
         references = [Reference(offset, offset + len(body), body, None, None)]
-    if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
-        return references
-    return None
+    return _unless_ambiguous(match, body, references, index)
+
+
+def _unless_ambiguous(
+    match: Match, body: str, references: list[Reference], index: EvidenceIds
+) -> Parsed:
+    """Return the references of brackets, or None if there are none or it may be another text."""
+    is_other_text = not references or is_probably_not_a_citation(
+        match.string, *match.span(), body, references, index
+    )
+    return None if is_other_text else references
 
 
 # A slug in brackets is a reference only at the end of a clause: "It fell [earnings-call]."
@@ -417,12 +425,8 @@ ESCAPED_MARKER = re.compile(r"\\\[(?!\s)((?:[^\\\[\]\n^{}=$<>]|\\[_*#&.|/@-]){1,
 
 
 def _parse_escaped(match: Match, index: EvidenceIds) -> Parsed:
-    answer, (start, end) = match.string, match.span()
     body = match.group(1)
-    references = read_references(body, match.start(1), index)
-    if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
-        return references
-    return None
+    return _unless_ambiguous(match, body, read_references(body, match.start(1), index), index)
 
 
 # \cite{smith2020, chunk_9}: every key is a reference, whatever its shape.

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from masis.audit.measures.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
 
 SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 20, 35, 60, 90, 120, 300)
-MILLISECONDS = tuple(1000 * each for each in SECONDS)
+MILLISECONDS = tuple(1000 * seconds for seconds in SECONDS)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
 NO_OR_YES = (0, 1)

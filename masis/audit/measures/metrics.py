@@ -86,8 +86,9 @@ class Bin(Record):
 
 
 class Distribution(Record):
-    """The distribution of one figure over runs or iterations; percentiles are values
-    that occurred.
+    """The distribution of one figure over runs or iterations.
+
+    The percentiles are values that occurred.
     """
 
     measure: Measure
@@ -119,9 +120,7 @@ MEANS = {
 """Rates and means, with the column that each is the mean of, over the runs where it is known."""
 TOTALS = ("calls", "input_tokens", "output_tokens", "cost_usd")
 SUMMED = (*MEANS.values(), *TOTALS)
-"""The summed columns; each has a count of the runs where it is known (``_known``),
-beside ``runs``.
-"""
+"""The summed columns, each of which has a count of the runs where it is known (``_known``)."""
 Sums = Counter[str]
 
 
@@ -134,15 +133,14 @@ class AddedUp(NamedTuple):
 
 
 def add_up(sums: Mapping[tuple[str, str | None], Sums], period: Period) -> AddedUp:
-    """Return the rates of all runs, by period and by model (most runs first), from sums by day and
-    model.
+    """Return the rates of all runs, by period and by model, from sums by day and model.
+
+    The models with the most runs are first.
     """
     total, periods, models = Sums(), dict[str, Sums](), dict[str | None, Sums]()
     for (day, model), day_sums in sums.items():
-        of_period, of_model = (
-            periods.setdefault(first_day(day, period), Sums()),
-            models.setdefault(model, Sums()),
-        )
+        of_period = periods.setdefault(first_day(day, period), Sums())
+        of_model = models.setdefault(model, Sums())
         for group in (total, of_period, of_model):
             group.update(day_sums)
     return AddedUp(

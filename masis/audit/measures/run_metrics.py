@@ -131,8 +131,9 @@ def of_iteration(iteration: Iteration) -> IterationMeasures:
 
 
 def of_draft(result: CritiqueResult) -> CritiqueMeasures:
-    """Return the figures of a draft critique; ``masis.api.draft_critique.metrics`` takes their
-    means.
+    """Return the figures of a draft critique.
+
+    ``masis.api.draft_critique.metrics`` returns their means.
     """
     return CritiqueMeasures(
         hallucination=any(
@@ -146,8 +147,6 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
 
 
 def _unless_failed(first: Iteration, finding: bool) -> bool | None:
-    """Return the finding, or None if nothing was found and the critic failed, so that
-    it's unknown.
-    """
+    """Return the finding, or None if there is none because the critic failed."""
     failed = first.critique.unscored is not None and first.critique.unscored.code is not None
     return None if failed and not finding else finding

@@ -13,8 +13,10 @@ from masis.schema.audit import FiredRule, Measurement, Score
 
 
 def normalise_score(name: str, judged: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
-    """Return the score for a judge's number: percentages converted, clamped, or unscored if not
-    finite.
+    """Return the score for a judge's number.
+
+    A percentage is converted, and the result is clamped to 0 and 1. A number that isn't finite is
+    unscored.
     """
     raw = _finite_number(judged)
     if raw is None:
@@ -40,8 +42,9 @@ def normalise_score(name: str, judged: Any, measurements: tuple[Measurement, ...
 
 
 def score_of(name: str, judgement: Any) -> Score:
-    """Return the score of this name in a judgement, with its samples if the judge was asked several
-    times.
+    """Return the score of this name in a judgement.
+
+    It has its samples if the judge was asked several times.
     """
     score = normalise_score(name, getattr(judgement, name), judgement.measurements.get(name, ()))
     samples = judgement.samples.get(name, ())

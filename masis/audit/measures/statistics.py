@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 
 
 def percentile(values: ArrayLike, percent: int) -> float:
-    """Return the nearest-rank percentile: the smallest value that this percentage of values don't
-    exceed.
+    """Return the nearest-rank percentile.
+
+    That is the smallest value that this percentage of values don't exceed.
     """
     ordered = np.sort(np.asarray(values, dtype=float))
     # -(-a // b) divides integers and rounds up, without the error of a float.
@@ -16,16 +17,18 @@ def percentile(values: ArrayLike, percent: int) -> float:
 
 
 def interval(estimates: ArrayLike) -> tuple[float, float]:
-    """Return the 95% interval of resampled estimates: their 2.5th and 97.5th percentiles,
-    interpolated.
+    """Return the 95% interval of resampled estimates.
+
+    Its ends are their 2.5th and 97.5th percentiles, interpolated.
     """
     low, high = np.percentile(np.asarray(estimates, dtype=float), (2.5, 97.5))
     return float(low), float(high)
 
 
 def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
-    """Return the two-sided Clopper-Pearson interval, which covers the true share at least ``1 -
-    error`` of the time.
+    """Return the two-sided Clopper-Pearson interval.
+
+    It covers the true share at least ``1 - error`` of the time.
     """
     from scipy.special import betaincinv
 

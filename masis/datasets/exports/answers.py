@@ -44,18 +44,17 @@ RAGTRUTH_TYPE = {
 _SENTENCE_FIELDS = {"text", "status", "why", "citation_ids"}
 _CITATION_FIELDS = {"text", "reference", "evidence_id", "status", "resolved_by"}
 _ISSUE_FIELDS = {
-    *(
-        "id",
-        "source",
-        "type",
-        "severity",
-        "description",
-        "reason",
-        "suggestion",
-        "evidence_ids",
-        "rule",
-    ),
-    *("start", "end"),
+    "id",
+    "source",
+    "type",
+    "severity",
+    "description",
+    "reason",
+    "suggestion",
+    "evidence_ids",
+    "rule",
+    "start",
+    "end",
 }
 """Fields of the audit that are exported as stored."""
 
@@ -417,9 +416,8 @@ class JudgedAnswer:
     def _machine_verdict(self, label: Row) -> str | None:
         """Return the machine's verdict on exactly the words of a label, or None."""
         judged = {"claim": (self.claims, "verdict"), "sentence": (self.sentences, "status")}
-        rows, name = (judged | {"reference": (self.citations, "status")}).get(
-            label["target"], ([], "")
-        )
+        judged |= {"reference": (self.citations, "status")}
+        rows, name = judged.get(label["target"], ([], ""))
         verdicts = (
             row[name]
             for row in rows

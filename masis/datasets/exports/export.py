@@ -45,7 +45,8 @@ _TYPES = {
     "start": "int64",
     "end": "int64",
     "iteration": "int64",
-} | {"in_force": "bool"}
+    "in_force": "bool",
+}
 """The Parquet types of columns; all other columns are texts."""
 
 _ROWS_AT_ONCE = 5_000

@@ -106,10 +106,8 @@ def _read_anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply
             continue
         text = _text_or_empty(block.get("text"))
         for citation in _dict_items(block.get("citations")):
-            document, result = (
-                _whole_number(citation.get("document_index")),
-                _whole_number(citation.get("search_result_index")),
-            )
+            document = _whole_number(citation.get("document_index"))
+            result = _whole_number(citation.get("search_result_index"))
             if document is not None:
                 id_ = sources.add(f"doc_{document}", source=citation.get("document_title"))
             elif result is not None:
@@ -251,11 +249,8 @@ def _read_gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | 
     # Supports count all parts, including thoughts, which have no length in the answer.
     parts = ["" if is_thought(part) else _text_or_empty(part.get("text")) for part in held_parts]
     answer = "".join(parts)
-    grounding, sources, ids = (
-        _value_at_paths(candidate, "groundingMetadata", "grounding_metadata"),
-        _Sources("gemini"),
-        list[str](),
-    )
+    grounding = _value_at_paths(candidate, "groundingMetadata", "grounding_metadata")
+    sources, ids = _Sources("gemini"), list[str]()
     for number, chunk in enumerate(
         _dict_items(_value_at_paths(grounding, "groundingChunks", "grounding_chunks")), 1
     ):

@@ -38,6 +38,7 @@ _COLUMN = re.compile(r"[^\W\d][\w.-]{0,39}(?: [\w.-]{1,39}){0,2}")
 
 It has no leading blank: in prose, a comma is followed by one.
 """
+# "\ud83d" alone, which JSON can write but UTF-8 can't.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAMES = {
     "id": (
@@ -168,9 +169,8 @@ def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
     ):
         rows = [row.value for row in _pasted_table_rows(text)]
         complete_rows = [row for row in rows if isinstance(row, dict) and len(row) == len(names)]
-        if rows and len(complete_rows) == len(
-            rows
-        ):  # it has the shape of a table, but no known column
+        # It has the shape of a table, but no known column.
+        if rows and len(complete_rows) == len(rows):
             return "csv", iter([_unknown_columns(complete_rows, delimiter)])
     return form, chunks
 

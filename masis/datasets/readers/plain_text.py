@@ -17,15 +17,16 @@ NAME_SHOWN = 40
 """The most characters of a label or name to show in errors."""
 
 _LABELLED = (
-    r"^[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence)"
-    r" \d{1,6})\](?!\()[ \t:]*"
+    r"^[ \t]{0,8}\["
+    r"([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence) \d{1,6})"
+    r"\](?!\()[ \t:]*"
 )
 """A label at the start of a line: ``[doc-1]``, ``[Source 2]:``. A Markdown link isn't one."""
 _LABEL = re.compile(_LABELLED, re.MULTILINE)
 _LABEL_OR_BLANK = re.compile(rf"{_LABELLED}|^[^\S\n]*\n", re.MULTILINE)
 _NAMED_HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}["
-    r" \t]{1,4})?(?:\*\*)?(?i:source|document|doc|passage|chunk|evidence|reference)[ \t]{1,4}#?"
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?"
+    r"(?i:source|document|doc|passage|chunk|evidence|reference)[ \t]{1,4}#?"
     r"(\d{1,6})(?:\*\*)?(?:[ \t]{0,4}[:.)\u2013\u2014-](?:\*\*)?(?=\s|$)|[ \t]*$)",
     re.MULTILINE,
 )

@@ -76,8 +76,8 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
-        begun = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
-        if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
+        is_cut_off = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
+        if is_cut_off or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
         near = shorten(text[error.pos : error.pos + 60], 40)
         raise InputError(f"isn't valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
@@ -106,18 +106,14 @@ def _malformed_json(error: json.JSONDecodeError, content: bytes) -> InputError:
     rest = error.doc[error.pos :].lstrip()
     problem, hint = f"isn't valid JSON ({error.msg}, {where})", _ONE_OBJECT
     if b"\x00" in content:
-        problem, hint = (
-            f"contains a null byte at byte {content.index(0) + 1} of the line",
-            "Remove it. Text can't contain null bytes.",
-        )
+        problem = f"contains a null byte at byte {content.index(0) + 1} of the line"
+        hint = "Remove it. Text can't contain null bytes."
     elif not rest or error.msg.startswith("Unterminated string"):
         problem = f"ends in the middle of the JSON ({error.msg.lower()}, {where})"
         hint = f"The line is cut off, or its object is spread over several lines. {_ONE_OBJECT}"
     elif error.msg.startswith("Extra data"):
-        problem, hint = (
-            f"holds more than one JSON value (the second {where})",
-            "Put each on a line of its own.",
-        )
+        problem = f"holds more than one JSON value (the second {where})"
+        hint = "Put each on a line of its own."
     elif rest.startswith("'") or error.msg.startswith("Expecting property name"):
         hint = _QUOTED
     elif error.msg.startswith("Invalid control character"):
@@ -135,17 +131,13 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return flawed
 
 
-def _refuse_constant(written: str) -> _RefusedValue:
-    return _RefusedValue(
-        f"is {written}, which isn't a JSON number",
-        "Leave out the field, or write null if the value is unknown.",
-    )
-
-
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_object,
     # Python's parser calls this for NaN, Infinity and -Infinity, which aren't JSON (RFC 8259).
-    parse_constant=_refuse_constant,
+    parse_constant=lambda written: _RefusedValue(
+        f"is {written}, which isn't a JSON number",
+        "Leave out the field, or write null if the value is unknown.",
+    ),
     # float() returns infinity for a number beyond its range.
     parse_float=lambda text: number if math.isfinite(number := float(text)) else _TOO_LARGE,
     # int() refuses more than 4,300 digits by default (CVE-2020-10735).

@@ -1,5 +1,6 @@
-"""Runs are the audits of cases, stored iteration by iteration. ``masis.store.jobs`` has what all
-jobs share.
+"""Stores runs, which are the audits of cases, iteration by iteration.
+
+``masis.store.jobs`` has the operations that all jobs share.
 """
 
 from __future__ import annotations
@@ -33,27 +34,21 @@ from masis.store.jobs import (
     update_job,
 )
 from masis.store.orders import fitted_risk, risk_of
-from masis.store.records import (
-    AssessedCase,
-    RunProgress,
-    RunState,
-    RunSummary,
-)
+from masis.store.records import AssessedCase, RunProgress, RunState, RunSummary
 from masis.store.reviews.states import refresh
 from masis.views.headline import headline, worst_severity
 
-# The figures of a run that lists show, filter and sort by: pure, from the run alone.
+# The figures of a run that lists show, filter and sort by. They depend on the run alone.
 
 
 def figures(run: Run) -> dict[str, Any]:
-    """Return the columns of a finished run: scores of the original answer and what is wrong with
-    it.
+    """Return the columns of a finished run: the scores and the faults of its original answer.
 
     ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of``
     the answer, or ``fitted_risk`` if a fitted score gave the probability of fault. Unscored counts
-    as 1 in the other two. ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the
-    run. ``headline`` is the worst issue of the original answer as JSON (``masis/views/headline.py``),
-    and ``severity`` is its severity.
+    as 1 in the other two. ``likely`` is the built-in probability, and ``coverable`` whether a
+    guarantee may accept the run. ``headline`` is the worst issue of the original answer as JSON
+    (``masis/views/headline.py``), and ``severity`` is its severity.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -93,7 +88,7 @@ def figures(run: Run) -> dict[str, Any]:
 
 
 def run_flags(run: Run) -> tuple[str, ...]:
-    """Return how a run went, in fixed words."""
+    """Return the flags of a run: ``drafted``, ``spot_check``, and how it ended if not well."""
     ended = (
         [run.termination_reason]
         if run.termination_reason in ("error", "cancelled", "no_answer")
@@ -104,7 +99,7 @@ def run_flags(run: Run) -> tuple[str, ...]:
 
 
 def faults(iteration: Iteration) -> list[str]:
-    """Return what is wrong with one answer, in fixed words."""
+    """Return the flags of one answer's faults, such as ``uncited``."""
     audit, verdicts = iteration.citation_audit, {check.verdict for check in iteration.claims}
     references = {reference.finding for check in iteration.claims for reference in check.references}
     unscored = iteration.quality_score is None or "unscored" in verdicts
@@ -128,20 +123,21 @@ def faults(iteration: Iteration) -> list[str]:
         ),
         ("unscored", unscored),
     )
-    # A rule with a flag of its own needs no line above.
-    own = {
+    # A rule that declares another flag needs no line above.
+    other_flags = {
         rule.flag
         for issue in iteration.issues
         if (rule := RULES.get(issue.rule)) and rule.flag and rule.flag not in FLAGS
     }
-    return [name for name, present in signs if present] + sorted(own)
+    return [name for name, present in signs if present] + sorted(other_flags)
 
 
 def write_result(
     connection: sqlite3.Connection, seq: int, run: Run, kept: Collection[int] = ()
 ) -> None:
-    """Write the result of a run over what was saved as it went; iterations ``kept`` stand there
-    already.
+    """Store the result of a run and remove the parts of its progress.
+
+    ``kept`` are the numbers of iterations that are already stored as they are in the run.
     """
     last = run.iterations[-1].iteration_number if run.iterations else 0
     drop_parts(connection, seq, "iteration", above=last)
@@ -173,20 +169,23 @@ def write_result(
 def summaries(
     connection: sqlite3.Connection, where: str, values: Sequence[Any]
 ) -> tuple[RunSummary, ...]:
-    """Return the runs that a condition of ours names, as lists show them, newest first."""
+    """Return the runs that meet a condition, as lists show them, newest first.
+
+    ``where`` is SQL and so must never hold text from outside.
+    """
     rows = connection.execute(
         f"""SELECT runs.*, cases.id AS case_id, purges.at AS removed_at
             FROM runs JOIN cases ON cases.seq = case_seq LEFT JOIN purges ON purges.seq = removed_by
             WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608
         values,
     )
-    found = []
+    runs = []
     for row in rows:
         with readable(connection, "run", row["seq"]):
-            found.append(
+            runs.append(
                 record_of(RunSummary, row, parsed=("models", "settings", "flags", "reasons"))
             )
-    return tuple(found)
+    return tuple(runs)
 
 
 _TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq
@@ -195,7 +194,7 @@ _TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq
         AND cases.redaction_seq IS NULL AND (?1 IS NULL OR runs.rule IS NOT ?1)"""
 
 _STEPS_EACH = 1000
-"""The steps of iteration 2 are parts 2000, 2001 and so on: an iteration has a handful."""
+"""The steps of iteration 2 are the parts 2000, 2001 and so on; an iteration has a handful."""
 
 
 class Runs(StoredJobs[Event, RunProgress]):
@@ -205,14 +204,15 @@ class Runs(StoredJobs[Event, RunProgress]):
     event_type = Event
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
-        """Bring the state of the run's case up to date."""
+        """Update the state of the run's case."""
         refresh(connection, job["case_seq"])
 
     def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
-        """Write the log of executions."""
+        """Write the interrupted run to the log of executions."""
         try:
             done = read_parts(connection, "run", job["seq"], "iteration", Iteration)
-        except RecordDamaged:  # a database must open although one of its runs is damaged
+        except RecordDamaged:
+            # A database must open although one of its runs is damaged.
             done = ()
         executions.log_cut_short(connection, job, _case_id_of(connection, job), done, at)
 
@@ -228,11 +228,15 @@ class Runs(StoredJobs[Event, RunProgress]):
         started_at: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Note that a run begins, in this process unless an owner is named; ``asked_by`` names who
-        asked for it.
+        """Store a new run, which this process runs unless an owner is given.
 
-        Raises UnknownRecord (no such case), Removed and StoreError (the id is taken, the case has
-        other content).
+        ``asked_by`` is the name of the person who started it.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            Removed: The case was redacted.
+            StoreError: The id is taken, or the case has other content.
+
         """
         with self._database.transaction(durable=False) as connection:
             columns = _run_columns(connection, run_id, case_id, case_digest, models, settings)
@@ -248,9 +252,7 @@ class Runs(StoredJobs[Event, RunProgress]):
             self.record_sign_of_life(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
-        """Store what an iteration under way has finished besides what it had before; earlier ones
-        are dropped.
-        """
+        """Store further results of the current iteration and drop those of earlier ones."""
         with self._database.transaction(durable=False) as connection:
             seq = self.unfinished_row(connection, run_id)["seq"]
             first, last = steps.iteration_number * _STEPS_EACH, last_part(connection, seq, "step")
@@ -261,24 +263,34 @@ class Runs(StoredJobs[Event, RunProgress]):
             self.record_sign_of_life(connection, seq)
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
-        """Store an iteration as it is now; the same number again replaces it while the run is under
-        way.
+        """Store an iteration, replacing one with the same number.
+
+        Raises:
+            UnknownRecord: There is no such run.
+            StoreError: The run is finished.
+
         """
         with self._database.transaction(durable=False) as connection:
-            seq, packed = (
-                self.unfinished_row(connection, run_id)["seq"],
-                pack(iteration.model_dump_json()),
-            )
+            seq = self.unfinished_row(connection, run_id)["seq"]
+            packed = pack(iteration.model_dump_json())
             save_part(connection, seq, "iteration", iteration.iteration_number, packed)
             self.record_sign_of_life(connection, seq)
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
-        """Store the result of a run, started here or computed elsewhere; the case's state follows
-        at once.
+        """Store the result of a run, started here or computed elsewhere, and update its case.
 
-        ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they
-        are in the run. Finishing twice with the same result is harmless; with another one it is a
-        StoreError.
+        Finishing a run twice with the same result is harmless.
+
+        Args:
+            run: The finished run.
+            kept: The numbers of iterations that ``save_iteration`` has stored as they are in the
+                run.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            Removed: The case was redacted, or the content of the run was removed.
+            StoreError: The run was started for another case, or is finished with another result.
+
         """
         with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
@@ -304,12 +316,17 @@ class Runs(StoredJobs[Event, RunProgress]):
             self.on_change(connection, row)
 
     def count_to_assess(self, rule: str | None) -> int:
-        """Return how many cases ``to_assess`` gives in all."""
+        """Return the total number of cases that ``to_assess`` returns."""
         return int(self._database.value(f"SELECT count(*) {_TO_ASSESS}", [rule]))
 
     def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[AssessedCase, ...]:
-        """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any
-        rule for None).
+        """Return cases whose state follows from a run that another version of the rule assessed.
+
+        Args:
+            rule: The current version of the rule; None returns the cases of every version.
+            after: The number of the last case of the page before.
+            limit: The most cases to return.
+
         """
         rows = self._database.execute(
             f"""SELECT cases.seq, cases.id, runs.id, cases.version, cases.state = 'accepted',
@@ -332,34 +349,47 @@ class Runs(StoredJobs[Event, RunProgress]):
         *,
         drawn: bool = False,
     ) -> None:
-        """Note what a rule made of a finished run in its derived figures; what the run holds stays
-        as it is.
+        """Store a new assessment of a finished run in its derived columns.
 
-        With ``drawn`` it counts as a spot check from now on. Raises UnknownRecord and Removed.
+        The stored run itself doesn't change. With ``drawn`` it counts as a spot check from now on.
+
+        Raises:
+            UnknownRecord: There is no such run.
+            Removed: The content of the run was removed.
+
         """
         with self._database.transaction() as connection:
             row = self.row(connection, run_id)
             assert_not_removed(connection, row)
-            made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
-            now = figures(read_run(connection, row).model_copy(update=made))
+            assessment = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
+            columns = figures(read_run(connection, row).model_copy(update=assessment))
             derived = {
-                name: now[name] for name in ("tier", "risk", "coverable", "headline", "rule")
+                name: columns[name] for name in ("tier", "risk", "coverable", "headline", "rule")
             }
-            derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
+            derived |= {"reasons": json.dumps(columns["reasons"]), "needs_review": bool(reasons)}
             derived |= {"spot_check": True} if drawn else {}
             update_job(connection, row["seq"], **derived)
             self.on_change(connection, row)
 
     def get(self, run_id: str) -> Run:
-        """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not
-        finished.
+        """Return a finished run.
+
+        Raises:
+            UnknownRecord: There is no such run.
+            Removed: Its content was removed.
+            StoreError: It isn't finished.
+
         """
         with self._database.reading() as connection:
             return read_run(connection, self.finished_row(connection, run_id))
 
     def progress(self, run_id: str) -> RunProgress:
-        """Return how far a run has come: its settings, its draft, the iterations finished so far.
-        Raises Removed.
+        """Return the progress of a run: its settings, its draft and its finished iterations.
+
+        Raises:
+            UnknownRecord: There is no such run.
+            Removed: Its content was removed.
+
         """
         with self._database.reading() as connection:
             row = self.row(connection, run_id)
@@ -382,10 +412,13 @@ class Runs(StoredJobs[Event, RunProgress]):
             return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
     def under_way(self, case_id: str) -> str | None:
-        """Return the run of a case that a living process makes now; runs whose process is gone
-        become interrupted.
+        """Return the id of a case's run that a living process works on, or None.
 
-        Raises UnknownRecord.
+        A run whose process has ended becomes interrupted.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
         """
         running = next((run.id for run in self.for_case(case_id) if run.state == "running"), None)
         return None if running is None or running in self.mark_lost() else running
@@ -399,9 +432,9 @@ class Runs(StoredJobs[Event, RunProgress]):
         return matches[0]
 
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
-        """Return the ids of cases with more than one finished run, the one that ran last first."""
-        # the inner list comes from an index alone; what was removed is then asked of its few runs,
-        # not of all there are
+        """Return the ids of cases with more than one finished run, the last one run first."""
+        # An index alone answers the innermost query. Whether content was removed is then read only
+        # from the few runs that it returns, and not from all runs.
         rows = self._database.execute(
             """SELECT cases.id FROM (
                    SELECT case_seq, max(seq) AS newest FROM runs
@@ -418,9 +451,7 @@ class Runs(StoredJobs[Event, RunProgress]):
     def find(
         self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]
     ) -> str | None:
-        """Return the newest run of a case in this state, over this content, with these settings;
-        None without one.
-        """
+        """Return the id of the newest run of a case with this state, content and settings."""
         row = self._database.row(
             """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
                WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
@@ -439,7 +470,14 @@ def _run_columns(
     models: dict[str, str],
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the columns of a run that begins. Raises UnknownRecord, Removed and StoreError."""
+    """Return the columns of a new run.
+
+    Raises:
+        UnknownRecord: There is no such case.
+        Removed: The case was redacted.
+        StoreError: The case has other content.
+
+    """
     case = connection.execute(
         "SELECT seq, digest, redaction_seq FROM cases WHERE id = ?", [case_id]
     ).fetchone()

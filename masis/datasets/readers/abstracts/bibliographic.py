@@ -109,10 +109,8 @@ def read_blocks(
 def _decode_line(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
     """Return the text of a line, and the problem with it if there is one."""
     if raw is None:
-        problem, hint = (
-            f"is longer than {MAX_LINE_BYTES // 2**20} MiB",
-            "Break the line, or remove the record.",
-        )
+        problem = f"is longer than {MAX_LINE_BYTES // 2**20} MiB"
+        hint = "Break the line, or remove the record."
         return "", InputError(problem, hint=hint, line=line)
     raw = raw.rstrip(b"\r\n")
     try:
@@ -123,6 +121,7 @@ def _decode_line(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
 
 # RIS and MEDLINE
 
+# "TY  - JOUR" and "ER  - ", the first and the last line of a record.
 _RIS_BEGINS, _RIS_ENDS = re.compile(r"[ \t]{0,100}TY  -"), re.compile(r"[ \t]{0,100}ER  -")
 _RIS_HINT = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
 _TITLE = ("title", "primary_title", "translated_title", "short_title")
@@ -139,6 +138,7 @@ _RIS_FIELDS_READ = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
 """RIS fields that become fields of the abstract; the others are kept in ``record``."""
 _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
+# "PMID- 12345678", the first line of a record.
 _MEDLINE_BEGINS = re.compile("PMID-")
 _MEDLINE_HINT = (
     "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
@@ -177,10 +177,8 @@ def _ris_abstract(block: RecordBlock, source: str) -> Abstract:
             "",
         )
 
-    number, database = (
-        first("accession_number"),
-        first("name_of_database") + first("database_provider"),
-    )
+    number = first("accession_number")
+    database = first("name_of_database") + first("database_provider")
     types = (first("type_of_work"), first("type_of_reference"))
     rest = {key: value for key, value in fields.items() if key not in _RIS_FIELDS_READ}
     return abstract_of(
@@ -209,9 +207,9 @@ def _medline_abstract(block: RecordBlock, source: str) -> Abstract:
     fields: defaultdict[str, list[str]] = defaultdict(list)
     tag = ""
     for line in block.texts:
-        if (found := _TAG.fullmatch(line)) is not None:
-            tag = found[1]
-            fields[tag].append(found[2].strip())
+        if (tagged := _TAG.fullmatch(line)) is not None:
+            tag = tagged[1]
+            fields[tag].append(tagged[2].strip())
         elif tag and line.strip():
             fields[tag][-1] += f" {line.strip()}"
 
@@ -290,11 +288,8 @@ def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputEr
     entries = 0
     for block in read_blocks(stream, _BIBTEX_BEGINS):
         assert isinstance(block, RecordBlock)  # without `stray` there are no errors
-        kind = (
-            begun[1].lower()
-            if block.texts and (begun := _BIBTEX_BEGINS.match(block.texts[0]))
-            else ""
-        )
+        first_line = _BIBTEX_BEGINS.match(block.texts[0]) if block.texts else None
+        kind = first_line[1].lower() if first_line else ""
         if kind == "string":
             text = "\n".join(block.texts)
             if (named := _STRING_NAME.match(text)) is not None and len(strings) < _MOST_STRINGS:
@@ -322,9 +317,8 @@ def _bibtex_records(
         elif isinstance(failed, ParsingFailedBlock) and not (
             failed.raw or ""
         ).lstrip().lower().startswith("@string"):
-            reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[
-                :200
-            ]
+            reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())
+            reason = reason[:200]
             hint = "Close its braces and quotes, and put commas between fields."
             yield block.with_place(InputError(f"can't be read ({reason})", hint=hint))
     for entry in library.entries:
