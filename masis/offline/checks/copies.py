@@ -85,14 +85,18 @@ _TURNS = _LIMITS | frozenset(
     """.split()
 )
 _FALSE = (
-    r"(?:false|untrue|wrong|incorrect|mistaken|inaccurate|misleading|myths?|fiction\w*|fabricated|invented|hoax|lies?"
-    r"|disprove[dn]|refuted|rejected|denied|disputed|retracted|withdrawn|repealed|revoked|overturned|reversed"
-    r"|superseded|corrected|quashed|annulled|outdated|hypothetical|alleged\w*|unproven|unconfirmed|no"
+    r"(?:false|untrue|wrong|incorrect|mistaken|inaccurate|misleading|myths?|fiction\w*|fabricated"
+    r"|invented|hoax|lies?"
+    r"|disprove[dn]|refuted|rejected|denied|disputed|retracted|withdrawn|repealed|revoked"
+    r"|overturned|reversed"
+    r"|superseded|corrected|quashed|annulled|outdated|hypothetical|alleged\w*|unproven|unconfirmed"
+    r"|no"
     r" longer"
     r"|not (?:the case|true|correct|so))"
 )
 _QUALIFIES = re.compile(
-    r"[\s\"“'(\[]*(?:(?:however|but|yet|still|nevertheless|nonetheless|instead|rather|except|unless|only|not"
+    r"[\s\"“'(\[]*(?:(?:however|but|yet|still|nevertheless|nonetheless|instead|rather|except|unless"
+    r"|only|not"
     r" so|in fact"
     r"|in reality|actually|in truth|correction|erratum|conversely|or so|so"
     r" (?:said|claimed|wrote))\b"
@@ -108,7 +112,8 @@ _QUALIFIES = re.compile(
 )
 """Matches the beginning of a sentence that retracts or limits the previous one."""
 _HEADS = re.compile(
-    r"\b(?:false|untrue|wrong|incorrect|myths?|fiction\w*|hypothetical\w*|drafts?|propos\w+|alleg\w+|rumou?rs?|hoax|parody"
+    r"\b(?:false|untrue|wrong|incorrect|myths?|fiction\w*|hypothetical\w*|drafts?|propos\w+"
+    r"|alleg\w+|rumou?rs?|hoax|parody"
     r"|satir\w*|advertis\w+|slogans?|scenarios?|not"
     r" (?:covered|allowed|included|permitted)|excluded|rejected|withdrawn"
     r"|repealed)\b",
@@ -500,7 +505,9 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
 
 
 def _is_announced(text: str, units: Sequence[SentenceUnit], number: int) -> bool:
-    """Return whether the text before the sentence introduces it as something that isn't asserted."""
+    """Return whether the text before the sentence introduces it as something that isn't "
+    "asserted.
+    """
     at = number - 1
     while at >= 0 and units[number].kind == units[at].kind == "item":
         at -= 1  # the lead-in of a list counts for each of its items

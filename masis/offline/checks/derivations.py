@@ -60,7 +60,8 @@ _BOUND = 1.5
 _TIMES = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
 """Matches the text after a figure that is the ratio of two others."""
 _PARTED = re.compile(
-    r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?|ing)|tenfold)\b",
+    r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?"
+    r"|ing)|tenfold)\b",
     re.IGNORECASE,
 )
 _ONE = re.compile(
@@ -69,7 +70,8 @@ _ONE = re.compile(
 )
 """Matches a unit of time with the count one."""
 _PERIODIC = re.compile(
-    r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b|\bannual\b",
+    r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b"
+    r"|\bannual\b",
     re.I,
 )
 _PERIODS = (12.0, 7.0, 4.0, 24.0, 60.0, 52.0, 365.0)

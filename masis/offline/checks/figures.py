@@ -1,11 +1,10 @@
-"""Numbers, dates and quotations of a claim that the evidence lacks, and figures that it has
-otherwise.
+"""Find numbers, dates and quotations of a claim that the evidence lacks or contradicts.
 
-A figure that no evidence has, in whatever way it is written, is marked: it may be calculated, and
-no search tells a calculation from an invention. It is called contradicted only where the evidence
-states another value of the same quantity of the same thing: the claim is a sentence of the evidence
-but for the figure, or the same words stand around both, with the same names and dates beside them,
-and nothing says that it was calculated. Where that is in doubt, the figure is marked.
+A figure that isn't in the evidence in any notation is reported as absent. It may have been
+calculated, and a search can't tell a calculation from an invention. A figure is contradicted only
+if the evidence states another value of the same quantity of the same thing. That is so if the claim
+copies a sentence except for the figure, or if both figures have the same words, names and dates
+around them and nothing says that the figure was calculated. In case of doubt, the figure is absent.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from itertools import chain
-from operator import attrgetter
+from itertools import chain, islice, takewhile
+from operator import attrgetter, eq, itemgetter
 from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
@@ -47,46 +46,55 @@ from masis.offline.parsing.units import TEMPERATURES
 from masis.schema.audit import AbsentFigure, Contradiction
 
 _ALIKE = 0.8
-"""Likeness from which the claim's figure is another one altered, whatever can be calculated."""
+"""Likeness from which a claim's figure counts as altered, even if it can be calculated."""
 MOST_FACTS = 60
-"""Figures of one sentence that are looked at: one with more is a table or an attack."""
+"""Figures of one sentence that are checked. A sentence with more is a table or an attack."""
 COUNTED = 12
-"""Up to here a bare number may count what the evidence lists, and is not marked."""
-_NEAR, _FEWEST_COPIED = 4, 3
+"""Largest bare number that may count the items the evidence lists. It's never reported absent."""
+_CONTINUATION_WORDS, _FEWEST_COPIED = 4, 3
+"""Words around a figure that a copy needs: if either text continues after it, and if neither."""
 _LABELLED = re.compile(
-    r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix|equations?|eqs?\.?|notes?"
-    r"|footnotes?|items?|points?|options?|examples?|sources?|chunks?|documents?|passages?|references?|refs?\.?|evidence"
-    r"|stud(?:y|ies)|pages?|pp?\.|paragraphs?|paras?\.?|no\.|number|level|phase|type|class|version|v|list|#|§)"
+    r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix"
+    r"|equations?|eqs?\.?|notes?"
+    r"|footnotes?|items?|points?|options?|examples?|sources?|chunks?|documents?|passages?"
+    r"|references?|refs?\.?|evidence"
+    r"|stud(?:y|ies)|pages?|pp?\.|paragraphs?|paras?\.?|no\.|number|level|phase|type|class|version"
+    r"|v|list|#|§)"
     r"\s?|§§?\s?|#)(?:\d+(?:\.\d+)*(?:\s?(?:,|and|or|to|-|–)\s?)){0,5}$",
     re.IGNORECASE,
 )
-"""What stands before a number that names a place or a kind instead of counting anything."""
-_IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
-"""What stands before a figure of a name ("carbon-14"), a reference ("[3, 14]") or a number torn by
-blanks.
+"""Matches a label before a number that it numbers: "section 3.2, 3.3 and " before "3.4", "phase "
+before "2", "#" before "12".
 """
-_GOES_ON = re.compile(r"-[^\W\d_]| \d{3}\b")
-"""What stands behind one: "2019-nCoV", "132 000"."""
+_IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
+"""Matches the text before a figure that is part of a name ("carbon-14"), of a reference ("[3, 14]")
+or of a number with blanks in it ("132 000").
+"""
+_NAME_CONTINUES = re.compile(r"-[^\W\d_]| \d{3}\b")
+"""Matches the text after such a figure: "-n" in "2019-nCoV", " 000" in "132 000"."""
 _COMPUTED = re.compile(
     r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes"
     r" to|amount\w* to"
-    r"|averag\w+|(?:f[ae]ll|r[io]se|dropp?\w*|gr[eo]w\w*|increas\w+|decreas\w+|declin\w+|cut|reduc\w+|up|down)"
+    r"|averag\w+|(?:f[ae]ll|r[io]se|dropp?\w*|gr[eo]w\w*|increas\w+|decreas\w+|declin\w+|cut"
+    r"|reduc\w+|up|down)"
     r"(?: by)?(?: only)?|fewer|difference|remain\w+|the rest|left|maximum|minimum|net|each|per"
     r" (?!cent)|times|ratio"
     r"|extra|another|further)\b",
     re.IGNORECASE,
 )
-"""Words beside a figure that may have been calculated: only a copy of a sentence but for the figure
-contradicts.
+"""Matches words beside a figure that may have been calculated: "rose by 12", "a total of 40", "3
+times". Evidence contradicts such a figure only if the claim copies a sentence except for it.
 """
-_BEFORE, _BEHIND = 30, 15
-"""Characters before and behind a figure in which such words stand."""
+_CHARS_BEFORE, _CHARS_AFTER = 30, 15
+"""Characters before and after a figure in which such words are searched."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
-"""What stands before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
+"""Matches the text before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
 QUOTED_WORDS = 4
-"""Words from which words in quotation marks are taken for a quotation; fewer may be a term or a
+"""Words that a text in quotation marks needs to be checked as a quotation. Fewer may be a term or a
 nickname.
 """
+# Matches a text in curly, German, French or straight quotation marks: “so they said”, „so sagten
+# sie“, «ont-ils dit», "so they said". Possessive quantifiers keep unclosed marks linear.
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
 _SUGGESTED = re.compile(
     r"\b(?:such as|for example|for instance|e\.g\.|phrases like|questions? like"
@@ -97,27 +105,36 @@ _SUGGESTED = re.compile(
     r"|ask(?:ing)? (?:yourself|themselves|questions?|them|him|her))[\s,:;]*+\Z",
     re.IGNORECASE,
 )
-"""What introduces words that somebody might say, in quotation marks: nobody is said to have said
-them.
+"""Matches an introduction to words that somebody might say, which don't quote anybody: "you could
+ask: ", "phrases like ".
 """
 _LONGEST_INTRODUCTION = 60
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
-"""What a quotation leaves out or puts in its own words."""
+"""Matches a gap or an insertion in a quotation: "[the company]", "…", "..."."""
 _CAPITALISED = 0.7
-"""Share of longer words with a capital from which the quoted words are a title."""
+"""Share of capitalized words, among those of four letters or more, that makes a text a title."""
 
 
 class FactTable:
-    """The passages that state the same fact; lookups are cached."""
+    """An index from facts to the passages that state them. Lookups are cached."""
 
-    def __init__(self, found: Sequence[EvidencePassage]) -> None:
-        """`found` are the passages in order; the table refers to them by index."""
-        self._passages = found
+    def __init__(self, passages: Sequence[EvidencePassage]) -> None:
+        """Index `passages`, to which lookups refer by position."""
+        self._passages = passages
         self._same: dict[Fact, list[int]] = {}
 
     def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
-        """Return the passages (of the allowed documents) that have an agreeing number or date."""
-        fact = _anywhere(fact)
+        """Return the passages with an agreeing number or date.
+
+        Args:
+            fact: The figure to look up.
+            allowed: The documents to search; None for all.
+
+        Returns:
+            Indices of passages, in order.
+
+        """
+        fact = _without_place(fact)
         if fact not in self._same:
             self._same[fact] = sorted(
                 {i for reading in fact.readings for i in self._agreeing(reading)}
@@ -129,8 +146,8 @@ class FactTable:
     def _agreeing(self, fact: Fact) -> Iterator[int]:
         near: Iterable[Fact] = self._where
         if fact.kind == "number":
-            # A loss of 12 million is held by "-12 million": the sign decides only where the words
-            # are the same.
+            # "-12 million" states a loss of 12 million, so the sign counts only if the words are
+            # the same.
             near = [*self._near(fact.value), *self._near(-fact.value)]
             if fact.dimension == "percent":
                 near += [other for other in self._near(fact.value / 100) if other.is_share]
@@ -146,12 +163,12 @@ class FactTable:
 
     @cached_property
     def _where(self) -> dict[Fact, list[int]]:
-        found: dict[Fact, list[int]] = {}
+        where: dict[Fact, list[int]] = {}
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
                 for reading in fact.readings:
-                    found.setdefault(_anywhere(reading), []).append(i)
-        return found
+                    where.setdefault(_without_place(reading), []).append(i)
+        return where
 
     @cached_property
     def _numbers(self) -> list[Fact]:
@@ -160,21 +177,22 @@ class FactTable:
         )
 
     def _near(self, value: float) -> Sequence[Fact]:
-        """Return the numbers close enough to agree: of many thousands, few need to be compared."""
+        """Return the numbers that are close enough to agree.
+
+        A bisection leaves a few of many thousands to compare.
+        """
         first = bisect_left(self._numbers, value - reach(value), key=attrgetter("value"))
         last = bisect_right(self._numbers, value + reach(value), key=attrgetter("value"))
         return self._numbers[first:last]
 
 
-def _anywhere(fact: Fact) -> Fact:
-    """Return a fact as what decides whether it agrees with another: without its place and what it
-    counts.
-    """
-    return fact._replace(start=0, end=0, head="", others=tuple(map(_anywhere, fact.others)))
+def _without_place(fact: Fact) -> Fact:
+    """Return a fact without its place and the noun it counts, which don't affect `agree`."""
+    return fact._replace(start=0, end=0, head="", others=tuple(map(_without_place, fact.others)))
 
 
 def _same_figure(fact: Fact, other: Fact) -> bool:
-    """Return whether two facts agree but for their sign; "forty cabins" does not hold "41.2%"."""
+    """Return whether two facts agree except for their sign; "forty cabins" doesn't say "41.2%"."""
     if fact.value and other.value and fact.negative != other.negative:
         other = other._replace(value=-other.value)
     bare = (
@@ -186,9 +204,7 @@ def _same_figure(fact: Fact, other: Fact) -> bool:
 
 
 class Figures(NamedTuple):
-    """What is to be said of the figures of a sentence: those that the evidence has otherwise, and
-    those it lacks.
-    """
+    """The figures of a sentence that the evidence contradicts, and those that it lacks."""
 
     contradictions: tuple[Contradiction, ...] = ()
     absent: tuple[AbsentFigure, ...] = ()
@@ -201,27 +217,26 @@ def check_figures(
     numerals: Collection[str] = (),
     origins: Sequence[Fact] = (),
 ) -> Figures:
-    """Return the figures of a sentence that the evidence has otherwise, and those that it doesn't
-    have.
+    """Return the figures of a sentence that the evidence contradicts, and those that it lacks.
 
     Args:
         match: A sentence of a claim with the passages near it.
         table: The figures of all evidence.
         question: Figures of the question, which a claim may repeat.
         numerals: The numerals of all evidence (`numerals_in`).
-        origins: Figures of where the evidence is from: its titles and dates.
+        origins: Figures in the titles and dates of the evidence.
 
     """
     text, facts = match.sentence.text, match.sentence.facts[:MOST_FACTS]
     if not facts:
-        return Figures()  # most sentences: the figures of the evidence need not be read for them
+        return Figures()  # so that the evidence's figures aren't read for most sentences
     stated = (*question, *origins)
     held = [
         fact
         for fact in facts
         if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)
     ]
-    # What a claim says rightly, other figures of it may be calculated from.
+    # The claim's other figures may be calculated from those that the evidence confirms.
     wide = near_values(_passages_to_compute(match), (*origins, *held))
     close = near_values([match.passages[i] for i in match.region], held)
     count = len(close.numbers)
@@ -248,13 +263,13 @@ def check_figures(
         if asserts_no_value(text, fact) or (
             fact.kind == "date" and not (fact.day.year or fact.day.day)
         ):
-            continue  # a month alone is said of any year
+            continue  # a month without a year or day fits any year
         if restates(text, fact, wide):
             continue
         if (copied := _framed_signal(match, fact, close)) is not None:
             contradictions.append(copied)
             continue
-        if _stands_as_numeral(fact, match, numerals):
+        if _has_numeral(fact, match, numerals):
             continue
         if (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
             contradictions.append(signal)
@@ -275,27 +290,31 @@ def check_figures(
 
 
 def _passages_to_compute(match: Match) -> Sequence[EvidencePassage]:
-    """Return the passages whose figures a claim may be computed from: all where they are few, else
-    those near it.
+    """Return the passages whose figures a claim may be computed from.
+
+    These are all passages if they have few figures, otherwise those of the nearest documents or,
+    if these still have too many, of the nearest region.
     """
-    within = [
-        each for each in match.passages if match.allowed is None or each.document in match.allowed
+    passages = [
+        passage
+        for passage in match.passages
+        if match.allowed is None or passage.document in match.allowed
     ]
-    if sum(len(each.facts) for each in within) <= MOST_VALUES:
-        return within
+    if sum(len(passage.facts) for passage in passages) <= MOST_VALUES:
+        return passages
     documents = {match.passages[i].document for i in match.top}
-    beside = [each for each in within if each.document in documents]
-    if sum(len(each.facts) for each in beside) <= MOST_VALUES:
-        return beside
+    passages = [passage for passage in passages if passage.document in documents]
+    if sum(len(passage.facts) for passage in passages) <= MOST_VALUES:
+        return passages
     return [match.passages[i] for i in match.region]
 
 
 def asserts_no_value(text: str, fact: Fact) -> bool:
-    """Return whether a figure belongs to a label, a list, a name or a reference, and asserts
-    nothing.
-    """
+    """Return whether a figure belongs to a label, a list, a name or a reference."""
     before, after = text[max(0, fact.start - 40) : fact.start], text[fact.end : fact.end + 4]
-    if _IN_NAME.search(before) or (not fact.dimension.strip("date") and _GOES_ON.match(after)):
+    if _IN_NAME.search(before) or (
+        not fact.dimension.strip("date") and _NAME_CONTINUES.match(after)
+    ):
         return True
     if fact.kind == "date":
         return after[:1] in (")", ";", ",") and _IN_REFERENCE.search(before) is not None
@@ -304,9 +323,7 @@ def asserts_no_value(text: str, fact: Fact) -> bool:
 
 
 def _may_count(fact: Fact) -> bool:
-    """Return whether a number may merely count what the evidence lists, or stand for its place in
-    an order.
-    """
+    """Return whether a number may only count items that the evidence lists, or rank one of them."""
     if fact.kind != "number":
         return False
     return fact.dimension == "ordinal" or (
@@ -315,20 +332,18 @@ def _may_count(fact: Fact) -> bool:
 
 
 def numerals_in(text: str) -> set[str]:
-    """Return the numerals of a text without commas, also put together where blanks tear them: "3,
-    500", "2. 4".
-    """
-    torn = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
-    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(
+    """Return the numerals of a text without commas and blanks, such as "3500" for "3, 500"."""
+    # Matches numerals of several groups, as in "3, 500" and "1.2"; the other one matches "7".
+    grouped = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
+    return {re.sub(r"[\s,]", "", numeral) for numeral in grouped} | set(
         re.findall(r"(?<![\d.,])\d++(?![.,]\d)", text)
     )
 
 
-def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> bool:
-    """Return whether the evidence has the numeral: torn by blanks, as part of a name, or of another
-    noun.
+def _has_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> bool:
+    """Return whether the evidence has the numeral with blanks, in a name or with another noun.
 
-    The same numeral of another measure (90 minutes, 90 hours) counts for nothing.
+    The same numeral of another measure (90 hours for 90 minutes) doesn't count.
     """
     own = {numeral.replace(",", "") for numeral in re.findall(r"\d[\d,.]*\d|\d", fact.text)}
     if not own or not own <= set(numerals):
@@ -377,27 +392,31 @@ def _absent_words(
 
 
 def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | None:
-    """Return a signal where a passage is the claim word for word but for this figure, and none is
-    with it.
+    """Return a signal if a passage copies the claim except for this figure, and none includes it.
 
-    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of
-    a figure that can be read in several ways, nor of one that is the passage's plus or minus
-    another: it held 20 million and got another 5.
+    Either text may continue after a comma or "and" where the shared words end. A figure that can be
+    read in several ways is skipped, and so is one that is the passage's figure plus or minus
+    another ("it held 20 million and got another 5").
     """
     text = match.sentence.text
     before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
     after = continuations[0]
     if len(before) + len(after) < _FEWEST_COPIED or fact.others:
         return None
-    found = None
+    copied = None
     for i in match.top:
         passage = match.passages[i]
         for other in passage.facts[:MOST_FACTS]:
             if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
             behind = _continuations(passage.text[other.end :])
-            repeats = after in (behind if len(before) + len(after) >= _NEAR else behind[:1])
-            goes_on = behind[0] in continuations[1:] and len(before) + len(behind[0]) >= _NEAR
+            repeats = after in (
+                behind if len(before) + len(after) >= _CONTINUATION_WORDS else behind[:1]
+            )
+            goes_on = (
+                behind[0] in continuations[1:]
+                and len(before) + len(behind[0]) >= _CONTINUATION_WORDS
+            )
             if not repeats and not (
                 goes_on and not any(agree(mine, other) for mine in match.sentence.facts)
             ):
@@ -406,23 +425,24 @@ def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | Non
                 return None
             if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
                 continue
-            if any(agree(fact, each) for each in passage.facts) or _is_torn(
+            if any(agree(fact, stated) for stated in passage.facts) or _continues_in_next(
                 match.passages, i, other
             ):
                 continue  # "the rent was 900 euros, then 1,000"
-            found = found or (passage, other)
-    if found is None:
+            copied = copied or (passage, other)
+    if copied is None:
         return None
-    passage, other = found
+    passage, other = copied
     altered = likeness(fact, other) >= _ALIKE
     if not altered and changed_by(fact, other, close):
         return None
     return _signal(fact, passage, other, 1.0 if altered else 0.9)
 
 
-def _is_torn(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
-    """Return whether a figure may go on in the next passage: "for $ 1. 7 million", with a blank
-    behind the point.
+def _continues_in_next(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
+    """Return whether a figure may continue in the next passage.
+
+    A blank after the decimal point ends a sentence, as in "for $ 1. 7 million".
     """
     behind = passages[i].text[other.end :].strip()
     following = passages[i + 1 : i + 2]
@@ -430,24 +450,19 @@ def _is_torn(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
     return behind in ("", ".") and same and following[0].text[:1].isdigit()
 
 
-_GOES_ON_WITH = re.compile(r"[,;:(]|\s(?:and|but|while|whereas)\b")
+# Matches the mark or conjunction that may end a clause: "," and " but" in "rose to 12, but fell".
+_CLAUSE_END = re.compile(r"[,;:(]|\s(?:and|but|while|whereas)\b")
 _MOST_CONTINUATIONS = 4
 
 
 def _continuations(text: str) -> list[tuple[str, ...]]:
-    """Return the words behind a figure: all of them, and up to where a clause of their
-    own may end.
-    """
-    ends = [
-        found.start()
-        for _, found in zip(range(_MOST_CONTINUATIONS), _GOES_ON_WITH.finditer(text), strict=False)
-    ]
+    """Return the words after a figure: first all, then up to each place where a clause may end."""
+    ends = [mark.start() for mark in islice(_CLAUSE_END.finditer(text), _MOST_CONTINUATIONS)]
     return [words_of(text), *(words_of(text[:end]) for end in ends)]
 
 
 def says_in_the_same_words(text: str, statement: str) -> bool:
-    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a
-    comma or "and".
+    """Return whether a sentence is the statement, or continues it after a comma or "and".
 
     "Timeout: 60 seconds" says that the timeout is 60 seconds.
     """
@@ -480,7 +495,10 @@ def _as_exact(fact: Fact, other: Fact) -> bool:
 
 
 def _says_calculated(text: str, fact: Fact) -> bool:
-    return _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND) is not None
+    return (
+        _COMPUTED.search(text, max(0, fact.start - _CHARS_BEFORE), fact.end + _CHARS_AFTER)
+        is not None
+    )
 
 
 def _same_quantity(
@@ -490,18 +508,16 @@ def _same_quantity(
     calculable: Callable[[Fact], bool],
     words: Sequence[int],
 ) -> Contradiction | None:
-    """Return a signal where sentences of the evidence state one other value of the same quantity of
-    the same thing.
-    """
+    """Return a signal if the evidence states exactly one other value of the same quantity."""
     if fact.others or fact.dimension == "ordinal" or _may_count(fact):
         return None
     if not fact.dimension and not any(map(str.isdigit, fact.text)):
         return None
-    found: list[tuple[EvidencePassage, Fact, float]] = []
+    stated: list[tuple[EvidencePassage, Fact, float]] = []
     for i in match.top:
         candidates = _figure_candidates(match, fact, facts, i)
         # "She finished in 127 minutes" and "she finished 4 minutes behind the winner" share too few
-        # words.
+        # words to be about the same quantity.
         enough = (
             len(words) >= _FEWEST_WORDS
             or not candidates
@@ -511,45 +527,46 @@ def _same_quantity(
             (other, sure)
             for other in candidates
             if (
-                sure := _stands_for(
+                sure := _rival_confidence(
                     match, fact, facts, i, other, calculable, words if enough else ()
                 )
             )
         ]
         if len(rivals) > 1:
             return None
-        found += ((match.passages[i], other, sure) for other, sure in rivals)
-    if len({(other.value, other.day) for _, other, _ in found}) != 1:
+        stated += ((match.passages[i], other, sure) for other, sure in rivals)
+    if len({(other.value, other.day) for _, other, _ in stated}) != 1:
         return None
-    passage, other, strength = max(found, key=lambda each: each[2])
+    passage, other, strength = max(stated, key=itemgetter(2))
     return _signal(fact, passage, other, strength)
 
 
 LEAST_SHARED = 0.75
-"""Share of the claim's content, figures left out, that the sentence with the other
-value must have.
-"""
+"""Share of the claim's content, without figures, that the sentence with the other value needs."""
 LEAST_ALTERED, LEAST_EXCHANGED = 1.2, 0.7
-"""What the two shares must come to where one value looks like the other altered, and where its
-digits, or day and month, are exchanged."""
+"""Minimum sum of the shares of content and neighboring words: for a value that looks altered, and
+for one whose digits (or day and month) are exchanged.
+"""
 LEAST_AROUND, LEAST_BACK = 0.6, 0.4
-"""The same for the words beside the claim's figure, and beside the evidence's, which
-may say more.
+"""Minimum share of the words beside the claim's figure that are beside the evidence's, and the
+reverse, which is lower because the evidence may say more.
 """
 NEAREST, NEAREST_BACK = 0.9, 0.6
-"""Shares of the words beside both from which the rest of the sentences may differ."""
+"""The same two shares, from which the rest of the sentences may differ."""
 _DIGITS_EXCHANGED = 3
-"""Digits of a number from which the same ones in another order are an alteration: 41.2 for 14.2,
-not 12 for 21.
-"""
+"""Digits that a number needs for its exchange to be an alteration: 41.2 for 14.2, not 12 for 21."""
 _FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
+"""Content words that a claim needs, equal words beside two figures, and the share of a claim that
+counts as all of it.
+"""
 
 
 def _is_altered(fact: Fact, other: Fact) -> bool:
-    """Return whether one figure looks like the other altered, as no calculation makes it.
+    """Return whether one figure looks like an alteration of the other that isn't a calculation.
 
-    Digits exchanged, another unit or magnitude with the same numeral, one digit of many; of a date
-    day and month exchanged, or the month or the year of the same day.
+    Examples are exchanged digits, the same numeral with another unit or magnitude, and one other
+    digit of many. In a date, day and month are exchanged, or the same day has another month or
+    year.
     """
     if likeness(fact, other) < _ALIKE:
         return False
@@ -557,14 +574,12 @@ def _is_altered(fact: Fact, other: Fact) -> bool:
 
 
 def _has_digits_exchanged(fact: Fact, other: Fact) -> bool:
-    """Return whether a number has the digits of another in another order, and enough of them not to
-    by chance.
-    """
+    """Return whether a number reorders another's digits, which are too many for a coincidence."""
     enough = sum(map(str.isdigit, fact.text)) >= _DIGITS_EXCHANGED
     return fact.kind == "number" and enough and likeness(fact, other) == 1.0
 
 
-def _stands_for(
+def _rival_confidence(
     match: Match,
     fact: Fact,
     facts: Sequence[Fact],
@@ -573,12 +588,11 @@ def _stands_for(
     calculable: Callable[[Fact], bool],
     words: Sequence[int],
 ) -> float:
-    """Return how sure it is, 0 to 1, that a figure of a passage is another value of what the
-    claim's is a value of.
+    """Return how sure it is, from 0 to 1, that two figures are values of the same quantity.
 
-    The words next to both are the same (`_beside`); or the passage has most of the claim's
-    ``words``, and nothing shows that the figure was calculated. Either way the passage speaks of
-    the same things and times (`_states_the_same`).
+    Either the words next to both are the same (`_same_neighbours`), or the passage has most of the
+    claim's ``words`` and nothing shows that the figure was calculated. In both cases the passage is
+    about the same things and times (`_states_the_same`).
     """
     text, passage = match.sentence.text, match.passages[i]
     if _same_neighbours(text, fact, passage.text, other):
@@ -591,7 +605,8 @@ def _stands_for(
         exchanged = likeness(fact, other) == 1.0
         near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
         sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
-        # No value of another year has the digits of this one in another order, but by rare chance.
+        # The value of another year rarely has the same digits in another order, so the dates of
+        # such a pair may differ.
         timed = not _has_digits_exchanged(fact, other)
         same = sure and _states_the_same(match, fact, facts, i, other, altered=True, timed=timed)
         return 0.5 + 0.5 * shared if same else 0.0
@@ -612,8 +627,9 @@ def _stands_for(
 
 
 def _says_no_more(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
-    """Return whether a passage has no content word that the claim lacks, but for its figures:
-    "Timeout: 60 seconds".
+    """Return whether the claim has all content words of a passage, except in its figures.
+
+    An example is the passage "Timeout: 60 seconds".
     """
     return all(
         word.stem in sentence.content
@@ -623,23 +639,18 @@ def _says_no_more(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
 
 
 def _same_neighbours(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
-    """Return whether the words next to two figures are the same, on both sides: "trusted by over
-    500 firms in all".
+    """Return whether two figures have the same words on both sides.
+
+    An example is "trusted by over 500 firms in all" and "trusted by over 300 firms in all".
     """
     before, theirs = words_of(text[: fact.start])[::-1], words_of(evidence[: other.start])[::-1]
     after, behind = words_of(text[fact.end :]), words_of(evidence[other.end :])
-    sides = [_alike_from_the_start(before, theirs), _alike_from_the_start(after, behind)]
+    sides = [
+        sum(takewhile(bool, map(eq, mine, stated)))
+        for mine, stated in ((before, theirs), (after, behind))
+    ]
     ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
     return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
-
-
-def _alike_from_the_start(one: Sequence[str], other: Sequence[str]) -> int:
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
 
 
 def _states_the_same(
@@ -654,50 +665,53 @@ def _states_the_same(
     altered: bool = False,
     timed: bool = True,
 ) -> bool:
-    """Return whether a sentence of the evidence speaks of the same things and times as the claim.
+    """Return whether a sentence of the evidence is about the same things and times as the claim.
 
-    The name before either figure is in both, or of the claim's in the sentences before; every date
-    and ordinal of the claim is in the sentence. With ``words``, every name among them and every
-    other figure has to be in it; where it has the ``whole`` claim, a claim that names nothing ("the
-    satellite") may be about what the sentence names. Of a figure that looks ``altered`` the first
-    words count for no names. Not ``timed``: dates and ordinals may differ.
+    The name before the evidence's figure must be in the claim, and the name before the claim's in
+    the sentence or those before it. The sentence must have every date and ordinal of the claim.
+
+    Args:
+        match: The claim with the passages near it.
+        fact: The claim's figure.
+        facts: All figures of the claim.
+        i: The index of the passage.
+        other: The passage's figure.
+        words: Words of the claim. If given, the sentence must have each name among them and each
+            other figure.
+        whole: The sentence has the whole claim. A claim without a name ("the satellite") may then
+            be about a thing that the sentence names.
+        altered: The figure looks altered. The first word of a sentence is then never a name.
+        timed: Dates and ordinals must be the same.
+
     """
     passage, sentence = match.passages[i], match.sentence
-    for each in facts:
-        is_time = each.kind == "date" or each.dimension in ("ordinal", "clock")
-        held = any(agree(each, stated) for stated in passage.facts)
-        if each is fact or held or not ((is_time and timed) or words):
+    for mate in facts:
+        is_time = mate.kind == "date" or mate.dimension in ("ordinal", "clock")
+        is_stated = any(agree(mate, stated) for stated in passage.facts)
+        if mate is fact or is_stated or not ((is_time and timed) or words):
             continue
         rivals = [
             stated
             for stated in passage.facts
-            if stated.kind == each.kind == "date" and _as_exact(each, stated)
+            if stated.kind == mate.kind == "date" and _as_exact(mate, stated)
         ]
-        if (
-            words
-            or rivals
-            or each.kind != "date"
-            or not _is_alluded_to(match, each, passage.document)
-        ):
+        if words or rivals or mate.kind != "date" or not _is_dated(match, mate, passage.document):
             return False
     if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
         return False
-    theirs, mine = (
-        _name_before(*each, inner=altered)
-        for each in ((passage, other.start), (sentence, fact.start))
-    )
+    theirs = _name_before(passage, other.start, inner=altered)
+    mine = _name_before(sentence, fact.start, inner=altered)
     if theirs and theirs not in sentence.content and (mine or not whole):
         return False
-    near = [
-        each
-        for each in match.passages[max(0, i - _LOOK_BACK) : i + 1]
-        if each.document == passage.document
-    ]
-    return not mine or any(mine in each.content for each in near)
+    return not mine or any(
+        mine in earlier.content
+        for earlier in match.passages[max(0, i - _LOOK_BACK) : i + 1]
+        if earlier.document == passage.document
+    )
 
 
-def _is_alluded_to(match: Match, fact: Fact, document: int) -> bool:
-    """Return whether a document states a date somewhere: a report says once of which year it is."""
+def _is_dated(match: Match, fact: Fact, document: int) -> bool:
+    """Return whether a document states a date anywhere, since a report gives its year only once."""
     stated = (
         other
         for passage in match.passages
@@ -708,12 +722,13 @@ def _is_alluded_to(match: Match, fact: Fact, document: int) -> bool:
 
 
 _LOOK_BACK = 3
-"""Sentences before one of the evidence in which its subject may be named."""
+"""Sentences before one of the evidence that may name its subject."""
 
 
 def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
-    """Return the stem of the last name before an offset; empty where there is none. ``inner``: no
-    first word.
+    """Return the stem of the last name before an offset, or an empty string.
+
+    With ``inner``, the first word of the sentence is skipped.
     """
     dated = [(fact.start, fact.end) for fact in sentence.facts if fact.kind == "date"]
     named = (
@@ -728,9 +743,7 @@ def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
 
 
 def _figure_candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
-    """Return the values of a passage that can stand in the figure's place, and that nothing else in
-    the claim has.
-    """
+    """Return the values of a passage that could replace the figure and aren't in the claim."""
     passage = match.passages[i]
     return [
         other
@@ -754,8 +767,9 @@ def _figure_candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) 
 def _surroundings(
     sentence: ParsedSentence, fact: Fact, passage: ParsedSentence, other: Fact
 ) -> float:
-    """Return the share of the three content words on either side of a figure that stand near
-    another.
+    """Return the weighted share of a figure's neighboring content words that are near another.
+
+    Neighbors are three words on either side of `fact`, and four on either side of `other`.
     """
     mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
     theirs = {
@@ -767,14 +781,14 @@ def _surroundings(
 
 
 def _counts_the_same(match: Match, fact: Fact, i: int, other: Fact) -> bool:
-    """Return whether the same noun follows both at once: "450 people", "300 people"."""
+    """Return whether the same noun directly follows both: "450 people", "300 people"."""
     mine = match.sentence.content_after(fact.end, 1)
     theirs = match.passages[i].content_after(other.end, 1)
     return bool(mine and theirs) and mine[0].stem == theirs[0].stem
 
 
 class Quotable:
-    """The words of all evidence, in which quotations are looked for; read when the first one is."""
+    """The words of all evidence, to search for quotations. They're read on the first search."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -784,13 +798,11 @@ class Quotable:
         return [_bare_words(text) for text in self._texts]
 
     def find_absent(self, claim: str, question: str) -> Iterator[Contradiction]:
-        """Yield a signal without evidence for each quotation of the claim that neither evidence nor
-        question has.
-        """
+        """Yield a signal for each quotation of the claim that evidence and question lack."""
         if claim.count('"') % 2:
-            return  # it is unclear which marks open and which close
-        for found in _QUOTED.finditer(claim):
-            start, end = found.start() + 1, found.end() - 1
+            return  # it's unclear which marks open and which close
+        for quotation in _QUOTED.finditer(claim):
+            start, end = quotation.start() + 1, quotation.end() - 1
             quoted = claim[start:end]
             if len(_BARE_WORD.findall(quoted)) < QUOTED_WORDS or _is_title(quoted):
                 continue
@@ -807,19 +819,19 @@ class Quotable:
 
 
 def _bare_words(text: str) -> tuple[str, ...]:
-    """Return the letters and figures of a text in the comparison form, one string for each way to
-    read it.
+    """Return the words and figures of a text in the comparison form, one string per reading.
 
-    The case and the punctuation of a quotation flag nobody, nor does what stands in square
-    brackets, a marker or what an editor put in. Everything else is compared as it stands.
+    Differences in case and punctuation aren't reported. Text in square brackets, which is a marker
+    or an editor's insertion, is left out in one reading.
     """
     readings = chain.from_iterable(
         map(quotation_forms, dict.fromkeys((text, _LEFT_OUT.sub(" ", text))))
     )
-    found = (_BARE_WORD.findall(reading.text.lower()) for reading in readings)
-    return tuple(f" {' '.join(words)} " for words in found if words)
+    parts = (_BARE_WORD.findall(reading.text.lower()) for reading in readings)
+    return tuple(f" {' '.join(words)} " for words in parts if words)
 
 
+# Matches a word, or a figure with its separators: "said", "3.5", "12:30".
 _BARE_WORD = re.compile(r"\w++(?:[.,:/]\w++)*+")
 
 

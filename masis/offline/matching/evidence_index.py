@@ -42,7 +42,8 @@ _REFUSES = re.compile(
 _SILENT = re.compile(
     r"\b(?:(?:insufficient|not enough) (?:evidence|information|context)"
     r"|cannot be (?:determined|answered)"
-    r"|(?:context|source|evidence|passage|document|text|reference|information|excerpt|article)s?\b[^.]{0,120}"
+    r"|(?:context|source|evidence|passage|document|text|reference|information|excerpt"
+    r"|article)s?\b[^.]{0,120}"
     r"\b(?:does|do|did|is|are|was|were) (?:not|n['’]t) (?:explicitly |directly |clearly )?"
     r"(?:provid|contain|mention|specif|say|state|address|give|given|includ|availab|found))",
     re.IGNORECASE,
@@ -51,7 +52,8 @@ _SILENT = re.compile(
 _ASKS = re.compile(
     r"\W*(?:(?:and|but|so|or)"
     r" )?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|"
-    r"will|would|should|shall|may|might|has|have|had|am|any|isn['’]t|aren['’]t|don['’]t|doesn['’]t|didn['’]t)\b",
+    r"will|would|should|shall|may|might|has|have|had|am|any|isn['’]t|aren['’]t|don['’]t|doesn['’]t"
+    r"|didn['’]t)\b",
     re.IGNORECASE,
 )
 """How a question begins; what only ends in a question mark may be the name of a song."""

@@ -79,7 +79,8 @@ _OTHER_MONTH = _any_name(_OTHER_MONTHS)
 _SURE_OTHER_MONTH = _any_name(_OTHER_MONTHS.keys() - _OTHER_WORDS)
 _OF = r"(?:de\s|del\s|di\s)?"
 _DATES = re.compile(
-    rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d-])"
+    rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?(?:Z"
+    rf"|[+-]\d\d:?\d\d)?)?(?![\d-])"
     rf"|(?<![\w./-])(?P<ymd>{_YEAR}(?P<ys>[/.])\d\d?(?P=ys)\d\d?)(?![\w/]|\.\d)"
     rf"|(?<![\w./-])(?P<digits>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?![\w./-])"
     # With points the day comes first (German, Nordic and Slavic usage); with slashes it depends on
@@ -88,8 +89,10 @@ _DATES = re.compile(
     r"|(?<![\w./-])(?P<short>\d\d?\.\d\d?\.\d\d)(?![\w/]|\.\d)"
     rf"|(?<![\w-])(?P<d5>\d\d?)-(?P<m5>{_MONTH})-(?P<y6>{_YEAR})\b"
     r"|(?<!\w)['’](?P<decades>[2-9]0)s\b"
-    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\.?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR}|['’]\d\d)\b)?"
-    rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€]|[.,:]\d)(?:,?\s(?P<y2>{_YEAR})\b)?"
+    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\.?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR}"
+    rf"|['’]\d\d)\b)?"
+    rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€]"
+    rf"|[.,:]\d)(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?:of\s)?(?P<y3>{_YEAR})\b"
     # "14. Oktober", "1er août", "2 de mayo de 1889"
     rf"|(?<![\w-])(?P<d6>\d\d?)(?:\.|[º°]|er)?\s{_OF}"
@@ -178,7 +181,8 @@ def _counts_things(text: str, start: int, end: int) -> bool:
 
 _HALVES = r"(?P<half>[ap])\.?\s?m\b\.?"
 _CLOCK = re.compile(
-    rf"(?<![\w.,:$€£])(?P<h>[01]?\d|2[0-4])[:.h](?P<m>[0-5]\d)(?::[0-5]\d)?(?![\d:%]|[.,]\d)(?:\s?{_HALVES})?"
+    rf"(?<![\w.,:$€£])(?P<h>[01]?\d|2[0-4])[:.h](?P<m>[0-5]\d)(?::[0-5]\d)?(?![\d:%]"
+    rf"|[.,]\d)(?:\s?{_HALVES})?"
     rf"|(?<![\w.,:$€£])(?P<h2>1[0-2]|0?[1-9])\s?(?P<half2>[ap])\.?\s?m\b\.?"
     r"|(?<![\w.,:])(?P<military>(?:[01]\d|2[0-3])[0-5]\d)\s?(?:hours|hrs|h)\b"
     r"|(?<![\w.,:])(?P<h3>[01]?\d|2[0-3])\s?(?:o['’]clock|Uhr)\b"

@@ -85,7 +85,8 @@ _SIGNS = r"(?:us|au|ca|nz|hk|[acrs])?\$|[€£¥₹₩₽]"
 _BLANK = rf"[ {NO_BREAK}]"
 _NUMBER = re.compile(
     rf"(?<![\w.,·])(?P<minus>[-−–~]?[-−–]|\bminus\s)?(?P<bracket>\()?"
-    rf"(?P<currency>(?<![a-z])(?:{_SIGNS}){_BLANK}?|\b(?:{_CODES})\.?{_BLANK}?)?(?P<bracket2>\()?(?P<inner>[-−–])?"
+    rf"(?P<currency>(?<![a-z])(?:{_SIGNS}){_BLANK}?"
+    rf"|\b(?:{_CODES})\.?{_BLANK}?)?(?P<bracket2>\()?(?P<inner>[-−–])?"
     rf"(?P<number>{NUMERAL})(?P<ordinal>st|nd|rd|th)?(?![\d_])",
     re.IGNORECASE,
 )
@@ -97,7 +98,8 @@ _MONEY_BEHIND = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORE
 # "a share of 0.07", "the proportion of faulty parts was 0.07"; neither "the share price was 0.07"
 # nor "the share fell by 0.07"
 _SHARE_BEFORE = re.compile(
-    r"\b(?:share|proportion|fraction)(?:\sof(?:\s[^\W\d_]+){1,6}?)?\s(?:of|is|was|at)\s(?:about\s|only\s)?$",
+    r"\b(?:share|proportion|fraction)(?:\sof(?:\s[^\W\d_]+){1,6}?)?\s(?:of|is|was|at)\s(?:about\s"
+    r"|only\s)?$",
     re.IGNORECASE,
 )
 _SHARE_REACH = 90
