@@ -7,17 +7,17 @@
     graph.add_node("critic", critic_node(settings))
     graph.add_node("evaluator", evaluator_node(settings))
 
-The nodes hold no rule: they read the state, call ``masis.api.stepwise``, ``masis.screening`` and
-the workbench, and write the fields that the rules name (MASIS-CRITIC-*, MASIS-EVAL-*, AESOP-* in
-``docs/CONFORMANCE.md``). They keep nothing between two calls, run in sync and in async graphs, and
-write nothing that JSON can't hold. Needs the extra ``langgraph``. See ``docs/frameworks.md``.
+The nodes have no rules of their own. They read the state, call ``masis.api.stepwise``,
+``masis.screening`` and the workbench, and write the fields that the rules name (MASIS-CRITIC-*,
+MASIS-EVAL-*, AESOP-* in ``docs/CONFORMANCE.md``). They're stateless, run in sync and async graphs,
+and only write JSON values. The extra ``langgraph`` is needed. See ``docs/frameworks.md``.
 """
 
 from __future__ import annotations
 
 from masis.integrations import require
 
-require("The nodes for LangGraph need a package that is not installed", "langgraph", "langgraph")
+require("The LangGraph nodes need a package that isn't installed", "langgraph", "langgraph")
 
 from masis.integrations.langgraph.evidence import (
     EvidenceState,

@@ -1,4 +1,4 @@
-"""The evidence critic in a graph, either a whole screening as one node, or one round after your own
+"""The evidence critic in a graph: a complete screening as one node, or one round after your own
 retriever.
 
     # writes evidence and decision
@@ -36,20 +36,17 @@ from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 
-# Where abstracts come from in a graph: our retrievers as they are, LangChain's and functions by
-# their answers.
-
 Source: TypeAlias = Any
-"""Something with ``search`` (ours) or ``invoke`` (LangChain's), or a function of a query that gives
+"""A retriever with ``search`` (ours) or ``invoke`` (LangChain's), or a function from a query to
 documents.
 """
 
 
 class _QueryRetriever:
-    """A source of others as a retriever of ours: takes what is given for a query as its whole list,
-    reads on in it.
+    """Adapts a source without ``search``. It queries the source for every page, and cuts the page
+    from the whole list.
 
-    Raises InputError for what can't be asked.
+    Raises InputError if the source isn't callable.
     """
 
     def __init__(self, source: Source) -> None:
@@ -67,29 +64,28 @@ class _QueryRetriever:
         )
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed
-        where that fails.
+        """Return at most ``limit`` abstracts from ``offset`` on.
+
+        Raises RetrievalFailed if the source fails or its results can't be read.
         """
         try:
-            found = abstracts_by_id(self._ask(query))
-        except Exception as error:  # sources of others fail in ways of their own
+            abstracts = list(abstracts_by_id(self._ask(query)).values())
+        except Exception as error:  # sources raise exceptions of any kind
             raise RetrievalFailed(f"it can't be asked, or read: {type(error).__name__}.") from error
-        return tuple(map(Abstract.model_validate, list(found.values())[offset : offset + limit]))
+        return tuple(map(Abstract.model_validate, abstracts[offset : offset + limit]))
 
 
 def with_abstracts(before: Json | None, new: Any) -> Json:
-    """Return abstracts by id, with those of an update: a mapping by id, or a list of records or
-    documents.
-    """
+    """Add an update to the abstracts: a mapping by id, or a list of records or documents."""
     return {**(before or {}), **abstracts_by_id(new or {})}
 
 
 class EvidenceState(TypedDict, total=False):
-    """What the evidence critic reads and writes.
+    """The keys that the evidence critic reads and writes.
 
-    ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last
-    search brought, ``missing`` what is still lacking. ``decision`` is ``sufficient`` or
-    ``retrieve_more``, ``rounds`` how many rounds were judged, ``evidence`` what is kept.
+    ``abstracts`` and ``grades`` contain all results by id, ``retrieved`` the ids of the last
+    search, and ``missing`` the gaps in the evidence. ``decision`` is ``sufficient`` or
+    ``retrieve_more``, ``rounds`` is the number of judged rounds, and ``evidence`` is kept abstracts.
     """
 
     user_query: str
@@ -107,30 +103,32 @@ class EvidenceState(TypedDict, total=False):
 
 
 def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """Return a node that grades what was retrieved and decides: sufficient, or retrieve more.
+    """Return a node that grades the retrieved abstracts and decides whether they're sufficient.
 
-    It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what
-    has no grade yet, and writes ``grades``, ``decision``, ``kept``, ``discarded``, ``evidence``,
-    ``missing``, ``rounds``, ``metrics`` and ``trace``. What can't be graded is unscored and asks
-    for more. Raises SettingsError and MissingExtra here, not in the graph, for a grader that can't
-    be asked.
+    It reads ``abstracts`` and ``retrieved`` (if that is missing, all abstracts vote), grades those
+    without a grade, and writes ``grades``, ``decision``, ``kept``, ``discarded``, ``evidence``,
+    ``missing``, ``rounds``, ``metrics`` and ``trace``. An abstract that can't be graded is unscored
+    and counts for retrieving more. Raises SettingsError or MissingExtra immediately, not in the
+    graph, if the grader can't be called.
     """
     settings = settings or Settings()
-    grader_for(settings, RunControl())  # says now what is wrong with it
+    grader_for(settings, RunControl())  # raises the grader's errors before the graph runs
     thresholds = ruling.thresholds_of(settings)
 
     def decide(state: Any, thread: str | None, control: RunControl) -> Json:
         question, number = text_of(state, "user_query"), int(state_entry(state, "rounds", 0))
-        found = abstracts_by_id(state_entry(state, "abstracts", {}))
-        abstracts = {key: Abstract.model_validate(each) for key, each in found.items()}
+        abstracts = {
+            key: Abstract.model_validate(fields)
+            for key, fields in abstracts_by_id(state_entry(state, "abstracts", {})).items()
+        }
         graded = {
-            key: Grade.model_validate(each)
-            for key, each in state_entry(state, "grades", {}).items()
+            key: Grade.model_validate(fields)
+            for key, fields in state_entry(state, "grades", {}).items()
         }
         to_grade = [
-            abstracts[each]
-            for each in state_entry(state, "retrieved", list(abstracts))
-            if each in abstracts
+            abstracts[key]
+            for key in state_entry(state, "retrieved", list(abstracts))
+            if key in abstracts
         ]
         grades, decided = evaluate(
             question,
@@ -144,14 +142,14 @@ def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]
         missing: dict[str, None] = {}
         if decided.decision == "retrieve_more":
             seen = [
-                queries.GradedAbstract(each, graded[key])
-                for key, each in abstracts.items()
+                queries.GradedAbstract(abstract, graded[key])
+                for key, abstract in abstracts.items()
                 if key in graded
             ]
             gaps = queries.find_gaps(question, tuple(seen), year_of(utc_now()))
-            missing = dict.fromkeys(lack.what for lack in gaps)
+            missing = dict.fromkeys(gap.what for gap in gaps)
         advised = {
-            name: [each.abstract_id for each in graded.values() if each.recommendation == advice]
+            name: [grade.abstract_id for grade in graded.values() if grade.recommendation == advice]
             for name, advice in (("kept", "keep"), ("discarded", "discard"))
         }
         return {
@@ -171,18 +169,22 @@ def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]
 def evidence_graph(
     retrievers: Sequence[Source], settings: Settings | None = None
 ) -> Runnable[Any, Any]:
-    """Return a node that retrieves until the evidence suffices, or the limit of rounds is reached:
-    a screening.
+    """Return a node that screens: it retrieves until the evidence is sufficient or the limit of
+    rounds is reached.
 
-    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. It
-    reads ``user_query`` and writes ``evidence``, ``decision``, ``metrics`` and ``trace``.
-    ``decision`` is then still ``retrieve_more`` where the limit was reached, or nothing else was to
-    be found. A source that fails is reported in ``metrics["warnings"]``.
+    It reads ``user_query`` and writes ``evidence``, ``decision``, ``metrics`` and ``trace``. If the
+    limit is reached or nothing else is found, ``decision`` remains ``retrieve_more``. A source that
+    fails is reported in ``metrics["warnings"]``.
+
+    Args:
+        retrievers: Our or LangChain's retrievers, or functions from a query to records or documents.
+        settings: The settings of the screening.
+
     """
     settings = settings or Settings()
     grader_for(settings, RunControl())
     sources: list[Retriever] = [
-        each if hasattr(each, "search") else _QueryRetriever(each) for each in retrievers
+        source if hasattr(source, "search") else _QueryRetriever(source) for source in retrievers
     ]
 
     def search(state: Any, thread: str | None, control: RunControl) -> Json:
@@ -195,22 +197,26 @@ def evidence_graph(
             settings,
             screening_id=new_screening_id(),
             cancelled=lambda: control.cancellation.is_cancelled,
-            keep=lambda finished: abstracts.update({each.id: each for each in finished.abstracts}),
+            keep=lambda finished: abstracts.update({item.id: item for item in finished.abstracts}),
         )
-        found = run_to_completion(work, None, ScreeningStart())
-        warnings = [*found.warnings, *(each for one in found.rounds for each in one.warnings)]
+        screening = run_to_completion(work, None, ScreeningStart())
+        warnings = [*screening.warnings]
+        for finished in screening.rounds:
+            warnings += finished.warnings
         metrics: Json = {"warnings": list(dict.fromkeys(warnings))} if warnings else {}
-        if found.rounds:
-            last = found.rounds[-1]
+        if screening.rounds:
+            last = screening.rounds[-1]
             metrics["screening"] = {
                 "round": last.number,
                 "ruling": last.ruling.model_dump(mode="json"),
             }
         return {
-            "decision": found.decision,
-            "evidence": _evidence_records(found.grades, abstracts, question),
+            "decision": screening.decision,
+            "evidence": _evidence_records(screening.grades, abstracts, question),
             "metrics": metrics,
-            "trace": [_trace_entry(each.number, each.ruling) for each in found.rounds],
+            "trace": [
+                _trace_entry(finished.number, finished.ruling) for finished in screening.rounds
+            ],
         }
 
     return node("evidence_critic", search, settings)
@@ -220,7 +226,7 @@ def _evidence_records(
     grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str
 ) -> list[Json]:
     return [
-        each.model_dump(mode="json") for each in evidence_from_kept(grades, abstracts, question)
+        chunk.model_dump(mode="json") for chunk in evidence_from_kept(grades, abstracts, question)
     ]
 
 

@@ -1,6 +1,4 @@
-"""Synthesizer, critic and evaluator as nodes: each reads the state, lets ``masis.api.stepwise``
-work, writes what is new.
-"""
+"""The synthesizer, the critic and the evaluator as nodes around ``masis.api.stepwise``."""
 
 from __future__ import annotations
 
@@ -30,18 +28,16 @@ from masis.schema.run import Run
 from masis.settings import Settings
 
 CRITIC_TRACED = (
-    *(
-        "node",
-        "confidence",
-        "hallucination",
-        "needs_retry",
-        "conflicts",
-        "invalid_citations",
-        "uncited_claims",
-    ),
+    "node",
+    "confidence",
+    "hallucination",
+    "needs_retry",
+    "conflicts",
+    "invalid_citations",
+    "uncited_claims",
     "duration_ms",
 )
-"""What the critic adds to ``trace``, by rule MASIS-CRITIC-TELEMETRY."""
+"""The fields that the critic adds to ``trace`` (MASIS-CRITIC-TELEMETRY)."""
 EVALUATOR_TRACED = (
     "node",
     "overall_score",
@@ -50,16 +46,16 @@ EVALUATOR_TRACED = (
     "completeness",
     "duration_ms",
 )
-"""What the evaluator adds to ``trace``, by rule MASIS-EVAL-TELEMETRY."""
+"""The fields that the evaluator adds to ``trace`` (MASIS-EVAL-TELEMETRY)."""
 
 
 def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """A node that audits ``draft_answer`` once: citations, claims, critique, penalties in code.
+    """Return a node that audits ``draft_answer`` once: citations, claims, critique and penalties.
 
-    It writes ``critique``, ``confidence``, ``final_answer``, ``metrics`` and ``trace``. A critic
-    that fails leaves ``confidence`` None and says why in ``critique["unscored"]``. Raises
-    SettingsError and MissingExtra here, not in the graph, for a model that can't be asked; in the
-    graph, InputError for a state without a question or a draft.
+    It writes ``critique``, ``confidence``, ``final_answer``, ``metrics`` and ``trace``. If the
+    critic fails, ``confidence`` is None and ``critique["unscored"]`` says why. Raises SettingsError
+    or MissingExtra immediately, not in the graph, if a model can't be called. In the graph it
+    raises InputError if the state has no question or draft.
     """
     settings = _check_node_settings(settings)
 
@@ -80,12 +76,12 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
 
 def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """A node that scores ``final_answer`` on four dimensions, bound by
+    """Return a node that scores ``final_answer`` on four dimensions, bounded by
     ``metrics.last_citation_audit``.
 
-    It writes ``metrics`` and ``trace`` and decides nothing. After a critic node of ours, what that
-    one found is used; after another's, citations and claims are checked here, and the worse of both
-    binds. Raises as ``critic_node``.
+    It writes ``metrics`` and ``trace`` and doesn't decide anything. After our critic node, it uses
+    that node's results. After another critic, it checks citations and claims itself, and the worse
+    result bounds the scores. Raises like ``critic_node``.
     """
     settings = _check_node_settings(settings)
 
@@ -93,7 +89,7 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         answer, audited = text_of(state, "final_answer"), run_of(state)
         case = same_case(state, audited, thread)
         if case is None or audited is None or audited.iterations[-1].answer != answer:
-            return _judged_apart(
+            return _evaluate_external(
                 case_of(state, answer, thread), state, settings, _event_hooks(control)
             )
         run = stepwise.evaluate_once(case, audited, settings, **_event_hooks(control))
@@ -103,18 +99,17 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
 
 def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """A node that writes ``draft_answer``: the first from the evidence, a later one from what the
-    critic found.
+    """Return a node that writes ``draft_answer``, first from the evidence and then from the critique.
 
-    For graphs that have no synthesizer of their own. Raises StepError where drafter or reviser
-    fail.
+    It's for graphs without a synthesizer of their own. Raises StepError if the drafter or the
+    reviser fails.
     """
     settings = _check_node_settings(settings)
 
     def work(state: Any, thread: str | None, control: RunControl) -> Json:
-        audited, given = run_of(state), state_entry(state, "draft_answer")
+        audited, draft = run_of(state), state_entry(state, "draft_answer")
         case = same_case(state, audited, thread)
-        if case is not None and audited is not None and audited.iterations[-1].answer == given:
+        if case is not None and audited is not None and audited.iterations[-1].answer == draft:
             draft = stepwise.revise_once(case, audited, settings).revised_answer
         else:
             draft = stepwise.draft_once(
@@ -132,19 +127,13 @@ def _check_node_settings(settings: Settings | None) -> Settings:
 
 
 def _event_hooks(control: RunControl) -> Json:
-    """Return how a step is followed: its events go to whoever streams ``custom``; it stops once it
-    is cancelled.
-    """
-
-    def unheard(event: Any) -> None:
-        """Called outside of a graph: nobody streams."""
-
+    """Return a step's callbacks: its events are streamed as ``custom``, and it can be cancelled."""
     try:
         write: Any = get_stream_writer()
-    except (RuntimeError, KeyError):
-        write = unheard
+    except (RuntimeError, KeyError):  # called outside of a graph
+        write = None
     return {
-        "on_event": lambda event: write(event.model_dump(mode="json")),
+        "on_event": lambda event: write(event.model_dump(mode="json")) if write else None,
         "cancelled": lambda: control.cancellation.is_cancelled,
     }
 
@@ -176,13 +165,13 @@ def _critique_update(run: Run) -> Json:
 
 
 def _acceptance(run: Run) -> Json:
-    reasons = [{"code": each.code, "tier": each.tier} for each in run.review_reasons]
+    reasons = [{"code": reason.code, "tier": reason.tier} for reason in run.review_reasons]
     return {"needs_review": run.needs_review, "review_reasons": reasons}
 
 
 def _evaluation_update(run: Run, metrics: Json) -> Json:
     evaluation = run.iterations[-1].evaluation
-    assert evaluation is not None  # the pass before evaluates
+    assert evaluation is not None  # every caller evaluates the run first
     event = step_events.of_evaluation(evaluation, 0.0)
     return {
         "metrics": {"evaluation": evaluation.model_dump(mode="json"), **metrics},
@@ -190,25 +179,23 @@ def _evaluation_update(run: Run, metrics: Json) -> Json:
     }
 
 
-def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) -> Json:
-    """Return the scores of an answer that no critic node of ours has audited; the audit so far
-    stays as it is.
-    """
-    critique, found = state_entry(state, "critique", {}), stepwise.ExternalFindings()
+def _evaluate_external(case: Case, state: Any, settings: Settings, hooks: Json) -> Json:
+    """Score an answer that our critic node hasn't audited, without changing the audit so far."""
+    critique, findings = state_entry(state, "critique", {}), stepwise.ExternalFindings()
     reported = state_entry(state, "metrics", {}).get("last_citation_audit") or {}
-    # else it was about another answer
+    # Ignore a citation audit of another answer.
     if reported.get("answer_digest") in (None, _answer_digest(case.answer or "")):
         hallucinated = reported.get("hallucination_detected") or critique.get(
             "hallucination_detected"
         )
-        found = stepwise.ExternalFindings(
+        findings = stepwise.ExternalFindings(
             tuple(map(str, reported.get("invalid_citations") or ())),
             int(reported.get("uncited_claim_count") or 0),
             bool(hallucinated),
         )
     external = Critique(
         confidence=None,
-        hallucination_detected=found.hallucination_detected,
+        hallucination_detected=findings.hallucination_detected,
         needs_retry=bool(critique.get("needs_retry", False)),
         overall_quality_score=None,
         critique_confidence=None,
@@ -216,9 +203,9 @@ def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) ->
         has_major_issues=False,
         judged_by=stepwise.HOST,
     )
-    run = stepwise.audit_once(case, settings, critique=external, **followed)
+    run = stepwise.audit_once(case, settings, critique=external, **hooks)
     run = stepwise.evaluate_once(
-        case, stepwise.with_external_findings(run, found), settings, **followed
+        case, stepwise.with_external_findings(run, findings), settings, **hooks
     )
     return _evaluation_update(run, {})
 

@@ -27,18 +27,18 @@ from masis.services import Actor, Workbench
 from masis.services.reviews import DecisionInForce
 
 ACTOR = Actor(name="langgraph")
-"""Who stores the audits of a graph."""
+"""The actor recorded for a graph's cases and runs."""
 
 KIND = "masis_review"
-"""What tells our interrupts from others in the same graph."""
+"""The kind of our interrupts, which distinguishes them from others in the same graph."""
 
 
 def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
-    """A node that keeps the audit so far in a workbench: the case, and its run as any other.
+    """Return a node that stores the case and the audit so far in a workbench.
 
-    It writes ``review`` with the ids, whether a person is needed, and why. Doing it again for the
-    same audit changes nothing. Raises InputError where no critic node has been here, or question or
-    evidence changed after it.
+    It writes ``review`` with the ids, whether a person is needed, and why. Storing the same audit
+    again has no effect. Raises InputError if no critic node ran before, or if the question or the
+    evidence has changed since.
     """
 
     def keep(state: Any, config: RunnableConfig) -> Json:
@@ -46,12 +46,12 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
         case = same_case(state, run, thread_of(config))
         if run is None or case is None:
             raise InputError(
-                "holds no audit of this question and evidence",
-                hint="Let a critic node work before the run is kept.",
+                "has no audit of this question and evidence",
+                hint="Add a critic node before the keep node.",
                 field="metrics.run",
             )
-        # An id that follows from the content: a graph that goes another way from an earlier
-        # checkpoint is another run.
+        # Derive the id from the content. A graph that continues differently from an earlier
+        # checkpoint makes another run.
         run = run.model_copy(
             update={"id": hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]}
         )
@@ -72,13 +72,12 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
 
 
 def person_node(workbench: Workbench) -> Runnable[Any, Any]:
-    """A node that waits until the case in ``review`` is decided; it goes by at once where no person
-    is needed.
+    """Return a node that waits until the case in ``review`` is decided, if a person is needed.
 
     It writes ``review`` (``verdict``, ``reviewer``, ``reason``, ...), ``final_answer`` (the
-    corrected one after an override, the one accepted after an approval, None after a rejection,
-    untouched after an escalation) and ``trace``. In a graph that leads back to it, it waits for a
-    decision after the last. Needs a checkpointer.
+    corrected answer after an override, the accepted one after an approval, None after a rejection,
+    unchanged after an escalation) and ``trace``. If the graph returns to this node, it waits for
+    the next decision. It needs a checkpointer.
     """
 
     def person(state: Any) -> Json:
@@ -86,7 +85,7 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
         if "case_id" not in review:
             raise InputError(
                 "is empty",
-                hint="Let the keep node work before the person is asked.",
+                hint="Add a keep node before the person node.",
                 field="review",
             )
         question = {
@@ -99,20 +98,20 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
         while decided is None and review["needed"]:
             interrupt(question)
             decided = workbench.reviews.outcome(review["case_id"], review["seen"])
-        # Nothing is decided where no person is needed, as of a run drawn for a spot check.
+        # Without a need for a person there may be no decision, as for a run drawn for a spot check.
         return {} if decided is None else _decision_update(review, decided)
 
     return RunnableLambda(person, name="person")
 
 
 def _decision_update(review: Json, decided: DecisionInForce) -> Json:
-    """What a decision changes."""
+    """Return the update of the state after a decision."""
     decision = decided.decision
     escalated = decision.verdict == "escalate"
-    stands = (
+    status = (
         "escalated" if escalated else "accepted" if decision.kind == "policy_accept" else "decided"
     )
-    now = {
+    outcome = {
         "entry_id": decided.entry_id,
         "at": decided.at,
         **{
@@ -120,7 +119,7 @@ def _decision_update(review: Json, decided: DecisionInForce) -> Json:
             for name in ("source", "verdict", "reviewer", "reason", "note", "iteration")
         },
         "run_id": decision.run_id or review["run_id"],
-        "state": stands,
+        "state": status,
         "seen": decided.seq,
     }
     traced = {
@@ -129,61 +128,59 @@ def _decision_update(review: Json, decided: DecisionInForce) -> Json:
         "reviewer": decision.reviewer,
         "at": decided.at,
     }
-    update: Json = {"review": review | now, "trace": [traced]}
+    update: Json = {"review": review | outcome, "trace": [traced]}
     return update if escalated else update | {"final_answer": decided.answer}
 
 
 def waiting(snapshot: StateSnapshot) -> dict[str, Json]:
-    """The cases a graph waits for, as its interrupts tell them, by the interrupts' ids; empty where
-    it waits for none.
+    """Return the cases that a graph waits for, by interrupt id.
 
-    ``snapshot`` is what ``graph.get_state(config)`` gives.
+    ``snapshot`` is the result of ``graph.get_state(config)``.
     """
     return {
-        each.id: each.value
-        for each in snapshot.interrupts
-        if isinstance(each.value, dict) and each.value.get("kind") == KIND
+        pending.id: pending.value
+        for pending in snapshot.interrupts
+        if isinstance(pending.value, dict) and pending.value.get("kind") == KIND
     }
 
 
 def resume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
-    """Go on with a thread as far as decisions allow, and return its state; None where it waits and
-    nothing is decided.
+    """Continue a thread as far as decisions allow, and return its state.
 
-    A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that
-    has ended is left.
+    Returns None if it still waits for a decision. An interrupted thread that doesn't wait continues
+    from its last checkpoint, and a thread that has ended isn't changed.
     """
-    goes_on, found = _next_command(graph.get_state(config), workbench)
-    state: Json | None = graph.invoke(found, config) if goes_on else found
+    can_continue, value = _next_command(graph.get_state(config), workbench)
+    state: Json | None = graph.invoke(value, config) if can_continue else value
     return state
 
 
 async def aresume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
-    """``resume`` for code that is async."""
-    goes_on, found = await asyncio.to_thread(
+    """Continue a thread like ``resume``, for async code."""
+    can_continue, value = await asyncio.to_thread(
         _next_command, await graph.aget_state(config), workbench
     )
-    state: Json | None = await graph.ainvoke(found, config) if goes_on else found
+    state: Json | None = await graph.ainvoke(value, config) if can_continue else value
     return state
 
 
 def _next_command(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, Any]:
-    """Whether a thread goes on, and with which command, at every interrupt whose case is decided;
-    else its state.
+    """Return whether a thread can continue, and the command for it, or else the thread's state.
+
+    The command resumes every interrupt whose case is decided.
     """
     if snapshot.created_at is None:
         raise InputError(
-            "is not known to the checkpointer",
-            hint="Start it first, or name another.",
+            "isn't known to the checkpointer",
+            hint="Start the thread first, or name another.",
             field="thread_id",
         )
     if not snapshot.next:
         return False, dict(snapshot.values)
     decided = {
-        name: {"case_id": waiting_for["case_id"], "entry_id": found.entry_id}
-        for name, waiting_for in waiting(snapshot).items()
-        if (found := workbench.reviews.outcome(waiting_for["case_id"], waiting_for["seen"]))
-        is not None
+        name: {"case_id": question["case_id"], "entry_id": outcome.entry_id}
+        for name, question in waiting(snapshot).items()
+        if (outcome := workbench.reviews.outcome(question["case_id"], question["seen"])) is not None
     }
     if decided:
         return True, Command(resume=decided)

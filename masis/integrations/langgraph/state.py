@@ -1,9 +1,9 @@
-"""The state that the rules describe, how updates of several nodes join in it, and what it says, as
+"""The state of a graph (MASIS-CRITIC-STATE, MASIS-EVAL-STATE), its reducers, and its conversion to
 our records.
 
-MASIS-CRITIC-STATE and MASIS-EVAL-STATE. A node returns what is new and no more; the reducers here
-put it into the state, so that no node loses what another wrote. Evidence in it may be
-``masis.Evidence``, mappings, LangChain documents, or objects with ``chunk_id`` and ``text``.
+A node only returns new values. The reducers merge them into the state, so that nodes don't overwrite
+each other's values. Evidence in the state can be ``masis.Evidence``, mappings, LangChain documents,
+or objects with ``chunk_id`` and ``text``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ Json = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
 
 REPLACED = ("last_citation_audit", "evaluation", "run")
-"""Entries of ``metrics`` that a node overwrites each time; other mappings are merged."""
+"""Entries of ``metrics`` that a node overwrites. Other mappings are merged."""
 
 
 def merged_metrics(before: Json | None, new: Json | None) -> Json:
-    """Return the metrics with an update: ``citation_violations`` added up, ``confidence_history``
-    appended to, mappings merged key by key, anything else replaced.
+    """Merge an update into the metrics.
+
+    ``citation_violations`` are summed, ``confidence_history`` is extended, mappings are merged by
+    key, and other values are replaced.
     """
     merged = dict(before or {})
     for name, value in (new or {}).items():
@@ -56,9 +58,7 @@ def merged_metrics(before: Json | None, new: Json | None) -> Json:
 
 
 def replaced_evidence(before: list[Json] | None, new: Iterable[Any] | None) -> list[Json]:
-    """Return the evidence last retrieved, as plain mappings whatever a retriever calls
-    its parts.
-    """
+    """Return the newest evidence as plain mappings with our field names."""
     return plain_evidence(new or ())
 
 
@@ -68,13 +68,13 @@ Trace = Annotated[list[Json], operator.add]
 
 
 class MasisState(TypedDict, total=False):
-    """What the nodes read and write; a graph may add keys of its own.
+    """The keys that the nodes read and write. A graph may add others.
 
-    ``metrics`` holds ``last_citation_audit``, ``evaluation``, ``citation_violations`` (fabricated
-    references, over all passes), ``confidence_history`` (one a pass, None where it was unscored)
-    and ``node_latency_ms`` (each node's last time). Beyond the rules it holds ``needs_review`` and
-    ``review_reasons``, what acceptance makes of the audit so far, and ``run``, that audit as the
-    workbench stores it. ``review`` says in which state the case is, and what was decided.
+    By the rules, ``metrics`` contains ``last_citation_audit``, ``evaluation``,
+    ``citation_violations`` (fabricated references over all passes), ``confidence_history`` (one
+    value per pass, None if unscored) and ``node_latency_ms`` (each node's last duration). It also
+    contains ``needs_review`` and ``review_reasons`` of the audit so far, and ``run``, that audit in
+    the workbench's format. ``review`` is the case's state and decision.
     """
 
     user_query: str
@@ -90,31 +90,30 @@ class MasisState(TypedDict, total=False):
 
 
 Work = Callable[[Any, str | None, RunControl], Json]
-"""What a node does with the state, the id of its thread and the limits of its calls; returns what
-is new.
+"""A node's function of the state, the thread's id and the limits of its calls, which returns the
+update.
 """
 
 
 def node(name: str, work: Work, settings: Settings) -> Runnable[Any, Any]:
-    """Return the work as a node for sync and async graphs; how long it took is added to what it
-    returns.
+    """Wrap a function as a node for sync and async graphs, and add its duration to the update.
 
-    In an async graph it is done on a thread, and makes no further call once its task is cancelled.
+    In an async graph it runs on a thread, and makes no more model calls once its task is cancelled.
     """
 
     def timed(state: Any, config: RunnableConfig, control: RunControl) -> Json:
-        began = time.perf_counter()
+        started = time.perf_counter()
         update = work(state, thread_of(config), control)
-        ms = round((time.perf_counter() - began) * 1000, 3)
+        ms = round((time.perf_counter() - started) * 1000, 3)
         update["metrics"] = {"node_latency_ms": {name: ms}, **update.get("metrics", {})}
         if len(update["trace"]) == 1:
             update["trace"][0]["duration_ms"] = ms
         return update
 
-    def sync(state: Any, config: RunnableConfig) -> Json:
+    def run_sync(state: Any, config: RunnableConfig) -> Json:
         return timed(state, config, RunControl(RunBudget(call_s=settings.call_deadline_s)))
 
-    async def unsync(state: Any, config: RunnableConfig) -> Json:
+    async def run_async(state: Any, config: RunnableConfig) -> Json:
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
         try:
             return await asyncio.wrap_future(
@@ -123,7 +122,7 @@ def node(name: str, work: Work, settings: Settings) -> Runnable[Any, Any]:
         finally:
             control.cancellation.cancel()
 
-    return RunnableLambda(sync, unsync, name=name)
+    return RunnableLambda(run_sync, run_async, name=name)
 
 
 def thread_of(config: RunnableConfig) -> str | None:
@@ -132,61 +131,61 @@ def thread_of(config: RunnableConfig) -> str | None:
     return None if thread is None else str(thread)
 
 
-# What a state says, read into our records.
+# Conversion of the state to our records.
 
 NOTHING = Evidence(id="no_evidence_999999999", source="nothing was retrieved")
-"""Stands where a retriever brought nothing: it has no text, and its id is none that an answer could
-hit by counting.
+"""The evidence if nothing was retrieved. It has no text, and an id that answers don't cite by chance.
 """
 
-_THREAD_SHOWN = 80
+_THREAD_CHARACTERS = 80
+"""The most characters of a thread's id in the id of its case."""
 
 
 def state_entry(state: Any, name: str, default: Any = None) -> Any:
-    """A field of the state, which is a mapping, or an object where the graph's schema is one."""
+    """Return a value of the state, which is an object if the graph's schema is a class."""
     value = state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
     return default if value is None else value
 
 
 def text_of(state: Any, name: str) -> str:
-    """A field of the state that is text. Raises InputError where there is none."""
+    """Return a text of the state. Raises InputError if it's empty or missing."""
     text = state_entry(state, name, "")
     if not isinstance(text, str) or not text.strip():
         raise InputError(
             "is empty",
-            hint=f"Let a node before this one write {name!r} into the state.",
+            hint=f"Add a node before this one that writes {name!r} to the state.",
             field=name,
         )
     return text
 
 
-def plain_evidence(found: Iterable[Any]) -> list[Json]:
-    """Evidence as plain mappings with ``id`` and ``text``; a chunk found twice is there once.
+def plain_evidence(chunks: Iterable[Any]) -> list[Json]:
+    """Convert evidence to plain mappings with ``id`` and ``text``, without repeated chunks.
 
-    One without an id is named by its place (``chunk_1``). Raises InputError for what has no text,
-    for two texts under one id, and for one chunk in place of a list, which would be read letter by
-    letter.
+    A chunk without an id is named by its position, such as ``chunk_1``. Raises InputError for a
+    chunk without text, for two texts with the same id, and for a single chunk instead of a list,
+    which would be read letter by letter.
     """
-    given = (
-        found
-        if isinstance(found, str | bytes | Mapping)
-        else list(map(_with_evidence_id, found, count()))
+    normalized = (
+        chunks
+        if isinstance(chunks, str | bytes | Mapping)
+        else list(map(_with_evidence_id, chunks, count()))
     )
-    plain: dict[str, Json] = {}
-    for place, read in enumerate(schema.case.evidence_of(given)):
-        chunk = _jsonable(read.model_dump(exclude_none=True))
-        if plain.setdefault(read.id, chunk)["text"] != read.text:
-            problem, hint = (
-                f"the id {read.id!r} names two different texts",
-                "Give each chunk an id of its own.",
+    by_id: dict[str, Json] = {}
+    for index, chunk in enumerate(schema.case.evidence_of(normalized)):
+        plain = _jsonable(chunk.model_dump(exclude_none=True))
+        if by_id.setdefault(chunk.id, plain)["text"] != chunk.text:
+            raise InputError(
+                f"the id {chunk.id!r} names two different texts",
+                hint="Give each chunk an id of its own.",
+                field=f"evidence[{index}]",
             )
-            raise InputError(problem, hint=hint, field=f"evidence[{place}]")
-    return list(plain.values())
+    return list(by_id.values())
 
 
-def _with_evidence_id(chunk: Any, place: int) -> Any:
-    """Return a mapping, or an object of a graph's own, with its id under the name that evidence
-    has.
+def _with_evidence_id(chunk: Any, index: int) -> Any:
+    """Convert a mapping or a graph's own object to a mapping with ``id``. Other objects are
+    unchanged.
     """
     if not isinstance(chunk, Mapping):
         if not hasattr(chunk, "chunk_id"):
@@ -197,44 +196,46 @@ def _with_evidence_id(chunk: Any, place: int) -> Any:
             "Give a mapping with id and text, a LangChain document, or an object with chunk_id and"
             " text."
         )
-        raise InputError("has no text", hint=hint, field=f"evidence[{place}]")
+        raise InputError("has no text", hint=hint, field=f"evidence[{index}]")
     key = next((name for name in ID_KEYS if chunk.get(name) not in (None, "")), "id")
     rest = {
-        name: each for name, each in chunk.items() if name not in (key, "id") and each is not None
+        name: value
+        for name, value in chunk.items()
+        if name not in (key, "id") and value is not None
     }
     return {"id": str(chunk[key]), **rest} if chunk.get(key) else rest
 
 
-def abstracts_by_id(found: Mapping[str, Any] | Iterable[Any]) -> dict[str, Json]:
-    """Abstracts as plain mappings by their ids: from a mapping by id, or from records and documents
-    of any make.
+def abstracts_by_id(items: Mapping[str, Any] | Iterable[Any]) -> dict[str, Json]:
+    """Convert records or documents, or a mapping of them, to abstracts as plain mappings by id.
 
-    One without an id has the one that its PubMed id, DOI or title gives it. Raises InputError for
-    what has neither a title nor a text, and for a text alone.
+    An item without an id gets one from its PubMed id, DOI or title. Raises InputError for an item
+    with neither title nor text, and for a single text instead of a list.
     """
-    if isinstance(found, str | bytes):
+    if isinstance(items, str | bytes):
         raise InputError(
             "is one text, not a list of abstracts", hint="Put it into a list.", field="abstracts"
         )
     abstracts = {}
-    for place, each in enumerate(found.values() if isinstance(found, Mapping) else found):
-        abstract = each if isinstance(each, Abstract) else _to_abstract(each, place)
+    for index, item in enumerate(items.values() if isinstance(items, Mapping) else items):
+        abstract = item if isinstance(item, Abstract) else _to_abstract(item, index)
         abstracts[abstract.id] = abstract.model_dump(mode="json")
     return abstracts
 
 
-def _to_abstract(found: Any, place: int) -> Abstract:
-    if isinstance(found, Mapping):
-        metadata = found.get("metadata")
-        values = {**(metadata if isinstance(metadata, Mapping) else {}), **found}
+def _to_abstract(item: Any, index: int) -> Abstract:
+    if isinstance(item, Mapping):
+        metadata = item.get("metadata")
+        values = {**(metadata if isinstance(metadata, Mapping) else {}), **item}
         text = next((values[name] for name in (*TEXT_KEYS, "abstract") if values.get(name)), "")
     else:
-        read = read_document(found, place, "abstracts")
-        values, text = {**read.metadata, **({"id": read.id} if read.id else {})}, read.content
+        document = read_document(item, index, "abstracts")
+        text = document.content
+        values = {**document.metadata, **({"id": document.id} if document.id else {})}
     values = {
-        name: each
-        for name, each in values.items()
-        if each and name not in (*TEXT_KEYS, "abstract", "metadata")
+        name: value
+        for name, value in values.items()
+        if value and name not in (*TEXT_KEYS, "abstract", "metadata")
     }
     title, doi, pmid = (str(values.get(name, "")) for name in ("title", "doi", "pmid"))
     name = next((values[name] for name in ID_KEYS if name in values), None)
@@ -248,13 +249,13 @@ def _jsonable(fields: Mapping[str, Any]) -> Json:
 
 
 def evidence_of(state: Any) -> tuple[Evidence, ...]:
-    """Return the evidence in the state in the form that the audit uses."""
-    found = plain_evidence(state_entry(state, "evidence", ()))
-    return tuple(_validate_as(Evidence, chunk, "evidence") for chunk in found) or (NOTHING,)
+    """Return the evidence of the state as records."""
+    chunks = plain_evidence(state_entry(state, "evidence", ()))
+    return tuple(_validate_as(Evidence, chunk, "evidence") for chunk in chunks) or (NOTHING,)
 
 
 def case_of(state: Any, answer: str, thread: str | None) -> Case:
-    """The case of a thread whose first answer was this one: the same content has the same id."""
+    """Return the case of a thread whose first answer was this one. Its id depends on the content."""
     content: Json = {
         "id": "graph",
         "query": text_of(state, "user_query"),
@@ -264,14 +265,12 @@ def case_of(state: Any, answer: str, thread: str | None) -> Case:
     }
     case = _validate_as(Case, content | _screening_outcome(state, thread), "state")
     return case.model_copy(
-        update={"id": f"{(thread or 'graph')[:_THREAD_SHOWN]}-{case.digest()[:8]}"}
+        update={"id": f"{(thread or 'graph')[:_THREAD_CHARACTERS]}-{case.digest()[:8]}"}
     )
 
 
 def _screening_outcome(state: Any, thread: str | None) -> Json:
-    """The outcome of the evidence critic, where one of ours has judged the evidence in
-    this graph.
-    """
+    """Return the outcome of our evidence critic, if the graph has one."""
     ruling = (state_entry(state, "metrics", {}).get("screening") or {}).get("ruling") or {}
     if "decision" not in ruling:
         return {}
@@ -284,14 +283,15 @@ def _screening_outcome(state: Any, thread: str | None) -> Json:
 
 
 def run_of(state: Any) -> Run | None:
-    """The audit so far, where a critic has been here."""
+    """Return the audit so far, or None before the first critic."""
     stored = state_entry(state, "metrics", {}).get("run")
     return None if stored is None else _validate_as(Run, stored, "metrics.run")
 
 
 def same_case(state: Any, run: Run | None, thread: str | None) -> Case | None:
-    """The case of the audit so far; None where question or evidence have changed since, or there is
-    no audit.
+    """Return the case of the audit so far.
+
+    Returns None if there is no audit, or if the question or the evidence has changed since.
     """
     if run is None or not run.iterations:
         return None
@@ -304,7 +304,8 @@ def _validate_as(kind: type[Model], fields: Mapping[str, Any], where: str) -> Mo
         return kind.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, (where, *first["loc"])))
         raise InputError(
-            first["msg"], hint="Correct what the graph writes there.", field=place
+            first["msg"],
+            hint="Correct the value that the graph writes there.",
+            field=".".join(map(str, (where, *first["loc"]))),
         ) from error

@@ -24,16 +24,18 @@ from masis.errors import InputError
 from masis.schema.case import Case
 
 CHUNK_CASES = 50
-"""Cases that one worker audits before it writes; what a killed worker had not written is audited
-again.
+"""The number of cases that a worker audits before it writes them. If a worker is killed, its
+unwritten cases are audited again.
 """
 
 _READ = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".gz", ".zip")
 
 
 class InputFile(NamedTuple):
-    """A file of the input; ``size`` is in bytes, ``source`` how rows name it: by what was given,
-    and its name in it.
+    """A file of the input.
+
+    ``size`` is in bytes, and ``source`` is its name in rows: the given path, with the path inside
+    it for a folder.
     """
 
     name: str
@@ -43,10 +45,10 @@ class InputFile(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows that are audited and written together; ``size`` is how much of the input they are, in
-    bytes.
+    """Rows that are audited and written together.
 
-    ``entries`` are the rows as JSON: number in the file from 1, case, and why there is none.
+    ``size`` is their share of the input in bytes. ``entries`` is a JSON list of the rows: number in
+    the file from 1, the case, and the problem if there is no case.
     """
 
     part: str
@@ -58,14 +60,14 @@ class Chunk(NamedTuple):
 
     @property
     def shard(self) -> str:
-        """The name of the files that it becomes."""
+        """The name of its output files."""
         return f"{self.part}-{self.number:06d}"
 
 
 def parts_of(place: str) -> list[InputFile]:
-    """Return the files of a folder, or the one; both may be addresses that fsspec reads.
+    """List the input files of a path or an fsspec address.
 
-    Raises InputError where there is nothing to read.
+    Raises InputError if there is nothing to read.
     """
     files, root = filesystem_of(place)
     from pyarrow import fs
@@ -75,18 +77,18 @@ def parts_of(place: str) -> list[InputFile]:
         raise InputError("does not exist", hint="Check the name and the folder.", file=place)
     if info.type == fs.FileType.File:
         return [_input_file(info, PurePosixPath(info.path).name, place)]
-    found = []
+    parts = []
     listed = files.get_file_info(fs.FileSelector(root, recursive=True))
-    for each in sorted(listed, key=lambda each: str(each.path)):
-        inside = PurePosixPath(each.path).relative_to(root)
+    for file in sorted(listed, key=lambda file: str(file.path)):
+        inside = PurePosixPath(file.path).relative_to(root)
         hidden = any(name.startswith(("_", ".")) for name in inside.parts)
-        if each.type == fs.FileType.File and each.path.lower().endswith(_READ) and not hidden:
-            found.append(_input_file(each, str(inside), f"{place.rstrip('/')}/{inside}"))
-    if not found:
+        if file.type == fs.FileType.File and file.path.lower().endswith(_READ) and not hidden:
+            parts.append(_input_file(file, str(inside), f"{place.rstrip('/')}/{inside}"))
+    if not parts:
         raise InputError(
             f"holds no file that can be read ({', '.join(_READ)})", hint="Name a file.", file=place
         )
-    return found
+    return parts
 
 
 def _input_file(info: Any, inside: str, source: str) -> InputFile:
@@ -105,17 +107,17 @@ def _input_file(info: Any, inside: str, source: str) -> InputFile:
 def chunks_of(
     part: InputFile, place: str, profile: Profile | None, size: int, done: Collection[int] = ()
 ) -> Iterator[Chunk]:
-    """Yield the chunks of a file, without those that are ``done``.
+    """Yield the chunks of a file, except those that are ``done``.
 
-    A file that can't be read on, or whose format can't be recognised, ends with a row that says so.
+    If a file becomes unreadable or its format isn't recognized, it ends with a row that says so.
     """
     entries: list[tuple[int, str | None, str | None]] = []
     number = before = end = 0
 
     def chunk(*, last: bool) -> Iterator[Chunk]:
         if number not in done:
-            held = json.dumps(entries, ensure_ascii=False)
-            yield Chunk(part.name, number, last, part.source, end - before, held)
+            content = json.dumps(entries, ensure_ascii=False)
+            yield Chunk(part.name, number, last, part.source, end - before, content)
 
     for row in _readable_rows(part, place, profile):
         if len(entries) == size:
@@ -129,15 +131,13 @@ def chunks_of(
 
 
 def cases_of(chunk: Chunk) -> Iterator[tuple[int, Case | None, str | None]]:
-    """Yield the rows of a chunk: number, case, and why there is none."""
+    """Yield the rows of a chunk: number, case, and the problem if there is no case."""
     for row, case, problem in json.loads(chunk.entries):
         yield row, None if case is None else Case.from_stored(case), problem
 
 
 def _readable_rows(part: InputFile, place: str, profile: Profile | None) -> Iterator[MappedRow]:
-    """Yield the rows up to the end, or to the problem that ends them: one bad file must not end the
-    others.
-    """
+    """Yield a file's rows. An error becomes the last row, so that other files are still read."""
     number = end = 0
     try:
         with _local_copy(part, place) as path:
@@ -152,7 +152,7 @@ def _readable_rows(part: InputFile, place: str, profile: Profile | None) -> Iter
 
 @contextmanager
 def _local_copy(part: InputFile, place: str) -> Iterator[Path]:
-    """Give the file on this machine: itself, or a copy that is removed afterwards."""
+    """Yield a path on this machine: the file itself, or a temporary copy."""
     from pyarrow import fs
 
     files, _ = filesystem_of(place)

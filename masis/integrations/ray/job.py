@@ -35,28 +35,28 @@ from masis.settings import Settings
 from masis.settings.environment import quiet_ray
 
 STORE_BYTES = 256 * 2**20
-"""Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few
-wait.
+"""The size of the object store of a local Ray. It can be small, because it only contains chunks,
+and Ray Data lets few of them wait.
 """
 READERS = 4
-"""Files that are read at once: one reader feeds many auditors."""
-LOOKED_EVERY = timedelta(seconds=1)
-"""How often progress is asked for."""
+"""The most files that are read at once. One reader supplies many auditors."""
+PROGRESS_INTERVAL = timedelta(seconds=1)
 
 
 class RayAudit(NamedTuple):
     """An audit on Ray.
 
     Args:
-        place: A file or folder to read, or an address that fsspec reads.
-        out: The folder to write, or such an address.
-        settings: Those of the audits.
-        profile: Whose format the input has; recognised where None.
-        address: The cluster; None starts Ray on this machine.
-        workers: Audits (with models: calls to each provider) at once; None is the number of cores.
-        max_cost: US dollars, over all workers.
-        tries: How often an audit is begun that raises, or ends its worker.
-        chunk: Cases that are written together.
+        place: The file or folder to read, or an fsspec address.
+        out: The folder to write, or an fsspec address.
+        settings: The settings of the audits.
+        profile: The format of the input. It's recognized if None.
+        address: The cluster's address. If None, Ray is started on this machine.
+        workers: The most concurrent audits, or calls to each provider if models are used. By
+            default the number of cores.
+        max_cost: The most US dollars, over all workers.
+        tries: How often an audit is tried if it raises or its worker ends.
+        chunk: The number of cases that are written together.
 
     """
 
@@ -79,8 +79,8 @@ class Report(NamedTuple):
 
 
 Watch = Callable[[Totals, int, int], bool]
-"""Called once a second with what is done, the bytes of the input, and those done before; returns
-whether to stop.
+"""Called once a second with the totals so far, the bytes of the input, and the bytes that earlier
+jobs completed. Returns whether to stop.
 """
 
 
@@ -89,12 +89,17 @@ def audit_on_ray(
     watch: Watch = lambda totals, total, before: False,
     failed: Callable[[str], object] = lambda error: None,
 ) -> Report:
-    """Audit what is not audited yet, and return what was done.
+    """Audit the cases that aren't audited yet, and return the totals.
 
-    The audits under way are finished once ``watch`` returns True; ``failed`` is given the message
-    of each case that was set aside, up to a limit. Raises MissingExtra where Ray is not installed,
-    InputError where the input can't be read or the output folder holds something else or is being
-    written, and MasisError where Ray ended the job: given again, it goes on.
+    When ``watch`` returns True, audits in progress are finished, and no others begin. ``failed``
+    receives the messages of failed cases, up to a limit.
+
+    Raises:
+        MissingExtra: Ray isn't installed.
+        InputError: The input can't be read, or the output folder contains something else or is
+            being written.
+        MasisError: Ray ended the job. The same call resumes it.
+
     """
     require("--engine ray needs the package Ray", "ray", "ray")
     parts = inputs.parts_of(job.place)
@@ -108,33 +113,30 @@ def audit_on_ray(
             "chunk": job.chunk,
         }
     )
-    found = lake.completed_chunks()
-    done = {part.name: found.get(part.name, shards.CompletedChunks({}, False)) for part in parts}
-    left = [part for part in parts if not done[part.name].whole]
-    total = sum(part.size for part in parts)
-    before = sum(
-        part.size if part not in left else sum(done[part.name].chunks.values()) for part in parts
-    )
+    completed = lake.completed_chunks()
+    done: dict[str, tuple[int, ...]] = {}
+    left, total, before = list[InputFile](), 0, 0
+    for part in parts:
+        chunks, whole = completed.get(part.name, ({}, False))
+        done[part.name] = tuple(chunks)
+        total += part.size
+        before += part.size if whole else sum(chunks.values())
+        if not whole:
+            left.append(part)
     if not left:
         return Report(Totals(), True)
     with lake.lock(), _cluster(job) as (ray, cores):
         ledger = _ledger(ray, job)
         try:
             with _watch_ledger(ray, ledger, lambda totals: watch(totals, total, before), failed):
-                complete = _run_dataset(
-                    job,
-                    left,
-                    {name: tuple(each.chunks) for name, each in done.items()},
-                    cores,
-                    ledger,
-                )
+                complete = _run_dataset(job, left, done, cores, ledger)
             totals: Totals = ray.get(ledger.totals.remote())
             for error in ray.get(ledger.errors.remote()):
                 failed(error)
         except ray.exceptions.RayError as error:
             reason = str(error).strip().splitlines()[-1][:500]
             raise MasisError(
-                f"Ray ended the job: {reason}. The same command goes on from here."
+                f"Ray ended the job: {reason}. Run the same command to resume it."
             ) from error
         finally:
             ray.kill(ledger)
@@ -144,7 +146,7 @@ def audit_on_ray(
 def _run_dataset(
     job: RayAudit, left: list[InputFile], done: dict[str, tuple[int, ...]], cores: int, ledger: Any
 ) -> bool:
-    """Let Ray Data read and audit; returns whether every shard is complete."""
+    """Read and audit with Ray Data. Returns whether every shard is complete."""
     from ray import data
 
     place, profile, size = job.place, job.profile, job.chunk
@@ -161,11 +163,10 @@ def _run_dataset(
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    # a block for each chunk: they are what is handed out, not megabytes of rows
+    # Make a block of each chunk, because Ray Data distributes blocks to the workers.
     context.target_max_block_size = 1
     dataset = data.from_items([part._asdict() for part in left], override_num_blocks=len(left))
-    # Readers mostly wait for the auditors: were they counted as cores, they would keep one from
-    # auditing.
+    # Readers mostly wait for the auditors. If they counted as cores, they would block one.
     chunks = dataset.flat_map(
         read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS))
     )
@@ -177,60 +178,59 @@ def _run_dataset(
         ),
         num_cpus=1,
     )
-    # to the end, even where one is not complete
+    # Build a list first, because all() would stop the dataset at the first incomplete shard.
     complete = [row["complete"] for row in audited.iter_rows()]
     return all(complete)
 
 
 def _plan_workers(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
-    """What each worker does, its audits at once, and how many workers there are.
+    """Return each worker's job, its number of concurrent audits, and the number of workers.
 
-    With models they share the calls at once that were asked for.
+    If models are used, the workers share the concurrent calls.
     """
     calls = max(1, job.workers or calls_at_once(job.settings))
     if not uses_models(job.settings):
         return job, 1, job.workers or cores
     workers = min(cores, calls)
-    each = math.ceil(calls / workers)
-    return (
-        job._replace(settings=with_concurrency(job.settings, each)),
-        each * AUDITS_PER_CALL,
-        workers,
-    )
+    share = math.ceil(calls / workers)
+    work = job._replace(settings=with_concurrency(job.settings, share))
+    return work, share * AUDITS_PER_CALL, workers
 
 
 @contextmanager
 def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
-    """Give Ray and its cores: the cluster named, the one this process is in, else one of our own
-    that ends with it.
+    """Yield Ray and its number of cores.
+
+    The cluster is the one this process is in, the named one, or a local one that ends here.
     """
     quiet_ray()
     import ray
 
     with ExitStack() as undo:
         if not ray.is_initialized():
-            own: dict[str, Any] = {}
+            options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
             if not job.address:
-                own["_temp_dir"] = _own_folder()
-                undo.callback(shutil.rmtree, own["_temp_dir"], ignore_errors=True)
-                own["num_cpus"] = (
-                    job.workers if job.workers and not uses_models(job.settings) else None
-                )
-                own |= {"object_store_memory": STORE_BYTES, "include_dashboard": False}
-            quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
-            ray.init(address=job.address or "local", namespace="masis", **quiet, **own)
+                folder = _new_ray_folder()
+                undo.callback(shutil.rmtree, folder, ignore_errors=True)
+                offline = job.workers and not uses_models(job.settings)
+                options |= {
+                    "_temp_dir": folder,
+                    "num_cpus": job.workers if offline else None,
+                    "object_store_memory": STORE_BYTES,
+                    "include_dashboard": False,
+                }
+            ray.init(address=job.address or "local", namespace="masis", **options)
             undo.callback(ray.shutdown)
         yield ray, max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def _own_folder() -> str:
-    """Return a new folder for Ray's sockets and logs, named by this process; remove those whose
-    process was killed.
-    """
-    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        owner = left.name.removeprefix(_FOLDER).partition("-")[0]
+def _new_ray_folder() -> str:
+    """Create a folder for Ray's sockets and logs, and remove the folders of killed processes."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        owner = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        # Without /proc, as on macOS, it's unknown which processes are still running.
         if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     return tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-")
 
 
@@ -238,41 +238,38 @@ _FOLDER = "masis-ray-"
 
 
 def _ledger(ray: Any, job: RayAudit) -> Any:
-    """Return the job's ledger: a named actor that takes no core and lives on the driver's node,
-    which it ends with.
+    """Create the job's ledger as a named actor without a core, on the driver's node.
 
-    Raises InputError where another job writes to the same folder.
+    Raises InputError if another job of the cluster writes to the same folder.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     name = f"masis-ledger-{blake2b(job.out.encode(), digest_size=8).hexdigest()}"
-    if any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
+    if any(actor["name"] == name for actor in ray.util.list_named_actors(all_namespaces=True)):
         raise InputError(
-            "is being written by another audit", hint="Wait for its end.", field="--out"
+            "is being written by another audit", hint="Wait until it ends.", field="--out"
         )
-    made = ray.remote(Ledger).options(name=name, num_cpus=0, scheduling_strategy=here)
-    return made.remote(job.tries, job.max_cost)
+    actor_class = ray.remote(Ledger).options(name=name, num_cpus=0, scheduling_strategy=here)
+    return actor_class.remote(job.tries, job.max_cost)
 
 
 def _watch_ledger(
     ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]
 ) -> Any:
-    """Show progress from another thread while the dataset is worked off; ask the ledger to stop
-    when it is asked to.
-    """
-    # here: workers import this module, and need no services
+    """Return a context manager that reports progress on a thread, and stops the ledger if asked to."""
+    # Imported late because workers import this module, and don't need the services.
     from masis.services.background import RepeatedTask
 
-    def look(over: Callable[[], bool]) -> None:
-        with suppress(ray.exceptions.RayError):  # the job ends too, and says why
+    def report(over: Callable[[], bool]) -> None:
+        with suppress(ray.exceptions.RayError):  # the job fails too, and reports the reason
             totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()], timeout=10)
             for error in errors:
                 failed(error)
             if watch(Totals(*totals)):
                 ledger.stop.remote()
 
-    return RepeatedTask(look, LOOKED_EVERY, "progress")
+    return RepeatedTask(report, PROGRESS_INTERVAL, "progress")
 
 
 # The workers.
@@ -290,36 +287,35 @@ class Auditor:
         telemetry.start(work.settings)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Audit a chunk; returns its shard's name, and whether it is complete."""
+        """Audit a chunk. Returns its shard's name, and whether the shard is complete."""
         chunk = Chunk(**row)
         return {"shard": chunk.shard, "complete": self._complete(chunk)}
 
     def _complete(self, chunk: Chunk) -> bool:
-        """Audit what is not written yet; returns whether the shard is complete."""
-        shard, number_of_try = chunk.shard, self._ask_ledger("start", chunk.shard)
+        """Audit the rows that aren't written yet. Returns whether the shard is complete."""
+        shard, number_of_try = chunk.shard, self._call_ledger("start", chunk.shard)
         rows = self.lake.written_rows(shard)
-        left = [each for each in cases_of(chunk) if each[0] not in rows]
+        left = [entry for entry in cases_of(chunk) if entry[0] not in rows]
 
-        def write(found: Iterable[dict[str, Any] | None]) -> bool:
-            rows.update({row["source_row"]: row for row in found if row is not None})
-            if left and self._ask_ledger("may_write", shard, number_of_try):
+        def write(audited: Iterable[dict[str, Any] | None]) -> bool:
+            rows.update({row["source_row"]: row for row in audited if row is not None})
+            if left and self._call_ledger("may_write", shard, number_of_try):
                 self.lake.write(shard, rows.values())
             return all(number in rows for number, _, _ in left)
 
         if number_of_try > 1:
-            # A worker ended in this shard: each row is audited alone and written at once, since one
-            # of them ended it.
-            whole = [write([self._audit_entry(chunk, each)]) for each in left][-1:] != [False]
+            # A row may have killed the previous worker, so audit and write the rows one by one.
+            whole = [write([self._audit_entry(chunk, entry)]) for entry in left][-1:] != [False]
         else:
-            waiting = [self.pool.submit(self._audit_entry, chunk, each) for each in left]
+            waiting = [self.pool.submit(self._audit_entry, chunk, entry) for entry in left]
             whole = write(future.result() for future in as_completed(waiting))
         if whole:
             self.lake.complete(chunk)
-            self._ask_ledger("complete", shard, chunk.size)
+            self._call_ledger("complete", shard, chunk.size)
         return whole
 
     def _audit_entry(self, chunk: Chunk, entry: Entry) -> dict[str, Any] | None:
-        """Return the row of an audit, or of its failure; None where no further audit may begin."""
+        """Return the row of an audit or of its failure, or None if no more audits may begin."""
         number, case, problem = entry
         origin = RecordOrigin(source=chunk.source, source_offset=0, source_row=number)
 
@@ -338,17 +334,17 @@ class Auditor:
                 if self.work.max_cost is not None
                 else 0.0
             )
-            what, tries = self._ask_ledger("begin", chunk.shard, number, usd)
-            if what == "stop":
+            action, tries = self._call_ledger("begin", chunk.shard, number, usd)
+            if action == "stop":
                 return None
-            if what == "set_aside":
+            if action == "set_aside":
                 return failed(
                     f"the worker ended {tries} times while this case was audited (out of memory?)",
                     tries,
                 )
             try:
                 run = run_audit(case, self.work.settings)
-            except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
+            except Exception as error:  # noqa: BLE001 (reported; other cases must still be audited)
                 if tries >= self.work.tries:
                     return failed(f"{type(error).__name__}: {error}", tries)
                 self.ledger.record_end.remote(chunk.shard, number, None)
@@ -361,7 +357,7 @@ class Auditor:
             self.ledger.record_end.remote(chunk.shard, number, spent)
             return row
 
-    def _ask_ledger(self, what: str, *arguments: Any) -> Any:
+    def _call_ledger(self, method: str, *arguments: Any) -> Any:
         import ray
 
-        return ray.get(getattr(self.ledger, what).remote(*arguments))
+        return ray.get(getattr(self.ledger, method).remote(*arguments))

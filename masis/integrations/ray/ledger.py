@@ -16,10 +16,10 @@ _MESSAGES = 100
 
 
 class Totals(NamedTuple):
-    """What the job has done so far; ``size`` in bytes of the input, ``cost_usd`` of what has a
-    price.
+    """The work and the usage of the job so far.
 
-    ``exhausted`` says that ``--max-cost`` lets no further audit begin.
+    ``size`` is in bytes of the input, ``cost_usd`` only includes calls with a known price, and
+    ``exhausted`` means that ``--max-cost`` is reached.
     """
 
     accepted: int = 0
@@ -34,12 +34,12 @@ class Totals(NamedTuple):
 
     @property
     def cases(self) -> int:
-        """How many rows are written: audited, or set aside with their error."""
+        """The number of rows that are audited, or set aside with their error."""
         return self.accepted + self.needs_review + self.failed
 
 
 class SpentUsage(NamedTuple):
-    """What an audit that ended used; ``outcome`` is its folder's."""
+    """The usage of a finished audit. ``outcome`` is the name of its folder."""
 
     outcome: str
     incomplete: bool = False
@@ -49,8 +49,8 @@ class SpentUsage(NamedTuple):
 
 
 class Ledger:
-    """See the module. ``tries`` is how often an audit may end its worker, ``max_cost`` in US
-    dollars.
+    """The shared state. ``tries`` is how often an audit may kill its worker, and ``max_cost`` is in
+    US dollars.
     """
 
     def __init__(self, tries: int, max_cost: float | None) -> None:
@@ -60,37 +60,37 @@ class Ledger:
         self._under_way: defaultdict[str, set[int]] = defaultdict(set)
         self._ended: defaultdict[str, dict[int, SpentUsage]] = defaultdict(dict)
         self._counts: Counter[str] = Counter()
-        """Of shards that are complete; calls, tokens and cost of all that was audited."""
+        """The outcomes of completed shards, and the calls and tokens of all audits."""
         self._cost_usd, self._audits = 0.0, 0
         self._stopped = self._exhausted = False
         self._errors: list[str] = []
 
     def start(self, shard: str) -> int:
-        """Begin a try at a shard and return its number. The worker of an earlier one is gone, with
-        its audits.
-        """
+        """Begin a try at a shard and return its number. Audits of an earlier try are discarded."""
         self._starts[shard] += 1
         self._under_way.pop(shard, None)
         return self._starts[shard]
 
     def may_write(self, shard: str, number: int) -> bool:
-        """Return whether this try is the newest one: a worker that was taken for dead must not
-        write over another.
+        """Return whether this try is the newest one.
+
+        A worker that Ray assumed dead must not overwrite the shard of its successor.
         """
         return self._starts[shard] == number
 
     def begin(self, shard: str, row: int, estimate_usd: float) -> tuple[Begin, int]:
-        """Ask to audit a row; returns what to do, and how often it was begun, this time
-        included.
+        """Decide whether a row may be audited. Returns the decision and the number of tries,
+        including this one.
         """
         tries = self._tries[shard]
         if not self._stopped and tries[row] >= self._most_tries:
             return "set_aside", tries[row]
         over = False
         if self._max_cost is not None:
-            each = self._cost_usd / self._audits if self._audits else estimate_usd
-            costing = 1 + sum(map(len, self._under_way.values()))
-            over = self._cost_usd + costing * each > self._max_cost
+            # Audits in progress haven't reported their cost yet, so count them with the mean.
+            mean = self._cost_usd / self._audits if self._audits else estimate_usd
+            unreported = 1 + sum(map(len, self._under_way.values()))
+            over = self._cost_usd + unreported * mean > self._max_cost
             self._exhausted |= over
         if self._stopped or over:
             return "stop", tries[row]
@@ -99,9 +99,7 @@ class Ledger:
         return "audit", tries[row]
 
     def record_end(self, shard: str, row: int, spent: SpentUsage | None, error: str = "") -> None:
-        """Note that an audit came to its end; ``spent`` is None where it raised and is
-        begun again.
-        """
+        """Record the end of an audit. ``spent`` is None if it raised and will be tried again."""
         self._under_way[shard].discard(row)
         if spent is None:
             return
@@ -113,30 +111,28 @@ class Ledger:
         self._counts.update(calls=spent.calls, tokens=spent.tokens)
 
     def complete(self, shard: str, size: int) -> None:
-        """Note that a shard is complete, and how many bytes of the input that was."""
+        """Record a completed shard, with its bytes of the input."""
         self._counts.update(_count_outcomes(self._ended[shard]), size=size)
-        for held in (self._under_way, self._tries, self._ended):
-            held.pop(shard, None)
+        for by_shard in (self._under_way, self._tries, self._ended):
+            by_shard.pop(shard, None)
 
     def stop(self) -> None:
-        """Let no further audit begin."""
+        """Stop further audits from beginning."""
         self._stopped = True
 
     def totals(self) -> Totals:
-        """Return what is done so far; a row that is audited a second time counts once, and costs
-        twice.
-        """
+        """Return the totals so far. A row that was audited twice counts once, but costs twice."""
         counts = sum(map(_count_outcomes, self._ended.values()), self._counts)
         return Totals(**counts, cost_usd=self._cost_usd, exhausted=self._exhausted)
 
     def errors(self) -> list[str]:
-        """Return the messages since the last time, oldest first."""
-        taken, self._errors = self._errors, []
-        return taken
+        """Return the messages since the previous call, oldest first."""
+        errors, self._errors = self._errors, []
+        return errors
 
 
 def _count_outcomes(ended: Mapping[int, SpentUsage]) -> Counter[str]:
-    found = ended.values()
-    return Counter(each.outcome for each in found) + Counter(
-        incomplete=sum(each.incomplete for each in found)
+    audits = ended.values()
+    return Counter(spent.outcome for spent in audits) + Counter(
+        incomplete=sum(spent.incomplete for spent in audits)
     )

@@ -13,7 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -26,36 +26,22 @@ STATE = "_masis"
 ABOUT, DONE = f"{STATE}/audit.json", f"{STATE}/done"
 
 
-class CompletedChunks(NamedTuple):
-    """What is complete of a part: numbers of chunks with the bytes of input behind them, and
-    whether that is all.
-    """
-
-    chunks: dict[int, int]
-    whole: bool
-
-
 class Lake:
-    """A folder of audited cases that is being written; ``place`` is a path, or an address that
-    fsspec reads.
-    """
+    """The output folder. ``place`` is a path or an fsspec address."""
 
     def __init__(self, place: str) -> None:
         from pyarrow import fs
 
         self.place = place
         base, self._root = filesystem_of(place)
-        self._local, self._files = (
-            isinstance(base, fs.LocalFileSystem),
-            fs.SubTreeFileSystem(self._root, base),
-        )
+        self._local = isinstance(base, fs.LocalFileSystem)
+        self._files = fs.SubTreeFileSystem(self._root, base)
 
     def prepare(self, made_of: Mapping[str, Any]) -> None:
-        """Make the folder, or check that it was made of the same; remove what a killed worker left
-        unfinished.
+        """Create the folder, or check that an existing one was made from the same input and settings.
 
-        Raises InputError where the folder holds something else, or audits with other settings or of
-        another input.
+        Unfinished files of killed workers are removed. Raises InputError if the folder contains
+        other files, or audits with other settings or of another input.
         """
         if self._exists(ABOUT):
             with self._files.open_input_stream(ABOUT) as stream:
@@ -67,70 +53,72 @@ class Lake:
         self._write_whole(
             ABOUT, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode()
         )
-        for each in (
-            each for outcome in OUTCOMES for each in self._list_files(f"outcome={outcome}")
-        ):
-            if each.base_name.startswith("."):
-                self._files.delete_file(each.path)
+        for outcome in OUTCOMES:
+            for file in self._list_files(f"outcome={outcome}"):
+                if file.base_name.startswith("."):
+                    self._files.delete_file(file.path)
 
     def _check(self, before: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
-        differing = {
+        reasons = {
             "settings": "with other settings",
             "profile": "as another format",
             "chunk": "in chunks",
         }
-        for key, what in differing.items():
+        for key, reason in reasons.items():
             if before.get(key) != made_of.get(key):
                 raise InputError(
-                    f"holds audits made {what}", hint="Name a new folder.", file=self.place
+                    f"holds audits made {reason}", hint="Name a new folder.", file=self.place
                 )
         earlier: dict[str, int] = before.get("parts", {})
         now: dict[str, int] = made_of["parts"]
         if changed := sorted(name for name, size in earlier.items() if now.get(name) != size):
             raise InputError(
                 f"holds audits of another input ({len(changed)} of {len(earlier)} parts differ)",
-                hint="Name a new folder, or the input as it was.",
+                hint="Name a new folder, or restore the input.",
                 file=self.place,
             )
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep a second job on this machine from writing here. Raises InputError where one does
-        already.
+        """Prevent other jobs on this machine from writing to the folder.
+
+        Raises InputError if one is writing already.
         """
         if not self._local:
             yield
             return
         try:
-            # given back when the process ends
+            # The operating system releases the lock when the process ends, even if it's killed.
             lock = FileLock(f"{self._root}/{STATE}/lock").acquire(blocking=False)
         except Timeout as error:
-            hint = "Wait for its end, or name a new folder."
             raise InputError(
-                "is being written by another audit", hint=hint, file=self.place
+                "is being written by another audit",
+                hint="Wait until it ends, or name a new folder.",
+                file=self.place,
             ) from error
         with lock:
             yield
 
-    def completed_chunks(self) -> dict[str, CompletedChunks]:
-        """Return what is complete, by file of the input."""
-        found: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    def completed_chunks(self) -> dict[str, tuple[dict[int, int], bool]]:
+        """Return the completed chunks of each input file.
+
+        They are the bytes of input by chunk number, and whether these are all chunks of the file.
+        """
+        completed: defaultdict[str, dict[int, int]] = defaultdict(dict)
         last: dict[str, int] = {}
-        for each in self._list_files(DONE, recursive=True):
-            part, _, mark = each.path.removeprefix(f"{DONE}/").partition("/")
-            number, *size = mark.split("-")
+        for file in self._list_files(DONE, recursive=True):
+            # Markers are named NUMBER-SIZE, with "-last" for the last chunk of a file.
+            part, _, marker = file.path.removeprefix(f"{DONE}/").partition("/")
+            number, *size = marker.split("-")
             if number.isdecimal():
-                found[part][int(number)] = int(size[0])
+                completed[part][int(number)] = int(size[0])
                 last |= {part: int(number)} if size[1:] else {}
         return {
-            part: CompletedChunks(chunks, last.get(part) == len(chunks) - 1)
-            for part, chunks in found.items()
+            part: (chunks, last.get(part) == len(chunks) - 1) for part, chunks in completed.items()
         }
 
     def written_rows(self, shard: str) -> dict[int, dict[str, Any]]:
-        """Return the rows of a shard that are written, by their number in the input, with their
-        outcome.
-        """
+        """Return the written rows of a shard with their outcomes, by number in the input."""
         from pyarrow import parquet
 
         rows: dict[int, dict[str, Any]] = {}
@@ -143,15 +131,13 @@ class Lake:
         return rows
 
     def write(self, shard: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write all rows of a shard: a file for each outcome that occurs, ordered as in
-        the input.
-        """
+        """Write all rows of a shard in the order of the input, with a file for each outcome."""
         by_outcome: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: int(row["source_row"])):
             by_outcome[row["outcome"]].append(row)
-        for outcome, held in by_outcome.items():
+        for outcome, ordered in by_outcome.items():
             stream = io.BytesIO()
-            write_lake_file(held, stream)
+            write_lake_file(ordered, stream)
             self._write_whole(f"outcome={outcome}/{shard}.parquet", stream.getvalue())
 
     def complete(self, chunk: Chunk) -> None:
@@ -161,7 +147,7 @@ class Lake:
         self._write_whole(f"{DONE}/{chunk.part}/{chunk.number:06d}-{chunk.size}{end}", b"")
 
     def _write_whole(self, path: str, content: bytes) -> None:
-        """Write a file whole or not at all: object storage does, a folder needs a renaming."""
+        """Write a file atomically. Object storage does so itself, and a local file is renamed."""
         folder, _, name = path.rpartition("/")
         unfinished = f"{folder}/.{name}.{uuid4().hex}" if self._local else path
         with self._files.open_output_stream(unfinished) as stream:

@@ -104,7 +104,7 @@ def _start_telemetry(
         if own
         else ("opentelemetry.trace",)
     )
-    require("Telemetry needs packages of OpenTelemetry that are not installed", "otel", *modules)
+    require("Telemetry needs OpenTelemetry packages that aren't installed", "otel", *modules)
     from masis.integrations.telemetry.spans import Spans, place
 
     shut = None
@@ -120,7 +120,7 @@ def _start_telemetry(
 
 
 def end(within_s: float = END_WITHIN_S) -> None:
-    """End the telemetry that ``start`` started, if any, for processes that don't keep the handle."""
+    """End the telemetry of ``start``, if any, for processes that don't keep the handle."""
     with _lock:
         started = _started
     if started is not None:

@@ -12,7 +12,6 @@ import logging
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
@@ -37,17 +36,11 @@ SERVICE = "masis-workbench"
 log = logging.getLogger("masis.telemetry")
 
 
-class Providers(NamedTuple):
-    """The tracer and meter providers, and a function that flushes and shuts down both."""
+def providers(settings: Settings) -> tuple[TracerProvider, MeterProvider, Callable[[], None]]:
+    """Create providers that send or print, depending on ``telemetry``.
 
-    tracers: TracerProvider
-    meters: MeterProvider
-    shut: Callable[[], None]
-
-
-def providers(settings: Settings) -> Providers:
-    """Create providers that send or print, depending on ``telemetry``. Raises SettingsError for an
-    invalid OTEL_* value.
+    Returns the tracer provider, the meter provider, and a function that flushes and shuts down
+    both. Raises SettingsError for an invalid OTEL_* value.
     """
     with contextlib.ExitStack() as undo:
         undo.enter_context(_warned_once())
@@ -60,11 +53,11 @@ def providers(settings: Settings) -> Providers:
         except (ValueError, OSError) as error:
             why = " ".join(str(error).split())
             raise SettingsError(
-                f"OpenTelemetry can't use a variable of its own (OTEL_...): {why}"
+                f"OpenTelemetry can't use one of its variables (OTEL_...): {why}"
             ) from error
         undo.callback(meters.shutdown)
         undo.callback(tracers.shutdown)
-        return Providers(tracers, meters, undo.pop_all().close)
+        return tracers, meters, undo.pop_all().close
 
 
 _INSTANCE = uuid.uuid4().hex
@@ -132,19 +125,19 @@ class WarnOnce(logging.Handler):
         """Log the first problem as a warning and the others at DEBUG."""
         level = logging.DEBUG if self.warned else logging.WARNING
         self.warned = True
-        words, values = str(record.msg), record.args if isinstance(record.args, tuple) else ()
+        message, values = str(record.msg), record.args if isinstance(record.args, tuple) else ()
         shown = tuple(
             (
-                type(each).__name__
-                if isinstance(each, BaseException)
-                else each
-                if isinstance(each, int | float)
+                type(value).__name__
+                if isinstance(value, BaseException)
+                else value
+                if isinstance(value, int | float)
                 else "(...)"
             )
-            for each in values
+            for value in values
         )
         # If the arguments don't fit the format, log the message without them.
         with contextlib.suppress(TypeError, ValueError):
-            words = words % shown if shown else words
-        short = " ".join(words.split())[:300]
-        log.log(level, "telemetry is not delivered (said once; the audits go on): %s", short)
+            message = message % shown if shown else message
+        short = " ".join(message.split())[:300]
+        log.log(level, "telemetry isn't delivered (logged once; audits continue): %s", short)

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -48,7 +48,7 @@ WRITTEN_AT_ONCE = 200
 """The most requests that share a transaction."""
 
 _IDLE = timedelta(seconds=0.25)
-_SAID_AGAIN_S = 60.0
+_NOTIFY_EVERY_S = 60.0
 
 
 class RequestRefused(Exception):
@@ -66,11 +66,6 @@ class RequestRefused(Exception):
         )
 
 
-class _Pending(NamedTuple):
-    request: ReceivedRequest
-    answer: asyncio.Future[Acknowledgement]
-
-
 class IngestionServer:
     """The state of the application: the sources, the queue of requests to write, and the thread
     that parses them.
@@ -83,29 +78,27 @@ class IngestionServer:
         hosts: AllowedHosts,
         on_read: Callable[[], object] | None,
     ) -> None:
-        self.ingestion, self.sources, self.hosts, self._on_read = (
-            ingestion,
-            dict(sources),
-            hosts,
-            on_read,
-        )
+        self.ingestion, self.hosts, self._on_read = ingestion, hosts, on_read
+        self.sources = dict(sources)
         self._buckets = {
-            name: Bucket(each.requests_per_minute / 60, each.burst)
-            for name, each in sources.items()
+            name: Bucket(source.requests_per_minute / 60, source.burst)
+            for name, source in sources.items()
         }
-        self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
+        self._queue: asyncio.Queue[tuple[ReceivedRequest, asyncio.Future[Acknowledgement]]] = (
+            asyncio.Queue(WRITTEN_AT_ONCE * 5)
+        )
         self._parsing = asyncio.Lock()
         """Two bytes of JSON can become a value of 180 bytes in memory, so only one body is parsed
         at a time. The others wait here and don't occupy a thread.
         """
-        self._heard_at = -_SAID_AGAIN_S
+        self._notified_at = -_NOTIFY_EVERY_S
 
     # writing
 
     async def acknowledge(self, request: ReceivedRequest) -> Acknowledgement:
         """Return once the request is on disk. Raises MasisError if it can't be stored."""
         answer: asyncio.Future[Acknowledgement] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Pending(request, answer))
+        await self._queue.put((request, answer))
         return await answer
 
     async def write(self) -> None:
@@ -117,17 +110,18 @@ class IngestionServer:
             while not self._queue.empty() and len(pending) < WRITTEN_AT_ONCE:
                 pending.append(self._queue.get_nowait())
             try:
-                done = await asyncio.to_thread(
-                    self.ingestion.receive, [each.request for each in pending]
+                stored = await asyncio.to_thread(
+                    self.ingestion.receive, [request for request, _ in pending]
                 )
             except Exception as error:  # noqa: BLE001 (every waiting request must get an answer)
-                for each in pending:
-                    if not each.answer.done():
-                        each.answer.set_exception(error)
+                for _, answer in pending:
+                    # An answer is done if its client disconnected, which cancelled the wait.
+                    if not answer.done():
+                        answer.set_exception(error)
                 continue
-            for each, acknowledged in zip(pending, done, strict=True):
-                if not each.answer.done():
-                    each.answer.set_result(acknowledged)
+            for (_, answer), acknowledgement in zip(pending, stored, strict=True):
+                if not answer.done():
+                    answer.set_result(acknowledgement)
 
     # reading
 
@@ -138,14 +132,14 @@ class IngestionServer:
         read = 1
         while read and not stopping():
             read = self.ingestion.read_waiting(self.sources)
-            if self._on_read and (read or time.monotonic() - self._heard_at > _SAID_AGAIN_S):
+            if self._on_read and (read or time.monotonic() - self._notified_at > _NOTIFY_EVERY_S):
                 self._on_read()
-                self._heard_at = time.monotonic()
+                self._notified_at = time.monotonic()
 
     @contextlib.asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:
         """Run the writer and the reader while the application runs."""
-        reader = RepeatedTask(self.read_arrivals, _IDLE, "reading what came in").start()
+        reader = RepeatedTask(self.read_arrivals, _IDLE, "reading arrivals").start()
         writer = asyncio.create_task(self.write())
         try:
             yield
@@ -166,22 +160,26 @@ class IngestionServer:
         )
         if refusal is not None:
             raise RequestRefused(
-                refusal.status, refusal.reason, "Use a host name that --allow-host names."
+                refusal.status, refusal.reason, "Use a host name that --allow-host allows."
             )
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         digest = token_digest(token.strip()) if kind.lower() == "bearer" else ""
-        found = [
-            each for each in self.sources.values() if hmac.compare_digest(each.token_sha256, digest)
+        # compare_digest's time doesn't depend on the content, so timing doesn't reveal a digest.
+        matches = [
+            source
+            for source in self.sources.values()
+            if hmac.compare_digest(source.token_sha256, digest)
         ]
-        if not found:
+        if not matches:
             hint = "Send the token of your source as 'Authorization: Bearer TOKEN'."
             raise RequestRefused(
-                401, "the token is missing or nobody's", hint, {"www-authenticate": "Bearer"}
+                401, "the token is missing or unknown", hint, {"www-authenticate": "Bearer"}
             )
-        wait = self._buckets[found[0].name].take()
+        source = matches[0]
+        wait = self._buckets[source.name].take()
         if wait:
             hint = (
-                f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases"
+                f"Send at most {source.requests_per_minute:g} requests a minute, or several cases"
                 " in one."
             )
             raise RequestRefused(
@@ -190,7 +188,7 @@ class IngestionServer:
                 hint,
                 {"retry-after": str(max(1, round(wait + 0.5)))},
             )
-        return found[0]
+        return source
 
     async def cases(self, request: Request) -> Response:
         """Receive cases (POST /v1/cases)."""
@@ -198,7 +196,7 @@ class IngestionServer:
         form = FORMS.get(_content_type(request))
         if form is None:
             raise RequestRefused(
-                415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}."
+                415, "the content type isn't supported", f"Send one of: {', '.join(FORMS)}."
             )
         key = request.headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
@@ -212,26 +210,26 @@ class IngestionServer:
         # requests.
         digest = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
         async with self._parsing:
-            look = await asyncio.to_thread(self.ingestion.inspect_body, form, body, source)
-        if not look.cases:
+            inspected = await asyncio.to_thread(self.ingestion.inspect_body, form, body, source)
+        if not inspected.cases:
             raise RequestRefused(
                 400,
-                "the body holds no case",
+                "the body contains no case",
                 "Send a case, {'cases': [...]}, or a case on each line.",
             )
-        if look.cases > source.max_cases:
+        if inspected.cases > source.max_cases:
             raise _too_many(source.max_cases)
-        if (passed := look.limit_passed) is not None:
-            where = f"{passed.field}: " if passed.field else ""
-            raise RequestRefused(422, f"{where}{passed.problem}", passed.hint)
-        made = await self.acknowledge(
+        if (error := inspected.limit_passed) is not None:
+            field = f"{error.field}: " if error.field else ""
+            raise RequestRefused(422, f"{field}{error.problem}", error.hint)
+        stored = await self.acknowledge(
             ReceivedRequest(uuid.uuid4().hex, source.name, key, digest, form, body)
         )
-        if made.conflict:
-            hint = "Give each request a key of its own; the same key is for the same body."
+        if stored.conflict:
+            hint = "Use a new key for each body, and repeat a key only with the same body."
             raise RequestRefused(422, "the idempotency key was used with another body", hint)
-        address = f"/v1/batches/{made.id}"
-        answer = {"id": made.id, "status": address, "repeated": not made.new}
+        address = f"/v1/batches/{stored.id}"
+        answer = {"id": stored.id, "status": address, "repeated": not stored.new}
         return JSONResponse(answer, status_code=202, headers={"location": address})
 
     async def traces(self, request: Request) -> Response:
@@ -243,7 +241,7 @@ class IngestionServer:
         form = _content_type(request)
         if form not in (otlp.PROTOBUF, otlp.JSON) or encoding not in ("identity", "gzip"):
             hint = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
-            raise RequestRefused(415, "the content type or encoding is none of ours", hint)
+            raise RequestRefused(415, "the content type or encoding isn't supported", hint)
         body = await _body(request, source.max_body_bytes)
         try:
             plain = (
@@ -254,44 +252,49 @@ class IngestionServer:
             if plain is None:
                 raise _too_long(source.max_body_bytes)
             async with self._parsing:
-                found = await asyncio.to_thread(otlp.parse_export, plain, form)
+                cases, rejected, why = await asyncio.to_thread(otlp.parse_export, plain, form)
         except InputError as error:
             raise RequestRefused(400, f"the body {error.problem}", error.hint) from error
         except MissingExtra as error:
             raise RequestRefused(415, str(error), f"Or send {otlp.JSON}.") from error
-        if found.cases > source.max_cases:
+        if len(cases) > source.max_cases:
             raise _too_many(source.max_cases)
-        if found.cases:
-            digest = hashlib.sha256(found.lines).hexdigest()
-            await self.acknowledge(
-                ReceivedRequest(uuid.uuid4().hex, source.name, None, digest, "cases", found.lines)
+        if cases:
+            lines = await asyncio.to_thread(
+                lambda: "\n".join(json.dumps(case.to_json_dict()) for case in cases).encode()
             )
-        return Response(otlp.export_response(form, found.rejected, found.why), media_type=form)
+            digest = hashlib.sha256(lines).hexdigest()
+            await self.acknowledge(
+                ReceivedRequest(uuid.uuid4().hex, source.name, None, digest, "cases", lines)
+            )
+        return Response(otlp.export_response(form, rejected, why), media_type=form)
 
     async def batch(self, request: Request) -> Response:
         """Return the status of a batch (GET /v1/batches/ID)."""
         source = self.source_of(request)
-        found = await asyncio.to_thread(
+        batch = await asyncio.to_thread(
             self.ingestion.batch, request.path_params["id"], source.name
         )
-        if found is None:
+        if batch is None:
             raise RequestRefused(
-                404, "there is no such batch", "Use the address that the 202 named."
+                404, "there is no such batch", "Use the address in the 202 response."
             )
-        state = "waiting" if found.done_at is None else "done"
-        return JSONResponse({"state": state, **found.model_dump(exclude={"source"})})
+        state = "waiting" if batch.done_at is None else "done"
+        return JSONResponse({"state": state, **batch.model_dump(exclude={"source"})})
 
     async def case(self, request: Request) -> Response:
         """Return the status of a case (GET /v1/cases/ID)."""
         source = self.source_of(request)
-        found = await asyncio.to_thread(
+        status = await asyncio.to_thread(
             self.ingestion.status, request.path_params["id"], source.name
         )
-        if found is None:
+        if status is None:
             raise RequestRefused(
-                404, "there is no such case of yours", "Send it, and ask once its batch is done."
+                404,
+                "your source has no such case",
+                "Send the case, and ask again when its batch is done.",
             )
-        return JSONResponse(found.model_dump(), headers={"cache-control": "no-store"})
+        return JSONResponse(status.model_dump(), headers={"cache-control": "no-store"})
 
 
 def _content_type(request: Request) -> str:
@@ -318,12 +321,12 @@ async def _body(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most:
         raise too_long
-    held = bytearray()
+    body = bytearray()
     async for chunk in request.stream():
-        held += chunk
-        if len(held) > most:
+        body += chunk
+        if len(body) > most:
             raise too_long
-    return bytes(held)
+    return bytes(body)
 
 
 def _openapi_document() -> dict[str, Any]:
@@ -362,7 +365,7 @@ async def _error_response(request: Request, error: Exception) -> Response:
     status = error.http_status
     problem = {
         "status": status,
-        "problem": "it could not be stored",
+        "problem": "the request couldn't be stored",
         "hint": "Send it again later.",
         **error.about,
     }
@@ -383,14 +386,14 @@ def application(
     """Return the ASGI application for these sources. ``on_read`` is called after cases were parsed,
     and every minute.
     """
-    door = IngestionServer(ingestion, sources, hosts or AllowedHosts(), on_read)
+    server = IngestionServer(ingestion, sources, hosts or AllowedHosts(), on_read)
     alive = JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
     return Starlette(
         routes=[
-            Route("/v1/cases", door.cases, methods=["POST"]),
-            Route("/v1/traces", door.traces, methods=["POST"]),
-            Route("/v1/cases/{id:path}", door.case, methods=["GET"]),
-            Route("/v1/batches/{id}", door.batch, methods=["GET"]),
+            Route("/v1/cases", server.cases, methods=["POST"]),
+            Route("/v1/traces", server.traces, methods=["POST"]),
+            Route("/v1/cases/{id:path}", server.case, methods=["GET"]),
+            Route("/v1/batches/{id}", server.batch, methods=["GET"]),
             Route("/v1/openapi.json", JSONResponse(_openapi_document()), methods=["GET"]),
             Route("/healthz", alive, methods=["GET"]),
         ],
@@ -399,5 +402,5 @@ def application(
             MasisError: _error_response,
             ClientDisconnect: _client_gone,
         },
-        lifespan=door.running,
+        lifespan=server.running,
     )

@@ -13,7 +13,7 @@ import base64
 import contextlib
 import json
 import zlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.paths import text_of, value_at
@@ -26,68 +26,54 @@ PROTOBUF, JSON = "application/x-protobuf", "application/json"
 MOST_SPANS = 50_000
 """The most spans in one request."""
 
-_WHY = 3
+_REASONS = 3
+"""The most traces whose reason is reported."""
 _SPANS = ("resourceSpans[].scopeSpans[].spans[] | [?type(@) == 'object']",)
 _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
-
-
-class TraceExport(NamedTuple):
-    """The result of a request: the number of cases, the cases as JSON lines, the number of spans
-    without a case, and the reasons for the first few traces.
-    """
-
-    cases: int
-    lines: bytes
-    rejected: int
-    why: str
 
 
 def gunzip(body: bytes, most: int) -> bytes | None:
     """Decompress gzip, or return None if the content has more than ``most`` bytes. Raises
     InputError.
     """
-    inflating = zlib.decompressobj(wbits=31)
+    decompressor = zlib.decompressobj(wbits=31)  # 31 means gzip with the largest window
     try:
-        found = inflating.decompress(body, most + 1)
+        content = decompressor.decompress(body, most + 1)
     except zlib.error as error:
-        raise InputError("is no gzip that can be read", hint="Send it again.") from error
-    if len(found) > most:
+        raise InputError("isn't valid gzip", hint="Send it again.") from error
+    if len(content) > most:
         return None
-    if not inflating.eof or inflating.unused_data:
-        raise InputError("is no whole gzip", hint="Send one gzip member.")
-    return found
+    if not decompressor.eof or decompressor.unused_data:
+        raise InputError("isn't exactly one gzip member", hint="Send one gzip member.")
+    return content
 
 
-def parse_export(body: bytes, content_type: str) -> TraceExport:
-    """Return the cases of an ExportTraceServiceRequest.
+def parse_export(body: bytes, content_type: str) -> tuple[list[Case], int, str]:
+    """Parse an ExportTraceServiceRequest.
 
-    Raises InputError for an invalid body, and MissingExtra for protobuf if its packages aren't
+    Returns the cases, the number of spans of traces without a case, and the reasons for the first
+    few of those traces. Raises InputError for an invalid body, and MissingExtra for protobuf if its packages aren't
     installed.
     """
-    found = _traces(
+    traces = _traces(
         _from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}")
     )
-    cases, rejected, why = list[Case](), 0, list[str]()
-    for trace, spans in found.items():
+    cases, rejected, reasons = list[Case](), 0, list[str]()
+    for trace, spans in traces.items():
         try:
             cases.append(_trace_case(spans))
         except InputError as error:
             rejected += len(spans)
-            what = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
-            why += [f"trace {trace[:32]}: {what}."] if len(why) < _WHY else []
-    lines = "\n".join(json.dumps(case.to_json_dict()) for case in cases).encode()
-    return TraceExport(len(cases), lines, rejected, " ".join(why))
+            problem = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
+            reasons += [f"trace {trace[:32]}: {problem}."] if len(reasons) < _REASONS else []
+    return cases, rejected, " ".join(reasons)
 
 
 def export_response(content_type: str, rejected: int, why: str) -> bytes:
     """Return the ExportTraceServiceResponse in the encoding of the request."""
     if content_type != PROTOBUF:
-        about = (
-            {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}}
-            if rejected
-            else {}
-        )
-        return json.dumps(about).encode()
+        outcome = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}}
+        return json.dumps(outcome if rejected else {}).encode()
     from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 
     partial = (
@@ -95,8 +81,8 @@ def export_response(content_type: str, rejected: int, why: str) -> bytes:
         if rejected
         else None
     )
-    sent: bytes = service.ExportTraceServiceResponse(partial_success=partial).SerializeToString()
-    return sent
+    body: bytes = service.ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+    return body
 
 
 def refusal_body(content_type: str, why: str) -> bytes:
@@ -109,14 +95,16 @@ def refusal_body(content_type: str, why: str) -> bytes:
 
             # This Status has the message in the same field (2) as google.rpc.Status, which
             # OTLP/HTTP requires.
-            sent: bytes = Status(message=why).SerializeToString()
-            return sent
+            body: bytes = Status(message=why).SerializeToString()
+            return body
     return json.dumps({"message": why}).encode()
 
 
 def _from_protobuf(body: bytes) -> dict[str, Any]:
-    lacking = "OTLP in protobuf needs packages that are not installed"
-    require(lacking, "otlp", "google.protobuf", "opentelemetry.proto")
+    require(
+        "OTLP in protobuf needs packages that aren't installed",
+        *("otlp", "google.protobuf", "opentelemetry.proto"),
+    )
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -125,7 +113,7 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
         raise InputError(
-            "is no ExportTraceServiceRequest", hint="Send OTLP in protobuf."
+            "isn't an ExportTraceServiceRequest", hint="Send OTLP in protobuf."
         ) from error
     _check_span_count(
         sum(
@@ -134,43 +122,44 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
             for scope in resource.scope_spans
         )
     )
-    read: dict[str, Any] = MessageToDict(request)
+    content: dict[str, Any] = MessageToDict(request)
     # The JSON mapping of protobuf encodes bytes as base64, but OTLP/JSON writes ids in hexadecimal.
-    for span in _spans_in(read):
+    for span in _spans_in(content):
         for name in ("traceId", "spanId", "parentSpanId"):
             if name in span:
                 span[name] = base64.b64decode(span[name]).hex()
-    return read
+    return content
 
 
 def _spans_in(content: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = value_at(content, _SPANS) or []
-    return found
+    spans: list[dict[str, Any]] = value_at(content, _SPANS) or []
+    return spans
 
 
 def _check_span_count(spans: int) -> None:
     if spans > MOST_SPANS:
         raise InputError(
-            f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", hint="Send fewer at once."
+            f"has {spans:,} spans, but at most {MOST_SPANS:,} are allowed",
+            hint="Send fewer at once.",
         )
 
 
 def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Group the spans by trace, with their attributes as a dictionary."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    traces: dict[str, list[dict[str, Any]]] = {}
     spans = _spans_in(content)
     _check_span_count(len(spans))
     for span in spans:
         attributes = value_at(span, ("attributes(attributes)",))
-        read = {
+        plain = {
             "traceId": str(span.get("traceId", "")),
             "spanId": str(span.get("spanId", "")),
             "parentSpanId": str(span.get("parentSpanId") or "") or None,
             "name": str(span.get("name", "")),
             "attributes": attributes if isinstance(attributes, dict) else {},
         }
-        found.setdefault(str(read["traceId"]).lower(), []).append(read)
-    return found
+        traces.setdefault(str(plain["traceId"]).lower(), []).append(plain)
+    return traces
 
 
 def _trace_case(spans: list[dict[str, Any]]) -> Case:
@@ -181,7 +170,7 @@ def _trace_case(spans: list[dict[str, Any]]) -> Case:
     if any(_OPERATION in span["attributes"] for span in spans):
         readings.append(("otel-genai", spans))
     problem = InputError(
-        "has no attributes of OpenInference or GenAI", hint="Instrument what answers."
+        "has no attributes of OpenInference or GenAI", hint="Instrument the code that answers."
     )
     for profile, rows in readings:
         try:
@@ -190,7 +179,7 @@ def _trace_case(spans: list[dict[str, Any]]) -> Case:
                 raise row.problems[0]
             if not (row.case.answer or "").strip() and row.case.unanswered is None:
                 raise InputError(
-                    "is missing or empty", hint="Export the span that answers.", field="answer"
+                    "is missing or empty", hint="Export the span with the answer.", field="answer"
                 )
             return row.case
         except InputError as error:
@@ -206,8 +195,8 @@ def _as_phoenix(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     ids = {span["spanId"] for span in spans}
     outer = [span["spanId"] for span in spans if span["parentSpanId"] not in ids]
-    found = {span["spanId"] for span in spans if span["parentSpanId"] is None}
-    roots = found or (set(outer) if len(outer) == 1 else set())
+    parentless = {span["spanId"] for span in spans if span["parentSpanId"] is None}
+    roots = parentless or (set(outer) if len(outer) == 1 else set())
     return [
         {
             "context": {"trace_id": span["traceId"], "span_id": span["spanId"]},

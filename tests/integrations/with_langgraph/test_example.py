@@ -92,4 +92,4 @@ def test_resuming_an_unknown_thread_is_reported(db: Path) -> None:
     ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
     again = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db), expect=2)
     assert "is under way" in again["stderr"]
-    assert "thread_id: is not known" in ran("resume", "nobody", "--db", str(db), expect=1)["stderr"]
+    assert "thread_id: isn't known" in ran("resume", "nobody", "--db", str(db), expect=1)["stderr"]

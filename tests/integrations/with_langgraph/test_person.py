@@ -131,12 +131,12 @@ def test_storing_again_is_idempotent_and_a_fork_is_a_new_run(graph: Any, bench: 
 def test_a_graph_without_critic_or_keep_is_reported(
     bench: Workbench,
 ) -> None:
-    with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
+    with pytest.raises(InputError, match=r"metrics\.run: has no audit"):
         keep_node(bench).invoke(asked(WRONG))
     with pytest.raises(InputError, match="review: is empty"):
         person_node(bench).invoke(asked(WRONG))
     state = critic_node().invoke(asked(WRONG))
-    with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
+    with pytest.raises(InputError, match=r"metrics\.run: has no audit"):
         keep_node(bench).invoke(asked(WRONG) | state | {"evidence": EVIDENCE[:1]})
 
 
