@@ -3,7 +3,8 @@ retrieved?
 
 The rules are those of docs/CONFORMANCE.md whose ids begin with AESOP. The flow of the data:
 
-    question -> queries -> retriever -> abstracts -> grader -> grades -> ruling: sufficient, or retrieve more
+    question -> queries -> retriever -> abstracts -> grader -> grades
+      -> ruling: sufficient, or retrieve more
 
 ``rubric`` holds the science and the policy, ``recommendation`` and ``ruling`` the written rules,
 ``designs`` and ``sample_size`` read an abstract without a model, ``rounds`` is the loop. Nothing

@@ -97,7 +97,8 @@ class BamlValidator:
                 why = f"The revised answer is no {form.__name__}, and can't be mended into one."
                 raise InvalidRevision(why, raw=revision.revised_answer) from None
             answer = form.model_validate(found.value).model_dump_json()
-            note = f"{revision.changes_explanation} (Its form was mended: {', '.join(found.repairs)}.)".strip()
+            repairs = ", ".join(found.repairs)
+            note = f"{revision.changes_explanation} (Its form was mended: {repairs}.)".strip()
             return revision.model_copy(
                 update={"revised_answer": answer, "changes_explanation": note}
             )

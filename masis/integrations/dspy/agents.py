@@ -1,7 +1,7 @@
 """The critic, the reviser and their loop as modules that DSPy can optimize (REQ-CRITIC-001, -008,
 -015 to -029).
 
-An agent is the ordinary critic or reviser, which calls its model through a ``dspy.Predict``, so that
+An agent is the ordinary critic or reviser that calls its model through a ``dspy.Predict``, so that
 optimizers can learn from the calls. Replies pass through the rules of every audit: numbers are
 clamped, invalid ones are unscored, the citations lower the confidence, and a revision's record only
 contains changes that its texts confirm.

@@ -85,7 +85,7 @@ class EvidenceState(TypedDict, total=False):
 
     ``abstracts`` and ``grades`` contain all results by id, ``retrieved`` the ids of the last
     search, and ``missing`` the gaps in the evidence. ``decision`` is ``sufficient`` or
-    ``retrieve_more``, ``rounds`` is the number of judged rounds, and ``evidence`` is kept abstracts.
+    ``retrieve_more``, ``rounds`` counts the judged rounds, and ``evidence`` is the kept abstracts.
     """
 
     user_query: str
@@ -177,7 +177,7 @@ def evidence_graph(
     fails is reported in ``metrics["warnings"]``.
 
     Args:
-        retrievers: Our or LangChain's retrievers, or functions from a query to records or documents.
+        retrievers: Our or LangChain's retrievers, or functions from a query to documents.
         settings: The settings of the screening.
 
     """

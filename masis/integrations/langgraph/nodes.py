@@ -99,7 +99,7 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
 
 def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """Return a node that writes ``draft_answer``, first from the evidence and then from the critique.
+    """Return a node that writes ``draft_answer`` from the evidence, and later from the critique.
 
     It's for graphs without a synthesizer of their own. Raises StepError if the drafter or the
     reviser fails.

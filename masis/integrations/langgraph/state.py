@@ -1,7 +1,7 @@
 """The state of a graph (MASIS-CRITIC-STATE, MASIS-EVAL-STATE), its reducers, and its conversion to
 our records.
 
-A node only returns new values. The reducers merge them into the state, so that nodes don't overwrite
+A node only returns new values. Reducers merge them into the state, so that nodes don't overwrite
 each other's values. Evidence in the state can be ``masis.Evidence``, mappings, LangChain documents,
 or objects with ``chunk_id`` and ``text``.
 """
@@ -134,7 +134,7 @@ def thread_of(config: RunnableConfig) -> str | None:
 # Conversion of the state to our records.
 
 NOTHING = Evidence(id="no_evidence_999999999", source="nothing was retrieved")
-"""The evidence if nothing was retrieved. It has no text, and an id that answers don't cite by chance.
+"""The evidence if nothing was retrieved. It has no text, and an id that no answer cites by chance.
 """
 
 _THREAD_CHARACTERS = 80
@@ -255,7 +255,7 @@ def evidence_of(state: Any) -> tuple[Evidence, ...]:
 
 
 def case_of(state: Any, answer: str, thread: str | None) -> Case:
-    """Return the case of a thread whose first answer was this one. Its id depends on the content."""
+    """Return the case of a thread with this first answer. Its id depends on the content."""
     content: Json = {
         "id": "graph",
         "query": text_of(state, "user_query"),

@@ -66,7 +66,7 @@ class ModelFolder(NamedTuple):
     revision: str | None = None
 
     def file(self, name: str) -> Path | None:
-        """Return the file of this name next to the configuration or the weights, if there is one."""
+        """Return the file of this name beside the configuration or the weights, if any."""
         paths = (self.folder / name, self.weights.parent / name)
         return next((path for path in paths if path.is_file()), None)
 
@@ -221,7 +221,7 @@ def _get(name: str) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read one of a model's JSON files. Raises SettingsError if it isn't an object or is too large."""
+    """Read one of a model's JSON files. Raises SettingsError unless it's an object of normal size."""
     try:
         content = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
@@ -251,7 +251,7 @@ def digest_of(model: ModelFolder) -> str:
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file. It's read again only if its size or modification time changes."""
+    """Return the SHA-256 of a file, which is read again only if its size or time changes."""
     return _file_digest(path, path.stat().st_size, path.stat().st_mtime_ns)
 
 
@@ -300,12 +300,15 @@ def model_record(model: ModelFolder) -> LocalModel:
 
 
 def describe_model(record: LocalModel, tells: str) -> list[str]:
-    """Describe a model in lines of text. ``tells`` names the verdicts that its outputs distinguish."""
+    """Describe a model in lines of text. ``tells`` names the verdicts of its outputs."""
     languages = ", ".join(record.languages) if record.languages else "not stated, assumed to be any"
     return [
         f"Model      {record.name}",
         f"Tells      {tells}",
-        f"Licence    {record.licence or 'not stated in its card. Check its page before you use it'}",
+        (
+            f"Licence    "
+            f"{record.licence or 'not stated in its card. Check its page before you use it'}"
+        ),
         f"Languages  {languages}",
         f"Size       {record.bytes / 1e6:,.0f} MB ({record.format})",
         f"File       {record.file}",

@@ -64,8 +64,8 @@ def prompts() -> dict[str, dict[str, str]]:
 def language_of(name: str, languages: Sequence[str] | None) -> str:
     """Return the language of a model's prompts.
 
-    LettuceDetect's models for one language have it in their names: ``lettucedect-210m-eurobert-de-v1``
-    is ``de``. For others, it's the only language of the card, or else English, as in LettuceDetect's
+    LettuceDetect's models for one language have it in their names:
+    ``lettucedect-210m-eurobert-de-v1`` is ``de``. For others, it's the only language of the card, or else English, as in LettuceDetect's
     code.
     """
     match = re.search(r"-([a-z]{2})-v\d", name.casefold())
@@ -110,7 +110,7 @@ class LocalTagger(LocalRole):
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Read the whole answer once and check every claim, and list missing points if requested."""
+        """Read the whole answer once, check every claim, and list missing points if requested."""
         has_spans = all(
             claim.start is not None and answer[claim.start : claim.end] == claim.text
             for claim in claims
@@ -187,7 +187,7 @@ class LocalTagger(LocalRole):
         answer: str,
         markers: Sequence[tuple[int, int]] = (),
     ) -> tuple[TokenScore, ...] | None:
-        """Score each token of an answer without its citation markers. Returns None if it's too long.
+        """Score each token of an answer without its markers. Returns None if it's too long.
 
         Passages that don't fit at once are read in parts. A token then has the score of the part
         that supports it most, because the other parts lack the passage it's from. LettuceDetect's

@@ -214,7 +214,7 @@ class LocalRole:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """The languages that the model's card lists, or None if it lists none and any may be used."""
+        """The languages of the model's card, or None if it lists none and any may be used."""
         named = self.scorer.model.languages
         return None if named is None else frozenset(named)
 
@@ -423,7 +423,7 @@ def statement_of(claim: Claim) -> str:
 
 
 def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
-    """Derive the verdict from the scores of a claim's windows and the thresholds of the settings."""
+    """Derive the verdict from the scores of a claim's windows and the thresholds."""
     best = max(each.supports for each in scored)
     worst = _most_contradicting(scored)
     against = worst.contradicts or 0.0 if worst else 0.0

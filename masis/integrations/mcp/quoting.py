@@ -58,7 +58,7 @@ def quote_id(identifier: str) -> str:
 
 
 class _CharacterTable(dict[int, str]):
-    """A ``str.translate`` table that maps each character to its visible form and caches the result."""
+    """A ``str.translate`` table that maps characters to their visible forms and caches them."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)

@@ -74,7 +74,7 @@ def list_cases(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
 
 
 def read_resource(tools: Tools, given: str) -> wire.ReadResourceResult:
-    """Return a resource as JSON. Raises InputError with similar ids if the address doesn't exist."""
+    """Return a resource as JSON. Raises InputError with similar ids if it doesn't exist."""
     address = urlsplit(given)
     identifier, alone = (
         unquote(address.path.removeprefix("/")),

@@ -503,7 +503,8 @@ class Tools:
         detail: Annotated[
             Literal["issues", "whole"],
             Field(
-                description="whole returns every record of the run, which can be hundreds of kilobytes"
+                description="whole returns every record of the run, which can be hundreds of "
+                "kilobytes"
             ),
         ] = "issues",
     ) -> reports.RunReport:
@@ -694,7 +695,8 @@ class Tools:
                         if count
                     )
                     yield (
-                        f"{name}: no case has {quote_id(value)}. Values in use: {counted or 'none'}."
+                        f"{name}: no case has {quote_id(value)}. Values in use: "
+                        f"{counted or 'none'}."
                     )
 
     def _case(self, case_id: str) -> Case:

@@ -38,7 +38,7 @@ class Lake:
         self._files = fs.SubTreeFileSystem(self._root, base)
 
     def prepare(self, made_of: Mapping[str, Any]) -> None:
-        """Create the folder, or check that an existing one was made from the same input and settings.
+        """Create the folder, or check that it was made from the same input and settings.
 
         Unfinished files of killed workers are removed. Raises InputError if the folder contains
         other files, or audits with other settings or of another input.

@@ -403,7 +403,7 @@ def place() -> dict[str, str]:
 
 
 class Instruments:
-    """The instruments, one per metric of ``masis/audit/measures/metric_catalogue.py``. Thread-safe."""
+    """One instrument per metric of ``masis/audit/measures/metric_catalogue.py``. Thread-safe."""
 
     def __init__(self, meter: Meter) -> None:
         self._made: dict[str, Any] = {}

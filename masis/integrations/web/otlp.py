@@ -52,8 +52,8 @@ def parse_export(body: bytes, content_type: str) -> tuple[list[Case], int, str]:
     """Parse an ExportTraceServiceRequest.
 
     Returns the cases, the number of spans of traces without a case, and the reasons for the first
-    few of those traces. Raises InputError for an invalid body, and MissingExtra for protobuf if its packages aren't
-    installed.
+    few of those traces. Raises InputError for an invalid body, and MissingExtra for protobuf if
+    its packages aren't installed.
     """
     traces = _traces(
         _from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}")

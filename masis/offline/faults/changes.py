@@ -43,7 +43,7 @@ class FaultChange(NamedTuple):
 Changes = Callable[[ReadAnswer, AnswerSentence, random.Random], Iterator[FaultChange]]
 
 # --- figures
-# -------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 _DIGITS = re.compile(r"\d(?:[\d.,]*\d)?")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
@@ -155,7 +155,7 @@ def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> b
 
 
 # --- negations
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 class NegationWords(NamedTuple):
@@ -190,8 +190,8 @@ NEGATIONS: Mapping[str, NegationWords] = {
             " seldom n't"
         ),
         _word_set(
-            """all every each any some both either only always often sometimes usually if unless whether although
-            though until except may might could but than"""
+            """all every each any some both either only always often sometimes usually if unless whether
+            although though until except may might could but than"""
         ),
     ),
     "de": NegationWords(
@@ -297,7 +297,7 @@ def _negations(text: str, words: NegationWords) -> int:
 
 
 # --- citations
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 _ELSEWHERE = 0.4
 """Share of a sentence's content below which no passage of a chunk can be what the sentence says."""
@@ -382,7 +382,7 @@ def _refers_to(altered: ReadAnswer, start: int, target: str | None) -> bool:
 
 
 # --- names
-# ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 NAMED_LANGUAGES = frozenset({"en", "fr", "es", "it", "pt", "nl"})
 """Languages in which capitals tell names from other words, and names don't change with their place

@@ -23,7 +23,8 @@ VERSION = "6"
 JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)
 
 _ASKING = frozenset(
-    "what which who whom whose when where why how tell explain describe list name give compare".split()
+    "what which who whom whose when where why how tell explain describe list name give "
+    "compare".split()
 )
 _LEAD = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
 KEY_SHARE = 0.6

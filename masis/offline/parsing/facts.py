@@ -261,8 +261,9 @@ def _scale_like(fact: Fact, like: Fact) -> Fact:
 def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fact:
     start, end = match.start(), numeral.end
     if match["ordinal"]:
-        return Fact("number", start, match.end(), text[start : match.end()], numeral.value, "ordinal",
-                    _head_noun(text, match.end()))  # fmt: skip
+        end = match.end()
+        noun = _head_noun(text, end)
+        return Fact("number", start, end, text[start:end], numeral.value, "ordinal", noun)
     bracketed = bool(match["bracket"] or match["bracket2"]) and text[end : end + 1] == ")"
     if match["bracket"] and not bracketed:
         start = match.end("bracket")
@@ -285,9 +286,16 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
     scale *= factor
     sign = -1.0 if minus else 1.0
     fact = Fact(
-        "number", start, end, text[start:end], sign * numeral.value * scale, dimension, _head_noun(text, end),
-        numeral.decimals, scale=scale,
-    )  # fmt: skip
+        "number",
+        start,
+        end,
+        text[start:end],
+        sign * numeral.value * scale,
+        dimension,
+        _head_noun(text, end),
+        numeral.decimals,
+        scale=scale,
+    )
     others = [fact._replace(value=sign * other * scale, digits=0) for other in numeral.others]
     if bracketed and not minus:
         # "(12.4)" is a loss in accounts, or an aside

@@ -33,12 +33,15 @@ UNSAFE = re.compile(
         (?:doctor|physician|pharmacist|clinician|lawyer|engineer|electrician)
     | (?:no|not)\s+need\s+(?:to\s+(?:see|consult|call|tell|ask)|for)\s+(?:\w+\s+){0,2}
         (?:doctor|physician|medical|professional|lawyer|emergency)
-    | (?:bypass|disable|override|remove|defeat|ignore|bridge)\s+(?:the|any|all|this|its|your)?\s*(?:\w+\s+){0,2}
+    | (?:bypass|disable|override|remove|defeat|ignore|bridge)\s+
+        (?:the|any|all|this|its|your)?\s*(?:\w+\s+){0,2}
         (?:safety|interlock|alarm|guard|relief\s+valve|fuse|warnings?|breaker|lockout|smoke\s+detectors?)
     | (?:mix|combin)(?:e|ing)\s+(?:\w+\s+){0,2}bleach
     | guaranteed\s+(?:returns?|profits?)
-    | (?:destroy|delete|shred|backdate)\s+(?:the\s+|any\s+|all\s+)?(?:\w+\s+)?(?:records|evidence|emails|logs|documents)
-    | (?:work|working)\s+(?:on\s+)?(?:\w+\s+){0,2}(?:live|energi[sz]ed)\s+(?:circuit|wir|equipment|panel)
+    | (?:destroy|delete|shred|backdate)\s+(?:the\s+|any\s+|all\s+)?(?:\w+\s+)?
+        (?:records|evidence|emails|logs|documents)
+    | (?:work|working)\s+(?:on\s+)?(?:\w+\s+){0,2}
+        (?:live|energi[sz]ed)\s+(?:circuit|wir|equipment|panel)
     )""",
     re.IGNORECASE | re.VERBOSE,
 )

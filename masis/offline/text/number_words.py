@@ -1,6 +1,7 @@
 """Numbers written in words: cardinals, ordinals and shares.
 
-    read_cardinal(["two", "hundred", "and", "five", "cases"], 0)   # NumberWords(value=205, after=4, scaled=True)
+    read_cardinal(["two", "hundred", "and", "five", "cases"], 0)
+    # NumberWords(value=205, after=4, scaled=True)
 
 The offline roles read facts with it, screening reads sample sizes. Words are expected in lower
 case; a hyphen may be a word of its own. Every function looks at a bounded number of words.

@@ -56,19 +56,32 @@ _CONTRACTED = frozenset("i you he she it we they who what that there here".split
 _ACRONYMS = frozenset({"WHO", "US", "UK", "EU", "UN"})
 
 _IRREGULAR = """
-    lead: led; use: used uses using; add: added adding adds; go: went gone goes; come: came; rise: rose risen;
-    fall: fell fallen; grow: grew grown growth; win: won winner; lose: lost loss; hold: held; make: made;
-    take: took taken; give: gave given; write: wrote written; begin: began begun; become: became; buy: bought;
-    sell: sold sale sales; build: built; find: found; leave: left; say: said; tell: told; send: sent; pay: paid;
-    meet: met; run: ran; break: broke broken; choose: chose chosen choice; drive: drove driven; know: knew known;
-    see: saw seen; speak: spoke spoken; teach: taught; think: thought; bring: brought; catch: caught; fight: fought;
-    seek: sought; child: children; man: men; woman: women; foot: feet; die: died dies dying death dead;
-    bear: born bore; shrink: shrank shrunk; keep: kept; lie: lay lain; stand: stood; understand: understood;
-    spend: spent; strike: struck; steal: stole stolen; draw: drew drawn; fly: flew flown; throw: threw thrown;
-    wear: wore worn; eat: ate eaten; drink: drank drunk; swim: swam swum; sing: sang sung; ring: rang rung;
-    analysis: analyses analyse analysed analyze analyzed analyzing; criterion: criteria; phenomenon: phenomena;
-    datum: data; medium: media; bacterium: bacteria; person: people persons; shoot: shot; deal: dealt; feel: felt;
-    mean: meant; sleep: slept; forbid: forbade forbidden; beat: beaten; freeze: froze frozen; hide: hid hidden;
+    lead: led; use: used uses using; add: added adding adds; go: went gone goes; come: came;
+    rise: rose risen;
+    fall: fell fallen; grow: grew grown growth; win: won winner; lose: lost loss; hold: held;
+    make: made;
+    take: took taken; give: gave given; write: wrote written; begin: began begun; become: became;
+    buy: bought;
+    sell: sold sale sales; build: built; find: found; leave: left; say: said; tell: told;
+    send: sent; pay: paid;
+    meet: met; run: ran; break: broke broken; choose: chose chosen choice; drive: drove driven;
+    know: knew known;
+    see: saw seen; speak: spoke spoken; teach: taught; think: thought; bring: brought;
+    catch: caught; fight: fought;
+    seek: sought; child: children; man: men; woman: women; foot: feet;
+    die: died dies dying death dead;
+    bear: born bore; shrink: shrank shrunk; keep: kept; lie: lay lain; stand: stood;
+    understand: understood;
+    spend: spent; strike: struck; steal: stole stolen; draw: drew drawn; fly: flew flown;
+    throw: threw thrown;
+    wear: wore worn; eat: ate eaten; drink: drank drunk; swim: swam swum; sing: sang sung;
+    ring: rang rung;
+    analysis: analyses analyse analysed analyze analyzed analyzing; criterion: criteria;
+    phenomenon: phenomena;
+    datum: data; medium: media; bacterium: bacteria; person: people persons; shoot: shot;
+    deal: dealt; feel: felt;
+    mean: meant; sleep: slept; forbid: forbade forbidden; beat: beaten; freeze: froze frozen;
+    hide: hid hidden;
     arise: arose arisen; withdraw: withdrew withdrawn; undergo: underwent undergone; saint: st;
     oversee: oversaw overseen; succeed: success; decide: decision
 """

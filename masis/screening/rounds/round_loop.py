@@ -1,7 +1,8 @@
 """The rounds of the evidence critic: retrieve, grade, decide, and retrieve again with what was
 missing.
 
-    queries -> search -> grade what is new -> ruling: sufficient? -> stop, or queries from what was missing -> [...]
+    queries -> search -> grade new abstracts -> ruling: sufficient?
+      -> stop, or queries for the gaps -> ...
 
 A round is ruled on all that was found so far, so that the verdict doesn't depend on how many
 results a page holds; nothing is graded twice, unless a record that came later marked it as

@@ -196,7 +196,10 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
         f' fill="{palette.line}"/></marker></defs>'
     )
     background = f'<rect width="{WIDTH}" height="{y}" fill="{palette.background}"/>'
-    heading = f'<text x="{_LEFT}" y="26" font-weight="bold" fill="{palette.text}">{_xml_text(head)}</text>'
+    heading = (
+        f'<text x="{_LEFT}" y="26" font-weight="bold" fill="{palette.text}">'
+        f"{_xml_text(head)}</text>"
+    )
     return "\n".join(
         [
             opening,
@@ -233,7 +236,8 @@ def _draw_box(lines: Sequence[str], x: int, y: int, width: int, palette: Palette
         weight = ' font-weight="bold"' if number == 0 else ""
         place = y + _PAD + 13 + number * _LINE
         parts.append(
-            f'<text x="{x + _PAD}" y="{place}"{weight} fill="{palette.text}">{_xml_text(line)}</text>'
+            f'<text x="{x + _PAD}" y="{place}"{weight} '
+            f'fill="{palette.text}">{_xml_text(line)}</text>'
         )
     return parts
 
