@@ -221,7 +221,7 @@ def _get(name: str) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read one of a model's JSON files. Raises SettingsError unless it's an object of normal size."""
+    """Read one of a model's JSON files. Raises SettingsError if it's no object or too large."""
     try:
         content = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:

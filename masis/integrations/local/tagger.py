@@ -65,8 +65,8 @@ def language_of(name: str, languages: Sequence[str] | None) -> str:
     """Return the language of a model's prompts.
 
     LettuceDetect's models for one language have it in their names:
-    ``lettucedect-210m-eurobert-de-v1`` is ``de``. For others, it's the only language of the card, or else English, as in LettuceDetect's
-    code.
+    ``lettucedect-210m-eurobert-de-v1`` is ``de``. For others, it's the only language of the card,
+    or else English, as in LettuceDetect's code.
     """
     match = re.search(r"-([a-z]{2})-v\d", name.casefold())
     named = {"cn": "zh"}.get(match[1], match[1]) if match else ""

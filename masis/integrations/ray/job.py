@@ -257,7 +257,7 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
 def _watch_ledger(
     ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]
 ) -> Any:
-    """Return a context manager that reports progress on a thread, and stops the ledger on request."""
+    """Return a context manager that reports progress on a thread and can stop the ledger."""
     # Imported late because workers import this module, and don't need the services.
     from masis.services.background import RepeatedTask
 

@@ -190,8 +190,8 @@ NEGATIONS: Mapping[str, NegationWords] = {
             " seldom n't"
         ),
         _word_set(
-            """all every each any some both either only always often sometimes usually if unless whether
-            although though until except may might could but than"""
+            """all every each any some both either only always often sometimes usually if unless
+            whether although though until except may might could but than"""
         ),
     ),
     "de": NegationWords(
