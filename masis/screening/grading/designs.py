@@ -43,6 +43,7 @@ or no text.
 """
 MOST_WORDS = 4
 """How many excerpts are shown for a type."""
+# A run of letters, a number with its separators ("1,204", "0·05"), or one of "%" and "=".
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|[%=]")
 _SHORTEST_DRUG = 6
 _EMPTY_WORDS = frozenset(

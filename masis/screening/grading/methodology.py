@@ -1,5 +1,4 @@
-"""How rigorous and how openly reported a study is, from what its abstract says: one item after
-another, with its words.
+"""Scores how rigorous and openly reported a study is from the items that its abstract reports.
 
 Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al.,
 Lancet 2008;371:281) for trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational
@@ -9,7 +8,7 @@ twice for what guards against bias (randomisation, blinding, adjustment, the sea
 once or half for the rest.
 
     score = ceiling of the design
-        x min(1, points reported / ``WHOLE`` of the points a design can have)
+            x min(1, points reported / ``WHOLE`` of the points a design can have)
 
 The ceiling says how far reporting alone can carry a design (GRADE: observational evidence starts
 low, however well it is reported); the prior as a floor comes after, in

@@ -99,20 +99,30 @@ class ModelGrader:
         )
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """Return one grade for each abstract, in the same order; all calls under way at once, as
-        far as the provider's limit lets them. One whose call failed is unscored.
+        """Return one grade for each abstract, in the same order.
+
+        The calls run concurrently within the provider's limit. If a call fails, the abstract is
+        unscored.
         """
         about = designs_asked_about(question)
-        found = run_concurrently(
+        results = run_concurrently(
             [partial(self._ask, question, abstract, about) for abstract in abstracts]
         )
         return tuple(
             (
-                unscored_grade(abstract, self.judged_by, _unscored_grade_reason(each))
-                if isinstance(each, StepError)
-                else each
+                unscored_grade(
+                    abstract,
+                    self.judged_by,
+                    Unscored(
+                        reason=str(result),
+                        code=result.code,
+                        raw=result.raw if isinstance(result, BadReply) else None,
+                    ),
+                )
+                if isinstance(result, StepError)
+                else result
             )
-            for abstract, each in zip(abstracts, found, strict=True)
+            for abstract, result in zip(abstracts, results, strict=True)
         )
 
     def _ask(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Grade:
@@ -171,11 +181,6 @@ def prompt(question_text: str, abstract: Abstract, mark: str) -> RolePrompt:
     """Return the prompt for one abstract: the question, which all abstracts share, and this one."""
     text = f"{abstract.title}\n\n{abstract.text[:LONGEST_TEXT]}"
     return compose(PROMPT, mark, [question(question_text)], [Section("ABSTRACT", text)])
-
-
-def _unscored_grade_reason(error: StepError) -> Unscored:
-    raw = error.raw if isinstance(error, BadReply) else None
-    return Unscored(reason=str(error), code=error.code, raw=raw)
 
 
 def _score_reason(

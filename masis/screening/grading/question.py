@@ -44,7 +44,7 @@ RARE_ENOUGH = 0.35
 LEAST_WEIGHT = 0.3
 """The least weight of a word that a question names, however common."""
 LONGEST_QUESTION = 2_000
-"""Characters of a question: whoever pastes a page asks what its beginning asks."""
+"""Characters of a question that are read; the rest of a pasted page is ignored."""
 LONGEST_CONCEPTS = 2_000
 """Characters of one line of concepts."""
 MOST_CONCEPTS = 20
@@ -327,17 +327,14 @@ def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Con
 
 
 def _frames(word: Token) -> bool:
-    """Return whether a word frames the question: one of the list, or a bare number. Rats have the
-    stem of a rate.
-    """
+    """Return whether a word frames the question, as a listed word or a bare number does."""
+    # "Rats" has the same stem as the framing word "rate", but names the animals studied.
     frames = word.stem in _FRAMING or word.stem in _TO_OUTCOME
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
 def _known_phrase_length(words: Sequence[Token], at: int) -> int:
-    """Return how many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where
-    none is.
-    """
+    """Return the length of the longest phrase of ``synonyms.txt`` at this word, or 0."""
     for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
         if tuple(word.stem for word in words[at : at + length]) in synonyms():
             return length

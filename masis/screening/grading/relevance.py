@@ -50,7 +50,7 @@ ONCE = 0.85
 study.
 """
 SCATTERED = 0.8
-"""The words of one concept never near each other: "blood" here, "pressure" there."""
+"""Factor for a concept whose words are never close together, such as "blood" and "pressure"."""
 KIN = 0.5
 """A word met only by the beginning of its stem ("cardiology" for "cardiac")."""
 _NEAR = 6
@@ -69,12 +69,13 @@ WORDS, LIKENESS, OFFSET = 9.45, 15.30, -10.55
 regression).
 """
 MOST_PROMOTED = 0.90
-"""Relevance by meaning alone stays under that of concepts that stand in the abstract."""
+"""Relevance by meaning alone is lower than that of concepts that occur in the abstract."""
 _PASSAGE = 600
 """Characters of a passage: some 120 word pieces, half of what the encoder reads."""
 _PASSAGES = 8
 _SEEN = 4_000
 """Characters that a language is detected from."""
+# Three to ten letters with at least two capitals: "COPD", "mRNA", "HbAC".
 _ABBREVIATION = re.compile(r"(?=(?:[a-z]*[A-Z]){2})[A-Za-z]{3,10}")
 _EMPTY = frozenset("a an and for in of on or the to with by".split())
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -90,10 +91,6 @@ excluded").
 
 With a number it counts drop-outs: "of 300 adults given aspirin, 12 were excluded".
 """
-
-
-def _blank_out(found: re.Match[str]) -> str:
-    return " " * len(found.group())
 
 
 class ConceptMatch(NamedTuple):
@@ -196,7 +193,9 @@ class _IndexedAbstract:
     def __init__(self, abstract: Abstract) -> None:
         title = tokens(abstract.title[:LONGEST_READ])
         self.abstract, self.titled = abstract, len(title)
-        self.words = (*title, *tokens(_EXCLUDED.sub(_blank_out, abstract.text[:LONGEST_READ])))
+        # Blanks of the same length keep the places of all other words in the text.
+        text = _EXCLUDED.sub(lambda match: " " * len(match[0]), abstract.text[:LONGEST_READ])
+        self.words = (*title, *tokens(text))
         self.at: dict[str, list[int]] = {}
         for index, word in enumerate(self.words):
             self.at.setdefault(word.stem, []).append(index)
@@ -275,7 +274,7 @@ class _IndexedAbstract:
 
 
 def _are_near(places: list[list[int]]) -> bool:
-    """Return whether all words of a concept stand within a few words of each other somewhere."""
+    """Return whether all words of a concept occur within a few words of each other somewhere."""
     return all(places) and any(
         all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:])
         for start in places[0][:20]

@@ -80,6 +80,7 @@ _MOST_DIGITS = 10
 _BARE_SCALES = frozenset({"hundred", "thousand", "million"})
 """Scales that count by themselves: "a hundred patients"."""
 _MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
+# "12,400" with commas between thousands, or a plain number with up to three decimals ("1.25").
 _DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?", re.A)
 
 

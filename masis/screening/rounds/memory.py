@@ -137,9 +137,9 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
         if _sufficiency_again(each, level) != _sufficiency_again(each, own):
             effects.append(
                 f"The requirement that falls by round decided round {each.number}: the kept average"
-                f" {average} reaches {without:.3f}, not the {own.average_required_in(0):.3f} of "
-                f"the first"
-                " round."
+                f" {average} reaches {without:.3f}, not the"
+                f" {own.average_required_in(0):.3f} of "
+                f"the first round."
             )
         if enough:
             break

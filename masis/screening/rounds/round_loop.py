@@ -1,14 +1,14 @@
-"""The rounds of the evidence critic: retrieve, grade, decide, and retrieve again with what was
-missing.
+"""The rounds of the evidence critic: retrieve, grade, decide, and retrieve the missing evidence.
 
-    queries -> search -> grade new abstracts -> ruling: sufficient?
-      -> stop, or queries for the gaps -> ...
+    queries -> search -> grade new abstracts -> ruling -> stop if sufficient
+       ^                                           |
+       +------- queries for gaps evidence ------+
 
-A round is ruled on all that was found so far, so that the verdict doesn't depend on how many
-results a page holds; nothing is graded twice, unless a record that came later marked it as
-retracted. The loop takes its sources and its grader as arguments, yields events and returns the
-screening; it uses no store and no page, and has no state between two screenings. What a cancelled
-round had graded is left out of the screening.
+The ruling of a round considers all abstracts so far, so that it doesn't depend on how many results
+a page holds. An abstract is graded once, unless a later record marks it as retracted. The loop
+receives its sources and its grader as arguments, yields events and returns the screening. It uses
+no store and no page, and keeps no state between two screenings. The grades of a cancelled round
+aren't part of the screening.
 """
 
 from __future__ import annotations
@@ -209,29 +209,26 @@ class _ScreeningRun:
             else:
                 limit = f"The limit of {made} rounds was reached without sufficient evidence."
                 why = limit if made >= most else queries.NO_FURTHER_QUERY
+                # The last round in which anything relevant voted says most about the evidence.
+                last = next(
+                    (past for past in reversed(self.rounds) if past.ruling.tally.votes),
+                    self.rounds[-1],
+                )
                 return "evidence_insufficient", (
-                    *self._ruled_so_far(),
+                    f"Round {last.number}: {last.ruling.why}",
+                    relevant_words(self.grades.values()),
                     why,
                     *self.rounds[-1].missing,
                 )
 
-    def _ruled_so_far(self) -> tuple[str, str]:
-        """Return what was ruled in the last round in which anything relevant voted, and how all
-        were graded.
-        """
-        last = next(
-            (each for each in reversed(self.rounds) if each.ruling.tally.votes), self.rounds[-1]
-        )
-        return f"Round {last.number}: {last.ruling.why}", relevant_words(self.grades.values())
-
     def _final_outcome(self, enough: Round, *also: str) -> tuple[Outcome, tuple[str, ...]]:
-        """Return the outcome of evidence that is enough, with the reasons."""
-        found = synthesise(self.question, self.grades.values(), self.pool.by_id)
+        """Return the outcome of sufficient evidence, with the reasons."""
+        synthesis = synthesise(self.question, self.grades.values(), self.pool.by_id)
         why = f"Round {enough.number}: {enough.ruling.why}"
-        return settled_outcome(found), (
+        return settled_outcome(synthesis), (
             why,
             relevant_words(self.grades.values()),
-            found.summary,
+            synthesis.summary,
             *also,
         )
 

@@ -90,7 +90,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
                 *(f"{place}/{part}" for place in _DATES for part in ("Year", "MedlineDate")),
             ),
             journal=_first_text(article, "Journal/Title", "Book/BookTitle"),
-            authors=map(_author, article.iterfind("AuthorList/Author")),
+            authors=map(_author_name, article.iterfind("AuthorList/Author")),
             doi=_first_text(article, "ELocationID[@EIdType='doi']")
             or _first_text(record, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']")
             or _first_text(article, "ArticleIdList/ArticleId[@IdType='doi']"),
@@ -133,8 +133,8 @@ def _section_texts(article: ElementTree.Element) -> str:
     return "\n".join(sections)
 
 
-def _author(author: ElementTree.Element) -> str:
-    """``Last, First`` or the name of a group."""
+def _author_name(author: ElementTree.Element) -> str:
+    """Return ``Last, First`` or the name of a group."""
     last, first = (
         _element_text(author.find("LastName")),
         _element_text(author.find("ForeName")) or _element_text(author.find("Initials")),
@@ -159,9 +159,9 @@ def _publication_types(body: ElementTree.Element, article: ElementTree.Element) 
 def _related_ids(body: ElementTree.Element, *kinds: str) -> list[str]:
     """Return the PubMed ids of the records that this one is a notice about."""
     return [
-        _element_text(each.find("PMID"))
+        _element_text(link.find("PMID"))
         for kind in kinds
-        for each in body.iterfind(_LINK.format(kind))
+        for link in body.iterfind(_LINK.format(kind))
     ]
 
 

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 
+# A year from 1500 to 2099 that isn't part of a longer number: "2019 Mar-Apr", "(1998)".
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _DIGEST_DIGITS = 12
 
@@ -120,6 +121,7 @@ def _record_id(pmid: str | None, doi: str | None, content: str) -> str:
 SHORTEST_DISTINCTIVE_TITLE = 24
 """Letters and digits a title needs for its likeness to count."""
 
+# "10.", the registrant's code and a suffix without blanks: "10.1136/bmj.n71".
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _DIGITS = re.compile(r"\d{1,12}")
 

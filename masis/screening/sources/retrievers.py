@@ -163,6 +163,7 @@ MOST_TERMS = 64
 """Terms taken from one query; a question has ten, a pasted page would take seconds."""
 
 _LONGEST = 80
+# Letters and digits, also joined by hyphens or apostrophes: "double-blind", "Crohn's".
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
 

@@ -38,6 +38,7 @@ to be read.
 _TAIL = 2
 """Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
 
+# The heading of a section in a structured abstract: "RESULTS: ", "Main outcome measures: ".
 _LABEL = re.compile(r"\s*([A-Z][A-Z ,/&'-]{2,60}|[A-Z][a-z]+(?: [a-z&]+){0,3}): +(?=\S)")
 _WORDING = {
     name: re.compile(joined_forms(forms), re.I)
@@ -194,11 +195,9 @@ def _outcomes(question: str) -> tuple[frozenset[str], ...]:
 
 
 def _names_outcome(question: str, said: str) -> bool:
-    """Return whether a sentence is about the asked outcome: it holds most words of one of its
-    names.
-    """
-    found = _stems(said)
-    return any(2 * len(stems & found) > len(stems) for stems in _outcomes(question))
+    """Return whether a sentence has most words of one of the asked outcome's names."""
+    said_stems = _stems(said)
+    return any(2 * len(stems & said_stems) > len(stems) for stems in _outcomes(question))
 
 
 def _section_sentences(text: str) -> list[_SectionSentence]:

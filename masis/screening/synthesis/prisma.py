@@ -87,12 +87,10 @@ def flow(
 
 
 def _exclusion_reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
-    """Return why an abstract was discarded: the criterion that a person gave as the reason, else
-    the rule's words.
-    """
+    """Return the criterion that a person gave for discarding an abstract, or the rule's words."""
     why = grade.reasons.get("recommendation")
     by_person = why.given if grade.rule == "person" and why is not None else ""
-    named = (each.reason for each in criteria if by_person == each.reason)
+    named = (criterion.reason for criterion in criteria if by_person == criterion.reason)
     return next(named, rule_text(grade))
 
 
@@ -214,7 +212,7 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
 
 
 def _box(name: str, count: int, *below: str) -> list[str]:
-    """Return the lines of a box: its name and count, and what stands below them."""
+    """Return the lines of a box: its name, its count and the lines below."""
     wrapped = (
         textwrap.wrap(_xml_line(text)[:_LONGEST], _WRAP, subsequent_indent="   ") for text in below
     )
@@ -237,7 +235,8 @@ def _draw_box(lines: Sequence[str], x: int, y: int, width: int, palette: Palette
         place = y + _PAD + 13 + number * _LINE
         parts.append(
             f'<text x="{x + _PAD}" y="{place}"{weight} '
-            f'fill="{palette.text}">{_xml_text(line)}</text>'
+            f'fill="{palette.text}">'
+            f"{_xml_text(line)}</text>"
         )
     return parts
 

@@ -1,4 +1,4 @@
-"""Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
+"""Corpora of abstracts to search, each stored once, with the counts of every import.
 
 Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first
 stays; a later record of the same study (``screening/sources/records.py``), or a notice about it, is
@@ -34,7 +34,7 @@ from masis.store.screening import corpus_search
 
 
 class _PreparedAbstract(NamedTuple):
-    """An abstract ready to be put in: as JSON, and what it is known by."""
+    """An abstract ready to store, as JSON, with the keys that identify it."""
 
     abstract: Abstract
     payload: str
@@ -142,7 +142,7 @@ def _study_of(connection: sqlite3.Connection, corpus: int, notice: PublicationNo
 def _notice_about(
     connection: sqlite3.Connection, corpus: int, study: RecordKeys
 ) -> PublicationStatus | None:
-    """Return what a notice that came before a study says of it; None where there is none."""
+    """Return the status that an earlier notice gives a study, or None without a notice."""
     matches = _known_by(connection, corpus, [("title_key", study.title)])
     notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in matches)
     return next((notice.status for notice in notices if notice is not None), None)
@@ -151,7 +151,7 @@ def _notice_about(
 def _rewrite(
     connection: sqlite3.Connection, seq: int, change: Callable[[Abstract], Abstract]
 ) -> None:
-    """Change what a corpus says of a study: a later record of it, or a notice, has marked it."""
+    """Update a stored study that a later record or a notice has marked."""
     stored = Abstract.model_validate_json(_payload(connection, seq))
     if (changed := change(stored)) != stored:
         connection.execute(
@@ -175,7 +175,7 @@ class CorpusSummary(Record):
 
 
 class CorpusImport(Record):
-    """What one import brought: ``identified`` = ``added`` + ``duplicates`` + ``faulty``."""
+    """Counts of one import, where ``identified`` = ``added`` + ``duplicates`` + ``faulty``."""
 
     corpus: str
     source: str
@@ -231,7 +231,12 @@ class Corpora(StorePart):
         return matches[0]
 
     def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
-        """What was imported into a corpus, oldest first. Raises UnknownRecord."""
+        """Return the imports of a corpus, oldest first.
+
+        Raises:
+            UnknownRecord: There is no such corpus.
+
+        """
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT seq FROM corpus_imports WHERE corpus_seq = ? ORDER BY seq",

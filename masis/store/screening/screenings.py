@@ -67,7 +67,7 @@ class ScreeningSummary(Record):
 
 
 class ScreeningProgress(NamedTuple):
-    """How far a screening has come: its settings, and from where ``screening.rounds`` can go on."""
+    """The settings of a screening and the progress from which ``screening.rounds`` can resume."""
 
     screening_id: str
     question: str
@@ -273,7 +273,7 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             }
 
     def progress(self, screening_id: str) -> ScreeningProgress:
-        """Return how far a screening has come: its settings, the rounds finished so far."""
+        """Return the settings of a screening and the rounds finished so far."""
         # imported here, since it brings the whole loop, which opening a store does not need
         from masis.screening.rounds.round_loop import FinishedRound, ResumePoint
 

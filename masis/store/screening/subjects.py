@@ -110,7 +110,7 @@ def _subject_digest(kind: type[BaseModel], packed: bytes | str) -> str | None:
 
 
 def _result_content(packed: bytes) -> str | bytes:
-    """The result without the order of its grades; what can't be unpacked as it stands."""
+    """Return the result without the order of its grades, or the packed bytes if they're damaged."""
     try:
         return unpack(packed).partition("\n")[2]
     except (zlib.error, ValueError):
