@@ -2,13 +2,12 @@
 
     pip install '.[baml]'
 
-The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing,
-comments, ``True``. It also guesses: it fills in what is missing, takes the first of several
-objects, closes what was cut off, drops what it can't place. Each of its readings is therefore held
-against the text (``masis/llm/client/json_repair.py``), and a reply that does not say for certain
-what was read stays unread. The names of fields and single values in place of lists are then put
-into the record's form, and pydantic has the last word. No client is generated, no server asked and
-no file written.
+BAML's parser accepts invalid JSON: the wrong quotes, extra or missing commas, comments, ``True``. It
+also guesses: it adds missing values, chooses the first of several objects, closes truncated ones,
+and drops parts that it doesn't understand. So each result is compared with the text
+(``masis/llm/client/json_repair.py``), and an ambiguous reply is rejected. Then the names of fields
+and single values instead of lists are corrected, and pydantic validates the record. This module
+doesn't generate a client, call a server or write files.
 """
 
 from __future__ import annotations
@@ -28,23 +27,24 @@ from masis.integrations import require
 from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
 from masis.schema.audit import Revision
 
-require("The output validator 'baml' needs a package that is not installed", "baml", "baml_py")
+require("The output validator 'baml' needs a package that isn't installed", "baml", "baml_py")
 from baml_py import BamlRuntime
 
 NAME = "baml"
 LONGEST = 100_000
-"""Characters of a reply that BAML is given: its parser can't be interrupted."""
+"""The most characters of a reply that BAML parses, because its parser can't be interrupted."""
 MOST_BRACKETS = 800
-"""Brackets and braces in a reply that BAML is given: its time grows with their square."""
+"""The most brackets and braces in a reply, because the parser's time grows with their square."""
 DEEPEST = 16
-"""How deep they may stand in each other: 300 levels take seconds, 1,000 minutes, 20,000 the
-process.
+"""The deepest nesting of brackets. The parser needs seconds for 300 levels and minutes for 1,000,
+and 20,000 end the process.
 """
 ENDS_TRIED = 3
+"""How many of the last braces are tried as the end of the record."""
 _BRACKETS = re.compile(r"[{}\[\]]")
 _JOINERS = re.compile(r"[\s_\-]+")
 _FORMS = """
-client<llm> NobodyIsAsked {
+client<llm> Unused {
   provider openai
   options {
     model "none"
@@ -53,20 +53,22 @@ client<llm> NobodyIsAsked {
 }
 type AnyValue = int | float | bool | string | null | AnyValue[] | map<string, AnyValue>
 function Read() -> map<string, AnyValue> {
-  client NobodyIsAsked
+  client Unused
   prompt #"none"#
 }
 """
-"""What BAML's runtime is asked for: to read any object, its fields in their order."""
+"""BAML source with a function that returns any object, with its fields in order. BAML requires a
+client, which is never called.
+"""
+# A text in double quotes (group 1), which may be unfinished, or a comma or a closing bracket.
 _SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
 
 
 class BamlValidator:
-    """What pydantic checks, and the record of the revision aligned by BAML; replies out of form are
-    mended.
+    """Validates with pydantic and BAML, and repairs malformed replies.
 
-    ``answer`` is a team's own model for answers that are JSON: one that is not quite JSON is
-    mended, where what it says is certain, and leaves as JSON.
+    ``answer`` is a team's own model for answers that are JSON. A malformed answer is repaired if its
+    content is unambiguous.
     """
 
     name = NAME
@@ -75,30 +77,31 @@ class BamlValidator:
         self._plain, self._answer = PydanticValidator(name=NAME), answer
 
     def validate(self, revision: Revision, context: AuditContext) -> Revision:
-        """The revision; of an answer in the team's form, the form put right. Raises
-        InvalidRevision.
+        """Return the revision, with its answer repaired if the team has a model for answers.
+
+        Raises InvalidRevision.
         """
         checked = self._plain.validate(revision, context)
-        _aligned_record(checked)
+        _check_alignment(checked)
         if self._answer is None or checked.revised_answer == context.answer:
             return checked
         return self._in_form(checked, self._answer)
 
     def repair(self, text: str, shape: type[BaseModel]) -> RepairedRecord | None:
-        """The record in a reply, as it stands there; None where that is not certain."""
+        """Return the record in a reply, or None if it's ambiguous."""
         return repair_record(text, shape)
 
     def _in_form(self, revision: Revision, form: type[BaseModel]) -> Revision:
         try:
             form.model_validate_json(revision.revised_answer)
         except ValidationError:
-            found = repair_record(revision.revised_answer, form)
-            if found is None:
+            repaired = repair_record(revision.revised_answer, form)
+            if repaired is None:
                 why = f"The revised answer is no {form.__name__}, and can't be mended into one."
                 raise InvalidRevision(why, raw=revision.revised_answer) from None
-            answer = form.model_validate(found.value).model_dump_json()
-            repairs = ", ".join(found.repairs)
-            note = f"{revision.changes_explanation} (Its form was mended: {repairs}.)".strip()
+            answer = form.model_validate(repaired.value).model_dump_json()
+            mended = f"(Its form was mended: {', '.join(repaired.repairs}.)"
+            note = f"{revision.changes_explanation} {mended}".strip()
             return revision.model_copy(
                 update={"revised_answer": answer, "changes_explanation": note}
             )
@@ -106,42 +109,45 @@ class BamlValidator:
 
 
 validator = BamlValidator
-"""What ``output_validator = "baml"`` names."""
+"""The validator of ``output_validator = "baml"``."""
 
 
 def repair_record(text: str, shape: type[BaseModel]) -> RepairedRecord | None:
-    """The one record of this shape in a text, where everything read stands there and nothing else;
-    else None.
+    """Return the only record of this shape in a text.
+
+    Returns None if there's another record, or if the record contains anything that isn't in the text.
     """
-    spelt = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)
-    field = rf"(?:{spelt})[\"'`]?\s{{0,50}}:"
-    # Which of several records counts, and what an object around one says of it, is not for a guess.
-    begins = [
-        each.start() for each in re.finditer(rf"\{{\s{{0,200}}[\"'`]?{field}", text, re.IGNORECASE)
+    # A field's name with its separators, an optional quote and a colon, as in '"issue type" :'.
+    spellings = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)
+    field = rf"(?:{spellings})[\"'`]?\s{{0,50}}:"
+    # With several records, or an object around one, it's ambiguous which record is meant.
+    starts = [
+        match.start()
+        for match in re.finditer(rf"\{{\s{{0,200}}[\"'`]?{field}", text, re.IGNORECASE)
     ]
-    if len(begins) != 1:
+    if len(starts) != 1:
         return None
-    start = begins[0]
+    start = starts[0]
     if text.count("{", 0, start) > text.count("}", 0, start) or not _is_within_limits(text, start):
         return None
     schema = shape.model_json_schema()
     names = {
         name
-        for each in (schema, *schema.get("$defs", {}).values())
-        for name in each.get("properties", {})
+        for part in (schema, *schema.get("$defs", {}).values())
+        for name in part.get("properties", {})
     }
-    for read in (
-        each
+    for candidate in (
+        candidate
         for end in _possible_ends(text, start)
-        for each in (text[start:end], _space_out(text[start:end]))
+        for candidate in (text[start:end], _space_out(text[start:end]))
     ):
         try:
             verified = verify_repair(
-                _parse_with_baml(read), text, start, names, _closed_set_words(schema)
+                _parse_with_baml(candidate), text, start, names, _closed_set_words(schema)
             )
         except RepairRefused:
             continue
-        # Behind it no field may stand: the record would be a part of another, such as a quoted one.
+        # If another field follows, the record is a part of another one, such as a quoted record.
         if not re.search(rf"(?<!\w){field}", text[verified.end :], re.IGNORECASE):
             return _valid_record(verified, shape)
     return None
@@ -149,31 +155,30 @@ def repair_record(text: str, shape: type[BaseModel]) -> RepairedRecord | None:
 
 @cache
 def _runtime() -> Any:
-    """Return BAML's runtime; no variable of the environment is given to it."""
+    """Return BAML's runtime, without any environment variables."""
     return BamlRuntime.from_files("masis", {"forms.baml": _FORMS}, {})
 
 
 def _parse_with_baml(text: str) -> dict[str, Any]:
-    """Return the object that BAML reads. Raises RepairRefused where it reads none."""
-    runtime, none = _runtime(), types.ModuleType("masis_forms")
+    """Parse an object with BAML. Raises RepairRefused if BAML doesn't find one."""
+    # BAML looks up generated types in these modules, but our function has none.
+    runtime, empty = _runtime(), types.ModuleType("masis_forms")
     context = runtime.create_context_manager()
     try:
-        found = runtime.parse_llm_response(
-            "Read", text, none, none, none, False, context, None, None, {}
+        record = runtime.parse_llm_response(
+            "Read", text, empty, empty, empty, False, context, None, None, {}
         )
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # noqa: BLE001 (its own error, or a panic, which is no Exception)
+    except BaseException as error:  # noqa: BLE001 (a panic of BAML isn't an Exception)
         raise RepairRefused(f"BAML reads nothing ({type(error).__name__})") from None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise RepairRefused("BAML reads no object")
-    return found
+    return record
 
 
 def _is_within_limits(text: str, start: int) -> bool:
-    """Whether the text is within the limits for BAML: its size, its number of brackets and their
-    nesting.
-    """
+    """Return whether the text's size, brackets and nesting are within the limits for BAML."""
     if len(text) - start > LONGEST:
         return False
     depth = deepest = 0
@@ -186,9 +191,7 @@ def _is_within_limits(text: str, start: int) -> bool:
 
 
 def _possible_ends(text: str, start: int) -> Iterator[int]:
-    """Where the record may end: at one of the last braces, or, where its own is missing, with the
-    text.
-    """
+    """Yield possible ends of the record: the last braces, and the end of a truncated text."""
     end = len(text)
     for _ in range(ENDS_TRIED):
         end = text.rfind("}", start, end)
@@ -209,17 +212,17 @@ def _closed_set_words(schema: Any) -> set[str]:
 
 
 def _space_out(text: str) -> str:
-    """The text with a line for each comma and bracket outside of texts in quotes.
+    """Add a line break to each comma and closing bracket outside of quoted texts.
 
-    BAML takes a word to end at a comma only where a blank or a new line follows.
+    BAML only ends an unquoted word at a comma if a space or a line break follows.
     """
     return _SIGNS.sub(
-        lambda found: found[1] or (",\n" if found[0] == "," else f"\n{found[0]}"), text
+        lambda match: match[1] or (",\n" if match[0] == "," else f"\n{match[0]}"), text
     )
 
 
 def _valid_record(verified: VerifiedRepair, shape: type[BaseModel]) -> RepairedRecord | None:
-    """Return the record as written, if it is one; else with its names and lists put into form."""
+    """Return the record, with corrected names and lists if it isn't valid otherwise."""
     if _is(verified.value, shape):
         return RepairedRecord(verified.value, verified.repairs or ("its surroundings",))
     schema, repairs = shape.model_json_schema(), list(verified.repairs)
@@ -233,29 +236,28 @@ def _valid_record(verified: VerifiedRepair, shape: type[BaseModel]) -> RepairedR
 def _fit_to_schema(
     value: Any, schema: dict[str, Any], defs: dict[str, Any], repairs: list[str]
 ) -> Any:
-    """Return the value with fields under their right names, and a single value in a list where one
-    is due.
+    """Correct the names of fields, and put single values into lists where the schema has a list.
 
-    Raises RepairRefused where two fields have the same name.
+    Raises RepairRefused if two fields have the same name.
     """
     schema = defs.get(schema.get("$ref", "").rpartition("/")[2], schema)
     if schema.get("type") == "array":
         if not isinstance(value, list):
             repairs.append("one value in place of a list")
             value = [value]
-        return [_fit_to_schema(each, schema.get("items", {}), defs, repairs) for each in value]
+        return [_fit_to_schema(item, schema.get("items", {}), defs, repairs) for item in value]
     if not isinstance(value, dict) or "properties" not in schema:
         return value
-    right = {_fold_name(name): name for name in schema["properties"]}
-    made: dict[str, Any] = {}
-    for name, each in value.items():
-        own = str(right.get(_fold_name(name), name))
-        if own in made:
+    spellings = {_fold_name(name): name for name in schema["properties"]}
+    fitted: dict[str, Any] = {}
+    for name, content in value.items():
+        known = str(spellings.get(_fold_name(name), name))
+        if known in fitted:
             raise RepairRefused("two fields have the same name")
-        if own != name:
+        if known != name:
             repairs.append("a name spelt otherwise")
-        made[own] = _fit_to_schema(each, schema["properties"].get(own, {}), defs, repairs)
-    return made
+        fitted[known] = _fit_to_schema(content, schema["properties"].get(known, {}), defs, repairs)
+    return fitted
 
 
 def _fold_name(name: str) -> str:
@@ -270,15 +272,14 @@ def _is(value: dict[str, Any], shape: type[BaseModel]) -> bool:
     return True
 
 
-def _aligned_record(revision: Revision) -> None:
-    """Raise InvalidRevision where BAML does not read the revision's record as what it is."""
+def _check_alignment(revision: Revision) -> None:
+    """Raise InvalidRevision if BAML parses the revision's record to something else."""
     fields = set(Revision.model_fields) - {"judged_by", "changes"}
-    record = revision.model_dump(mode="json", include=fields)
     try:
-        whole = _parse_with_baml(revision.model_dump_json(include=fields))
+        parsed = _parse_with_baml(revision.model_dump_json(include=fields))
     except RepairRefused as error:
         raise InvalidRevision(
             f"The revision is out of form: {error}.", raw=revision.revised_answer
         ) from None
-    if whole != record:
+    if parsed != revision.model_dump(mode="json", include=fields):
         raise InvalidRevision("The revision is out of form.", raw=revision.revised_answer)
