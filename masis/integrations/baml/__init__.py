@@ -2,7 +2,7 @@
 
     pip install '.[baml]'
 
-BAML's parser accepts invalid JSON: the wrong quotes, extra or missing commas, comments, ``True``. It
+BAML's parser accepts invalid JSON: wrong quotes, extra or missing commas, comments, ``True``. It
 also guesses: it adds missing values, chooses the first of several objects, closes truncated ones,
 and drops parts that it doesn't understand. So each result is compared with the text
 (``masis/llm/client/json_repair.py``), and an ambiguous reply is rejected. Then the names of fields
@@ -67,7 +67,7 @@ _SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
 class BamlValidator:
     """Validates with pydantic and BAML, and repairs malformed replies.
 
-    ``answer`` is a team's own model for answers that are JSON. A malformed answer is repaired if its
+    ``answer`` is a custom model for answers that are JSON. A malformed answer is repaired if its
     content is unambiguous.
     """
 
@@ -100,7 +100,7 @@ class BamlValidator:
                 why = f"The revised answer is no {form.__name__}, and can't be mended into one."
                 raise InvalidRevision(why, raw=revision.revised_answer) from None
             answer = form.model_validate(repaired.value).model_dump_json()
-            mended = f"(Its form was mended: {', '.join(repaired.repairs}.)"
+            mended = f"(Its form was mended: {', '.join(repaired.repairs)}.)"
             note = f"{revision.changes_explanation} {mended}".strip()
             return revision.model_copy(
                 update={"revised_answer": answer, "changes_explanation": note}
@@ -115,7 +115,7 @@ validator = BamlValidator
 def repair_record(text: str, shape: type[BaseModel]) -> RepairedRecord | None:
     """Return the only record of this shape in a text.
 
-    Returns None if there's another record, or if the record contains anything that isn't in the text.
+    Returns None if there's another record, or if the record has anything that isn't in the text.
     """
     # A field's name with its separators, an optional quote and a colon, as in '"issue type" :'.
     spellings = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)

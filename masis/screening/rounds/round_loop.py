@@ -2,7 +2,7 @@
 
     queries -> search -> grade new abstracts -> ruling -> stop if sufficient
        ^                                           |
-       +------- queries for gaps evidence ------+
+       +------- queries for missing evidence ------+
 
 The ruling of a round considers all abstracts so far, so that it doesn't depend on how many results
 a page holds. An abstract is graded once, unless a later record marks it as retracted. The loop
