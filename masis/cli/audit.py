@@ -39,12 +39,12 @@ from masis.cli.config import check_named
 from masis.cli.models import download_missing
 from masis.cli.options import FileOptions, Judges
 from masis.cli.output import (
-    QUESTION_SHOWN,
+    MAX_QUESTION_LENGTH,
     Emit,
     ErrorReport,
     Interruption,
     ProgressBar,
-    measure_worker,
+    start_worker_telemetry,
     say,
     send_telemetry,
     table,
@@ -426,7 +426,7 @@ class _AuditJob:
                 workers=self.concurrency,
                 budget=self.budget,
                 stopping=stopping,
-                prepare=measure_worker,
+                prepare=start_worker_telemetry,
             )
 
         def audit_here(job: BatchItem, cancelled: Callable[[], bool]) -> Run | AuditFailure:
@@ -557,7 +557,7 @@ class WorstAnswers:
                 record["stands"],
                 record["headline"],
                 score_text(record["quality"]),
-                shorten(record["question"], QUESTION_SHOWN),
+                shorten(record["question"], MAX_QUESTION_LENGTH),
             )
             for record in records
         ]

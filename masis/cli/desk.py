@@ -14,7 +14,7 @@ import click
 from masis.cli import options as shared
 from masis.cli.commands import Command, JobFailed, RegisteredChoice
 from masis.cli.options import Names
-from masis.cli.output import QUESTION_SHOWN, Emit, ProgressBar, say, table
+from masis.cli.output import MAX_QUESTION_LENGTH, Emit, ProgressBar, say, table
 from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
@@ -95,7 +95,7 @@ def queue(
         worst = (row.headline or "").partition("\n")[0]
         quality = "" if row.quality is None else score_text(row.quality)
         where, _ = status_label(row.standing, row.state, row.severity)
-        cells.append((row.id, where.text, worst, quality, shorten(row.query, QUESTION_SHOWN)))
+        cells.append((row.id, where.text, worst, quality, shorten(row.query, MAX_QUESTION_LENGTH)))
     emit(list(rows), table(("case", "status", "worst issue", "quality", "question"), cells))
 
 

@@ -28,10 +28,10 @@ from masis.schema.wording import count_noun, shorten
 if TYPE_CHECKING:
     from masis.settings import Settings
 
-SHOWN_ERRORS = 20
+MAX_ERRORS_SHOWN = 20
 """How many errors are shown one by one; the rest are only counted."""
 
-SHOWN_ALIKE = 5
+MAX_SIMILAR_ERRORS = 5
 """How many errors that differ only in their line number are shown."""
 
 _LINE = re.compile(r", line [0-9]+")
@@ -46,12 +46,12 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if not _steers(char) else char.encode("unicode_escape").decode("ascii")
+        char if not _is_control_character(char) else char.encode("unicode_escape").decode("ascii")
         for char in text
     )
 
 
-def _steers(char: str) -> bool:
+def _is_control_character(char: str) -> bool:
     return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and char not in "\n\t"
 
 
@@ -92,10 +92,10 @@ def plain(result: Any) -> Any:
     return result if isinstance(result, str | int | float | bool | None) else str(result)
 
 
-_WIDEST = 210
-"""The most characters in a table cell; a headline has this length."""
+_MAX_CELL_WIDTH = 210
+"""The most characters in a table cell, which is the length of a long headline."""
 
-QUESTION_SHOWN = 60
+MAX_QUESTION_LENGTH = 60
 """How many characters of a question a table shows."""
 
 
@@ -108,7 +108,7 @@ def table(
     columns except the first are right-aligned.
     """
     cells = [
-        [shorten(" ".join(printable(cell).split()), _WIDEST) for cell in row]
+        [shorten(" ".join(printable(cell).split()), _MAX_CELL_WIDTH) for cell in row]
         for row in (header, *rows)
     ]
     if len(cells) == 1:
@@ -140,13 +140,13 @@ class ErrorReport:
         self.count += 1
         alike = _LINE.sub("", str(error))
         self._alike[alike] += 1
-        if self._alike[alike] == SHOWN_ALIKE + 1:
+        if self._alike[alike] == MAX_SIMILAR_ERRORS + 1:
             say("More rows have the same error; they are counted, not shown.")
-        if self._alike[alike] > SHOWN_ALIKE:
+        if self._alike[alike] > MAX_SIMILAR_ERRORS:
             return
-        if self.count <= SHOWN_ERRORS:
+        if self.count <= MAX_ERRORS_SHOWN:
             say(str(error))
-        elif self.count == SHOWN_ERRORS + 1:
+        elif self.count == MAX_ERRORS_SHOWN + 1:
             say("More errors follow; they are counted, not shown.")
 
     def add_all(self, errors: Iterable[Exception | str]) -> None:
@@ -202,7 +202,7 @@ class Interruption:
     """Turns the first Ctrl-C into a request to stop after the current work, so that nothing is
     lost.
 
-    While entered, the first SIGINT or SIGTERM sets ``asked``; a second one raises
+    Inside the ``with`` block, the first SIGINT or SIGTERM sets ``asked``; a second one raises
     KeyboardInterrupt.
     """
 
@@ -252,12 +252,12 @@ def send_telemetry(settings: Settings) -> Iterator[None]:
         yield
 
 
-def measure_worker(settings: Settings) -> None:
+def start_worker_telemetry(settings: Settings) -> None:
     """Send telemetry as configured in a worker process until it ends."""
     if settings.telemetry == "off":
         return
     from masis.integrations import telemetry
 
     telemetry.start(settings)
-    # such a process runs no atexit
+    # processes of multiprocessing don't run atexit handlers
     multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)

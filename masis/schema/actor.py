@@ -18,7 +18,7 @@ Permission = Literal["read", "decide", "audit", "export", "oversee", "redact", "
 PERMISSIONS: dict[Permission, Role] = {
     "read": "viewer",
     "decide": "reviewer",  # decide, undo own decisions, override grades of a screening
-    # add cases and abstracts, start and stop audits and screenings, which may cost
+    # add cases and abstracts, start and stop audits and screenings, which may cost money
     "audit": "reviewer",
     "export": "lead",  # cases with decisions, the decision log, screenings
     # undo others' decisions, reassess, reset learned thresholds, remove abstracts
@@ -33,7 +33,7 @@ PERMISSIONS: dict[Permission, Role] = {
 class Actor(Record):
     """The person or program that a use case acts for; logs record the name.
 
-    Without sign-in, the name is a signature and not a proof, and roles don't matter. A person
+    Without sign-in, the name is self-reported and unverified, and roles are ignored. A person
     without a name may keep drafts but not decide. ``signed_in_by`` names the identity provider of
     an authenticated actor.
     """

@@ -266,7 +266,7 @@ def test_every_entry_point_reads_a_record_the_same(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cli_output, "SHOWN_ERRORS", 100)
+    monkeypatch.setattr(cli_output, "MAX_ERRORS_SHOWN", 100)
     wrong: list[str] = []
     found_by_door = door(_distinct(), tmp_path)
     for (name, given, expected), found in zip(RECORDS, found_by_door, strict=True):

@@ -68,7 +68,7 @@ class Team(StorePart):
 
         Raises:
             UnknownRecord: There is no such case.
-            CaseHeld: As many others as the policy wants have leased or decided it.
+            CaseHeld: Other reviewers already hold all the places that the policy allows.
 
         """
         with self._database.transaction(durable=False) as connection:
@@ -106,7 +106,10 @@ class Team(StorePart):
             return tuple(_leases(connection, None, self._database.now()))
 
     def assert_free(self, case_id: str, reviewer: str) -> None:
-        """Raise CaseHeld if others hold the case. Call it in the transaction that decides."""
+        """Raise CaseHeld if others hold the case.
+
+        Call it in the transaction that records the decision.
+        """
         with self._database.transaction() as connection:
             check_free(connection, case_seq(connection, case_id), reviewer, self._database.now())
 
@@ -140,7 +143,7 @@ class Team(StorePart):
             )
 
     def count_cases(self, kind: str, *, undecided: bool = False) -> dict[str, int]:
-        """Count the cases of each name.
+        """Count the cases per reviewer or tag.
 
         A decision on a shared case counts once all its decisions are made.
 
@@ -199,7 +202,7 @@ class Team(StorePart):
         return records[version]
 
     def history(self, kind: type[T]) -> list[tuple[str, str, T]]:
-        """Return when, by whom and what was set of a kind, oldest first."""
+        """Return the time, author and content of each record of a kind, oldest first."""
         sql = "SELECT at, by, payload FROM team_records WHERE kind = ? ORDER BY seq"
         rows = self._database.execute(sql, [kind.kind])
         return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
@@ -273,7 +276,7 @@ class Team(StorePart):
 
 
 VIEW = "view"
-"""The kind of record that isn't a rule, so it isn't part of the chain of digests."""
+"""Views aren't rules, so they aren't part of the chain of digests."""
 
 
 def _team_digest(before: str, row: Iterable[object]) -> str:
@@ -319,9 +322,9 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
 
 
 def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str) -> None:
-    """Raise CaseHeld if others hold or have made all decisions that the case wants.
+    """Raise CaseHeld if the case already has all its reviewers.
 
-    A reviewer who decided a shared case may correct that while other decisions are pending.
+    A reviewer who decided a shared case may change the decision while others are pending.
     """
     leases = _leases(connection, seq, now)
     if any(lease.reviewer == reviewer for lease in leases):

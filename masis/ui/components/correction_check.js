@@ -2,7 +2,7 @@
 // evidence.
 
 // Returns a line with the issues that the correction leaves unchanged, each with a button that
-// calls `show`. Returns null if the answer shown has none.
+// calls `show`. Returns null if the displayed answer has no issues.
 const untouchedIssues = (corrected, show) => {
   // The view of the answer fills it in (answer_view.js)
   const check = { corrected, count: 0, left: [], others: 0 }

@@ -36,11 +36,11 @@ class HostGuard:
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
-    """Answer a request or websocket handshake with a status and a sentence; its body isn't read."""
+    """Reject a request or websocket handshake with a status and a message, without reading it."""
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get(
         "extensions", {}
     ):
-        # The server answers a handshake that is closed before it was accepted with 403 (ASGI).
+        # Closing before accepting makes the server respond with 403 (ASGI).
         await send({"type": "websocket.close", "code": 1008, "reason": reason})
         return
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}

@@ -1,6 +1,4 @@
-"""The citation engine and the sentence splitter read any text beside any ids, never raise, and give
-true offsets.
-"""
+"""The citation engine and the sentence splitter handle any text and ids with correct offsets."""
 
 from __future__ import annotations
 
