@@ -44,9 +44,9 @@ from masis.cli.output import (
     ErrorReport,
     Interruption,
     ProgressBar,
-    start_worker_telemetry,
     say,
     send_telemetry,
+    start_worker_telemetry,
     table,
 )
 from masis.datasets.mapping.reader import read_any
