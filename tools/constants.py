@@ -4,9 +4,9 @@ python tools/constants.py                 # all of docs/constants.toml, in a cop
 python tools/constants.py REQ-CRITIC-016  # those of one rule
 python tools/constants.py --list          # only checks that every entry still fits the code
 
-An entry names its rule, the file, the text as it stands (once in the file) and what it becomes. A
-change that no marked test notices is printed and makes the exit code 1: the constant is not held by
-its rule's tests.
+An entry names its rule, the file, the current text (which must occur exactly once in the file) and
+its replacement. If no marked test fails after a change, the change is printed and the exit code
+is 1: the rule's tests don't check the constant.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COPIED = (
 
 
 class Constant(NamedTuple):
-    """One change to make: ``was`` stands once in ``file``."""
+    """A change to make: replace the only occurrence of ``was`` in ``file`` with ``becomes``."""
 
     rule: str
     file: str
@@ -51,58 +51,65 @@ class Constant(NamedTuple):
 
 
 def constants() -> list[Constant]:
-    """The entries of docs/constants.toml."""
+    """Return the entries of docs/constants.toml."""
     entries = tomllib.loads((ROOT / "docs" / "constants.toml").read_text(encoding="utf-8"))[
         "constant"
     ]
     return [Constant(**entry) for entry in entries]
 
 
-def tests_here() -> dict[str, list[str]]:
-    """The marked tests that need no extra: those of the doors have environments of their own."""
+def find_runnable_tests() -> dict[str, list[str]]:
+    """Return the marked tests that run without an extra.
+
+    The integrations' tests (``with_NAME``) are left out because they need their own environments.
+    """
     return {
         rule: [test for test in tests if "/with_" not in test]
         for rule, tests in marked_tests().items()
     }
 
 
-def misfits(found: list[Constant]) -> list[str]:
-    """What no longer fits: a file without the text, a text that stands twice, a rule without a
-    marked test.
+def find_stale_entries(entries: list[Constant]) -> list[str]:
+    """Describe the entries that no longer match the code.
+
+    An entry is stale if its text doesn't occur exactly once in its file, or if no test is marked
+    with its rule.
     """
-    tests = tests_here()
-    told = []
-    for constant in found:
+    tests = find_runnable_tests()
+    problems = []
+    for constant in entries:
         times = (ROOT / constant.file).read_text(encoding="utf-8").count(constant.was)
         if times != 1:
-            told.append(
-                f"{constant.rule}: {constant.was!r} stands {times} times in {constant.file}"
+            problems.append(
+                f"{constant.rule}: {constant.was!r} occurs {times} times in {constant.file}"
             )
         if not tests.get(constant.rule):
-            told.append(f"{constant.rule}: no test is marked with it")
-    return told
+            problems.append(f"{constant.rule}: no test is marked with this rule")
+    return problems
 
 
 _times = count(int(time.time()))
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file with a time of its own, since compiled modules are kept by a file's size and its
-    second.
+    """Write a file and give it a unique modification time.
+
+    Python reuses a compiled module if the source's size and modification time, in whole seconds,
+    are unchanged.
     """
     file.write_text(text, encoding="utf-8")
     moment = next(_times)
     os.utime(file, (moment, moment))
 
 
-def noticed(constant: Constant, tree: Path) -> bool:
-    """Whether a marked test fails with the constant changed; the tree is as before afterwards."""
+def is_noticed_by_tests(constant: Constant, tree: Path) -> bool:
+    """Return whether a marked test fails with the constant changed, then restore the file."""
     file = tree / constant.file
     before = file.read_text(encoding="utf-8")
     _write(file, before.replace(constant.was, constant.becomes))
-    chosen = tests_here()[constant.rule]
+    tests = find_runnable_tests()[constant.rule]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 sys.executable,
                 "-m",
@@ -113,7 +120,7 @@ def noticed(constant: Constant, tree: Path) -> bool:
                 "no:cacheprovider",
                 "-m",
                 "not browser",
-                *chosen,
+                *tests,
             ],
             cwd=tree,
             capture_output=True,
@@ -122,25 +129,25 @@ def noticed(constant: Constant, tree: Path) -> bool:
         )
     finally:
         _write(file, before)
-    if done.returncode not in (0, 1):
+    if result.returncode not in (0, 1):
         raise SystemExit(
-            f"{constant.rule}: pytest ended with"
-            f" {done.returncode}:\n{done.stdout[-2000:]}{done.stderr}"
+            f"{constant.rule}: pytest exited with code"
+            f" {result.returncode}:\n{result.stdout[-2000:]}{result.stderr}"
         )
-    return done.returncode == 1
+    return result.returncode == 1
 
 
 def main(arguments: list[str]) -> int:
-    """Run it."""
-    found = constants()
-    if told := misfits(found):
-        print("\n".join(told))
+    """Check the entries, then try each change in a copy of the tree."""
+    entries = constants()
+    if problems := find_stale_entries(entries):
+        print("\n".join(problems))
         return 1
     if "--list" in arguments:
-        print(f"{len(found)} constants fit the code.")
+        print(f"All {len(entries)} entries match the code.")
         return 0
     if arguments:
-        found = [constant for constant in found if constant.rule in arguments]
+        entries = [constant for constant in entries if constant.rule in arguments]
     unnoticed = 0
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
@@ -150,15 +157,17 @@ def main(arguments: list[str]) -> int:
                 shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, tree / name)
-        for constant in found:
-            seen = noticed(constant, tree)
+        for constant in entries:
+            seen = is_noticed_by_tests(constant, tree)
             unnoticed += not seen
             print(
                 f"{'noticed  ' if seen else 'UNNOTICED'}  {constant.rule}: {constant.was} ->"
                 f" {constant.becomes}",
                 flush=True,
             )
-    print(f"{len(found) - unnoticed} of {len(found)} changes are noticed by a test of their rule.")
+    print(
+        f"{len(entries) - unnoticed} of {len(entries)} changes are noticed by a test of their rule."
+    )
     return 1 if unnoticed else 0
 
 

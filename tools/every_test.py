@@ -44,24 +44,25 @@ DURATIONS = ROOT / ".run" / "durations.jsonl"
 INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
 BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 APART = ("dspy", "local")
-"""Extras that the main environment can't hold, or shouldn't."""
+"""Extras that can't or shouldn't be installed in the main environment."""
 ON_REQUEST = frozenset({"local"})
-"""Extras whose packages are too large to install for every run (PyTorch); their tests run when
-named.
+"""Extras whose packages are too large to install for every run (PyTorch). Their tests run only if
+you name the extra with ``--extra``.
 """
 SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
-"""A file's tests stay together, as they share servers; files go out in the order that
-tests/conftest.py put them.
+"""Options of pytest-xdist. A file's tests run in one worker because they share servers, and files
+are distributed in the order set by tests/conftest.py.
 """
 LIMIT_S = 40 * 60
-"""No environment's tests take this long: what still runs then hangs, and is killed."""
+"""Time limit for the tests of one environment. A process that reaches it hangs, and is killed."""
 OK, NO_TESTS = 0, 5
 """Exit codes of pytest."""
 
 
 class Count(NamedTuple):
-    """How many tests passed, failed (or could not be run) and were skipped (or failed
-    as expected).
+    """The numbers of tests that passed, failed and were skipped.
+
+    Errors count as failed, and expected failures as skipped.
     """
 
     passed: int = 0
@@ -69,7 +70,7 @@ class Count(NamedTuple):
     skipped: int = 0
 
     def plus(self, other: Count) -> Count:
-        """The sum of two counts."""
+        """Return the sum of two counts."""
         return Count(
             self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
         )
@@ -79,7 +80,7 @@ class Count(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a run of pytest came to: its count, and the seconds of each test."""
+    """The result of a pytest run: the count, and the duration of each test in seconds."""
 
     counts: Count
     seconds: dict[str, float]
@@ -90,8 +91,9 @@ _stopped = threading.Event()
 
 
 def run(command: list[str], output: IO[str] | None) -> int:
-    """Run a command to its end and return its exit code; one that hangs is killed with all that it
-    started.
+    """Run a command and return its exit code.
+
+    If the command exceeds LIMIT_S, it's killed together with the processes it started.
     """
     if _stopped.is_set():
         return -signal.SIGINT
@@ -116,21 +118,24 @@ def run(command: list[str], output: IO[str] | None) -> int:
 
 
 def kill(group: int) -> None:
-    """Kill a command and whatever it left running."""
+    """Kill a command's process group, including processes that outlive the command."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 
 
 def stop() -> None:
-    """Kill everything under way and begin nothing more."""
+    """Kill the running commands and start no more."""
     _stopped.set()
     for group in list(_groups):
         kill(group)
 
 
-def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> Path | None:
-    """Make an extra's environment, or refresh it where need be, and return its interpreter; None
-    where that failed.
+def update_environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> Path | None:
+    """Create an extra's environment, or update it if its inputs changed.
+
+    Returns:
+        The path of its interpreter, or None if the installation failed.
+
     """
     home = venv.with_name(f"{venv.name}-extras") / extra
     versions, stamp = ROOT / "constraints" / f"{extra}.txt", home / ".installed"
@@ -152,11 +157,11 @@ def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> 
     return home / "bin" / "python"
 
 
-def counted(report: Path, code: int, *, chosen: bool) -> Count:
+def count_tests(report: Path, code: int, *, chosen: bool) -> Count:
     """Count the tests in a JUnit report.
 
-    A run that ended badly and names no failure counts as one; so does one without tests, unless
-    some were ``chosen``.
+    A run with a bad exit code but without a failed test counts as one failure. So does a run without
+    tests, unless the user chose tests with pytest's flags (``chosen``).
     """
     total = Count()
     if report.exists():
@@ -174,104 +179,107 @@ def counted(report: Path, code: int, *, chosen: bool) -> Count:
     return total
 
 
-def timed(report: Path) -> Iterator[tuple[str, float]]:
-    """Each test of a JUnit report with its seconds, what it waited for to be set up included."""
+def read_durations(report: Path) -> Iterator[tuple[str, float]]:
+    """Yield each test of a JUnit report with its duration in seconds, including setup."""
     with contextlib.suppress(ElementTree.ParseError, OSError):
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             yield f"{case.get('file')}::{case.get('name')}", float(case.get("time", 0))
 
 
-def tested(interpreter: Path, own: list[str], flags: list[str], output: IO[str] | None) -> Outcome:
-    """Run pytest with an interpreter, our own arguments and the flags that were given."""
+def run_pytest(
+    interpreter: Path, own: list[str], flags: list[str], output: IO[str] | None
+) -> Outcome:
+    """Run pytest with an interpreter, our own arguments and the user's flags."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         reported = ["-o", "junit_family=xunit1", f"--junitxml={report}"]
         code = run([str(interpreter), "-m", "pytest", *reported, *own, *flags], output)
-        return Outcome(counted(report, code, chosen=bool(flags)), dict(timed(report)))
+        return Outcome(count_tests(report, code, chosen=bool(flags)), dict(read_durations(report)))
 
 
-def apart(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Outcome:
-    """Make the environment of an extra and run its tests there."""
-    print(f"== {extra}, in an environment of its own", file=output, flush=True)
+def run_extra(
+    extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None
+) -> Outcome:
+    """Update the environment of an extra and run its tests in it."""
+    print(f"== {extra}, in its own environment", file=output, flush=True)
     began = time.monotonic()
     interpreter = None
     try:
-        interpreter = environment(extra, venv, python, output)
-    except OSError as error:  # this integration's failure, not the end
+        interpreter = update_environment(extra, venv, python, output)
+    except OSError as error:  # only this extra fails; the other environments' tests still run
         print(f"{extra}: {error}", file=output, flush=True)
     if interpreter is None:
-        print(f"The environment of {extra} could not be made.", file=output, flush=True)
+        print(f"The environment of {extra} couldn't be made.", file=output, flush=True)
         return Outcome(Count(failed=1), {})
     made = time.monotonic()
     own = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
-    outcome = tested(interpreter, own, flags, output)
-    took = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
-    print(f"   {extra}: {outcome.counts} ({took})", file=output, flush=True)
+    outcome = run_pytest(interpreter, own, flags, output)
+    durations = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
+    print(f"   {extra}: {outcome.counts} ({durations})", file=output, flush=True)
     return outcome
 
 
-def core(workers: str, flags: list[str]) -> Outcome:
+def run_main_environment(workers: str, flags: list[str]) -> Outcome:
     """Run the tests of the main environment in several processes."""
     began = time.monotonic()
-    outcome = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
+    outcome = run_pytest(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
     print(
         f"   the main environment: {outcome.counts} ({time.monotonic() - began:.0f} s)", flush=True
     )
     return outcome
 
 
-def everything(names: list[str], chosen: argparse.Namespace, flags: list[str]) -> Iterator[Outcome]:
-    """Run the tests of these extras one after the other, and beside them those of the main
-    environment.
+def run_environments(
+    names: list[str], chosen: argparse.Namespace, flags: list[str]
+) -> Iterator[Outcome]:
+    """Run the tests of the main environment and, in parallel, those of the extras one by one.
 
-    What an extra's tests print is shown as a whole, once the main environment's are over.
+    The output of an extra's tests is printed in one piece after the main environment's tests end.
     """
     venv = chosen.venv.absolute()
-    with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as open_files:
+    with ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as open_files:
         outputs = [
             open_files.enter_context(
                 tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
             )
             for _ in names
         ]
-        begun = [
-            beside.submit(apart, extra, venv, chosen.python, flags, output)
+        futures = [
+            pool.submit(run_extra, extra, venv, chosen.python, flags, output)
             for extra, output in zip(names, outputs, strict=True)
         ]
         try:
             if not chosen.without_core:
-                yield core(chosen.workers, flags)
-            for each, output in zip(begun, outputs, strict=True):
-                outcome = each.result()
+                yield run_main_environment(chosen.workers, flags)
+            for future, output in zip(futures, outputs, strict=True):
+                outcome = future.result()
                 output.seek(0)
                 print(output.read(), end="", flush=True)
                 yield outcome
         except BaseException:
-            stop()  # the pool would wait for what runs
+            stop()  # otherwise leaving the pool's block would wait for the running commands
             raise
 
 
-def keep(outcomes: list[Outcome]) -> None:
-    """Write how long each test took, the longest first."""
-    seconds = [each for outcome in outcomes for each in outcome.seconds.items()]
+def write_durations(outcomes: list[Outcome]) -> None:
+    """Write the duration of each test to DURATIONS, the longest first."""
+    seconds = [item for outcome in outcomes for item in outcome.seconds.items()]
     DURATIONS.parent.mkdir(exist_ok=True)
     with DURATIONS.open("w", encoding="utf-8") as file:
-        for test, took in sorted(seconds, key=lambda each: -each[1]):
-            print(json.dumps({"test": test, "seconds": took}), file=file)
+        for test, duration in sorted(seconds, key=lambda item: -item[1]):
+            print(json.dumps({"test": test, "seconds": duration}), file=file)
 
 
 def main(arguments: list[str]) -> int:
-    """Run what was asked for; 0 if all passed."""
+    """Run the selected tests and return 0 if all passed, else 1."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     own, flags = arguments[:cut], arguments[cut + 1 :]
     parser = argparse.ArgumentParser(description="Run every test.")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
     parser.add_argument("--python", default="", help="the interpreter to make environments with")
+    parser.add_argument("--extra", action="append", choices=APART, help="run only these extras")
     parser.add_argument(
-        "--extra", action="append", choices=APART, help="only these apart from the others"
-    )
-    parser.add_argument(
-        "--without-core", action="store_true", help="leave the main environment's tests out"
+        "--without-core", action="store_true", help="skip the tests of the main environment"
     )
     parser.add_argument("--workers", default="3", help="processes for the main environment's tests")
     parser.add_argument(
@@ -279,8 +287,8 @@ def main(arguments: list[str]) -> int:
     )
     chosen = parser.parse_args(own)
     names: list[str] = chosen.extra or [name for name in APART if name not in ON_REQUEST]
-    outcomes = list(everything(names, chosen, flags))
-    keep(outcomes)
+    outcomes = list(run_environments(names, chosen, flags))
+    write_durations(outcomes)
     total = Count()
     for outcome in outcomes:
         total = total.plus(outcome.counts)

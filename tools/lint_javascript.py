@@ -1,12 +1,12 @@
-"""Lint the scripts of the page's own elements with oxlint, and check their format with oxfmt.
+"""Lint the scripts of the package's components with oxlint, and check their format with oxfmt.
 
 The rules are in ``.oxlintrc.json`` and ``.oxfmtrc.json``. oxfmt doesn't know ``@st-...`` in a
 selector (``streamlit_internals.py``), so the two style sheets that begin with one are left out.
 
-Scripts that export nothing are shared: a component is registered with their text before its own, so
-their top-level names are globals in every other script, and one that no other script uses is dead.
-oxlint comes as a wheel and needs no Node; where it has no wheel for this machine, this says so and
-checks nothing.
+Scripts that export nothing are shared. A component is registered with their text before its own, so
+their top-level names are globals in every other script, and a name that isn't used elsewhere is
+dead. oxlint is installed from a wheel and doesn't need Node. If it isn't installed, a message is
+printed and nothing is checked.
 """
 
 from __future__ import annotations
@@ -26,18 +26,16 @@ TOP_LEVEL = re.compile(r"^(?:const|let|class|(?:async )?function)\s+(\w+)", re.M
 
 
 def scripts() -> dict[Path, str]:
-    """Every script of the package, with its text."""
+    """Return the text of every script of the package, by path."""
     return {
         path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "masis").rglob("*.js"))
     }
 
 
 def dead_names(texts: dict[Path, str], shared: dict[Path, list[str]]) -> list[str]:
-    """Name what a shared script defines and nothing uses: not another script, nor the rest of its
-    own.
-    """
+    """Describe the names that a shared script defines and that no script uses, itself included."""
     return [
-        f"{path.relative_to(ROOT)}: {name} is used by no script"
+        f"{path.relative_to(ROOT)}: {name} isn't used by any script"
         for path, names in shared.items()
         for name in names
         if sum(len(re.findall(rf"\b{name}\b", text)) for text in texts.values()) < 2
@@ -45,7 +43,7 @@ def dead_names(texts: dict[Path, str], shared: dict[Path, list[str]]) -> list[st
 
 
 def configuration(shared: dict[Path, list[str]]) -> dict[str, Any]:
-    """The rules, with what the shared scripts define as globals."""
+    """Return the linter's configuration, with the names of the shared scripts as globals."""
     rules: dict[str, Any] = json.loads(RULES.read_text(encoding="utf-8"))
     defined = [name for names in shared.values() for name in names]
     # STREAMLIT: streamlit_internals.py
@@ -59,10 +57,10 @@ def configuration(shared: dict[Path, list[str]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Lint; 0 if nothing was found."""
+    """Lint the scripts and return 0 if there are no problems, else 1."""
     linter = shutil.which("oxlint", path=str(Path(sys.executable).parent)) or shutil.which("oxlint")
     if linter is None:
-        print("JavaScript was not linted: oxlint is not installed (pip install oxlint).")
+        print("JavaScript wasn't linted because oxlint isn't installed (pip install oxlint).")
         return 0
     texts = scripts()
     if not texts:
@@ -82,7 +80,7 @@ def main() -> int:
         ).returncode
     formatter = shutil.which("oxfmt", path=str(Path(linter).parent))
     if formatter is None:
-        print("JavaScript's format was not checked: oxfmt is not installed (pip install oxfmt).")
+        print("JavaScript formatting wasn't checked: oxfmt isn't installed (pip install oxfmt).")
         return 1 if code or dead else 0
     unformatted = subprocess.run(
         [formatter, "--check", "masis/ui/components"], cwd=ROOT, check=False

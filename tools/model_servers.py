@@ -1,9 +1,10 @@
-"""Install model servers of others, each into an environment of its own: python
-tools/model_servers.py FOLDER
+"""Install third-party model servers, each into its own environment.
 
-For ``make test-servers``. One that can't be installed (llama-cpp-python is compiled where there is
-no wheel: it takes cmake, a C++ compiler and a quarter of an hour) is named, and its tests are
-skipped.
+    python tools/model_servers.py FOLDER
+
+``make test-servers`` runs this. If a server can't be installed, its name is printed and its tests
+are skipped. llama-cpp-python is compiled where it has no wheel, which needs cmake and a C++ compiler
+and takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -18,25 +19,28 @@ SERVERS = {
     "litellm": ("litellm[proxy]==1.106.2",),
     "llama-cpp-python": ("llama-cpp-python[server]==0.3.36",),
 }
-"""By name of the folder: the versions that docs/models.md speaks of."""
+"""The packages of each server, by the name of its folder, in the versions that docs/models.md
+describes.
+"""
 INSTALLED = ".installed"
-"""Stands in an environment that is whole, and says of what."""
+"""A file in each complete environment that lists the packages it was made with."""
 
 
 def main(folder: Path) -> None:
-    """Install what is not there yet; say what can't be."""
+    """Install the servers that are missing or outdated, and name those that fail to install."""
     for name, packages in SERVERS.items():
-        place, wanted = folder / name, "\n".join(packages)
-        mark = place / INSTALLED
-        if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
+        environment, requirements = folder / name, "\n".join(packages)
+        stamp = environment / INSTALLED
+        if stamp.exists() and stamp.read_text(encoding="utf-8") == requirements:
             continue
-        print(f"Installing {', '.join(packages)} into {place}.", flush=True)
-        venv.create(place, with_pip=True, clear=True)
-        command = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages]
+        print(f"Installing {', '.join(packages)} into {environment}.", flush=True)
+        venv.create(environment, with_pip=True, clear=True)
+        python = environment / "bin" / "python"
+        command = [str(python), "-m", "pip", "install", "--quiet", *packages]
         if subprocess.run(command, check=False).returncode:
-            print(f"{name} could not be installed; its tests are skipped.", flush=True)
+            print(f"{name} couldn't be installed. Its tests will be skipped.", flush=True)
         else:
-            mark.write_text(wanted, encoding="utf-8")
+            stamp.write_text(requirements, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python tools/recorded_audits.py FILE        takes the replies in FILE (masis audit --record) into data/replies
     python tools/recorded_audits.py             writes what the shipped ones come to: tests/data/recorded_audits.json
 
-FILE must audit every demo case whole: no step unscored, nothing unrecorded. Its replies are sorted,
+FILE must audit every demo case completely: no step unscored, nothing unrecorded. Its replies are sorted,
 so that the same recording gives the same file.
 """
 
@@ -29,9 +29,7 @@ EXPECTED = ROOT / "tests" / "data" / "recorded_audits.json"
 
 
 def outcome(run: Run) -> dict[str, Any]:
-    """Return what a recorded audit comes to, small enough to be read: verdicts, issues and scores
-    of each iteration.
-    """
+    """Summarize a recorded audit: the verdicts, issues and scores of each iteration."""
     return {
         "ended": run.termination_reason,
         "best": run.best,
@@ -50,7 +48,7 @@ def outcome(run: Run) -> dict[str, Any]:
     }
 
 
-def whole(run: Run) -> bool:
+def is_complete(run: Run) -> bool:
     """Return whether every step of a run has a result."""
     return run.termination_reason != "error" and not any(
         iteration.critique.unscored
@@ -62,20 +60,21 @@ def whole(run: Run) -> bool:
     )
 
 
-def take(file: str) -> None:
+def ship_replies(file: str) -> None:
     """Write the replies of a recording that the demo cases need."""
     used: dict[str, RecordedReply] = {}
     find = ReplayFile.find
 
-    def noticing(self: ReplayFile, asked: RequestKey) -> RecordedReply:
-        found = find(self, asked)
-        used[found.key] = found
-        return found
+    def find_and_note(self: ReplayFile, asked: RequestKey) -> RecordedReply:
+        reply = find(self, asked)
+        used[reply.key] = reply
+        return reply
 
-    recordings.ReplayFile.find = noticing  # type: ignore[method-assign]
+    recordings.ReplayFile.find = find_and_note  # type: ignore[method-assign]
     settings = Settings().model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{file}"))
-    if lacking := [case.id for case in demo_cases() if not whole(run_audit(case, settings))]:
-        sys.exit(f"{file} does not audit these cases to the end: {', '.join(lacking)}")
+    incomplete = [case.id for case in demo_cases() if not is_complete(run_audit(case, settings))]
+    if incomplete:
+        sys.exit(f"{file} doesn't cover every step of these cases: {', '.join(incomplete)}")
     ordered = sorted(
         used.values(), key=lambda reply: (reply.role, reply.asked, reply.sample, reply.attempt)
     )
@@ -84,22 +83,30 @@ def take(file: str) -> None:
     print(f"{len(ordered)} replies")
 
 
-def audited(**changes: Any) -> dict[str, Run]:
-    """Return the audits of the demo cases by their recorded replies, by case; ``changes`` are of
-    the settings.
+def replay_demo_audits(**changes: Any) -> dict[str, Run]:
+    """Audit the demo cases with their recorded replies.
+
+    Args:
+        changes: Settings that differ from those of the recording.
+
+    Returns:
+        The run of each case, by case id.
+
     """
     settings = recorded_settings(Settings()).model_copy(update=changes)
     return {case.id: run_audit(case, settings) for case in demo_cases()}
 
 
 def main() -> None:
-    """Take a recording in, or write what the shipped one comes to."""
+    """Ship a new recording, or write the expected results of the current one."""
     if len(sys.argv) > 1:
-        take(sys.argv[1])
+        ship_replies(sys.argv[1])
         return
     EXPECTED.write_text(
         json.dumps(
-            {name: outcome(run) for name, run in audited().items()}, indent=1, sort_keys=True
+            {name: outcome(run) for name, run in replay_demo_audits().items()},
+            indent=1,
+            sort_keys=True,
         )
         + "\n",
         encoding="utf-8",

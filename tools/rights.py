@@ -1,4 +1,4 @@
-"""Write the table of who may do what into docs/security.md: python tools/rights.py."""
+"""Write the table of permissions into docs/security.md: python tools/rights.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHERS: dict[Need, str] = {
 
 
 def lines() -> Iterator[str]:
-    """Yield the lines of the table: each act once, those with the weakest permission first."""
+    """Yield the lines of the table, one per act, starting with the weakest permission."""
     acts: dict[Need, set[str]] = {}
     for act in ACTS:
         acts.setdefault(act.requires, set()).add(act.words)
@@ -39,11 +39,11 @@ def lines() -> Iterator[str]:
         yield f"- **{subject}** may {'; '.join(sorted(acts[need]))}."
 
 
-def written(page: str) -> str:
-    """Return the page with the table as it is now."""
+def update_page(page: str) -> str:
+    """Return the page with the current table."""
     before, _, rest = page.partition(BEGIN)
     return before + BEGIN + "\n".join(lines()) + "\n" + END + rest.partition(END)[2]
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(update_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

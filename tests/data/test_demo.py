@@ -20,7 +20,7 @@ from masis.services import demo_cases
 from masis.settings import Settings
 from masis.views.words import model_words
 from tests.rules import each
-from tools.recorded_audits import EXPECTED, audited, outcome, whole
+from tools.recorded_audits import EXPECTED, is_complete, outcome, replay_demo_audits
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FILES = sorted((DATA / "cases").glob("*.jsonl"))
@@ -364,7 +364,7 @@ RECORDED = {case.id: case for case in demo_cases()}
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, Run]:
-    return audited()
+    return replay_demo_audits()
 
 
 def test_recorded_audits_match_the_expected_results(runs: dict[str, Run]) -> None:
@@ -379,7 +379,7 @@ def test_recorded_audits_match_the_expected_results(runs: dict[str, Run]) -> Non
 
 def test_every_step_has_a_recorded_reply(runs: dict[str, Run]) -> None:
     for name, run in runs.items():
-        assert whole(run), name
+        assert is_complete(run), name
         assert {call.source for call in run.calls} == {"replay"}, name
         assert run.usage.calls == 0, name
         assert model_words(run.models["critic"]).startswith("recorded replies of "), name
@@ -415,7 +415,7 @@ def lacks_citations_only(label: GoldLabels) -> bool:
 
 
 def test_without_the_exam_clean_answers_pass_and_faulty_ones_dont() -> None:
-    runs = audited(accept_without_exam=True)
+    runs = replay_demo_audits(accept_without_exam=True)
     labelled = {name: RECORDED[name].labels for name in runs}
     faulty = [
         name

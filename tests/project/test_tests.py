@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tools import conformance, constants, every_test, weight
-from tools.every_test import Count, Outcome, counted
+from tools.every_test import Count, Outcome, count_tests
 from tools.weight import combine, imports_of, read_file
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -137,7 +137,7 @@ def report(tmp_path: Path) -> Path:
 
 def test_errors_count_as_failed_and_the_rest_as_passed(report: Path) -> None:
     report.write_text(REPORT.format(20, 2, 1, 3))
-    assert counted(report, 1, chosen=False) == Count(passed=14, failed=3, skipped=3)
+    assert count_tests(report, 1, chosen=False) == Count(passed=14, failed=3, skipped=3)
     assert str(Count(14, 3, 3)) == "14 passed, 3 failed, 3 skipped"
 
 
@@ -145,17 +145,17 @@ def test_errors_count_as_failed_and_the_rest_as_passed(report: Path) -> None:
 def test_a_failing_exit_code_without_a_failed_test_counts_as_a_failure(
     report: Path, code: int
 ) -> None:
-    assert counted(report, code, chosen=False) == Count(failed=1)
+    assert count_tests(report, code, chosen=False) == Count(failed=1)
     report.write_text(REPORT.format(5, 0, 0, 0))
-    assert counted(report, code, chosen=True) == Count(passed=5, failed=1)
+    assert count_tests(report, code, chosen=True) == Count(passed=5, failed=1)
     report.write_text("<testsuites><testsuite tests=")
-    assert counted(report, code, chosen=False).failed == 1
+    assert count_tests(report, code, chosen=False).failed == 1
 
 
 def test_an_environment_without_tests_fails_unless_tests_were_selected(report: Path) -> None:
     report.write_text(REPORT.format(0, 0, 0, 0))
-    assert counted(report, every_test.NO_TESTS, chosen=False) == Count(failed=1)
-    assert counted(report, every_test.NO_TESTS, chosen=True) == Count()
+    assert count_tests(report, every_test.NO_TESTS, chosen=False) == Count(failed=1)
+    assert count_tests(report, every_test.NO_TESTS, chosen=True) == Count()
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_the_counts_match_a_real_run(tmp_path: Path) -> None:
     )
     own = ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)]
     with (tmp_path / "log").open("w") as log:
-        outcome = every_test.tested(Path(sys.executable), own, [], log)
+        outcome = every_test.run_pytest(Path(sys.executable), own, [], log)
     assert outcome.counts == Count(passed=1, failed=2, skipped=2), (tmp_path / "log").read_text()
     assert "test_outcomes.py::test_passes" in outcome.seconds
 
@@ -211,7 +211,7 @@ def test_durations_of_all_environments_are_stored_longest_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(every_test, "DURATIONS", tmp_path / "run" / "durations.jsonl")
-    every_test.keep(
+    every_test.write_durations(
         [
             Outcome(Count(), {"a.py::test": 0.5}),
             Outcome(Count(), {"b.py::test": 2.0, "c.py::test": 0.1}),
@@ -324,7 +324,7 @@ def test_rule_ids_are_unique() -> None:
 
 
 def test_every_constant_is_where_its_mutation_expects_it() -> None:
-    assert constants.misfits(constants.constants()) == []
+    assert constants.find_stale_entries(constants.constants()) == []
 
 
 def test_the_code_named_for_a_rule_exists() -> None:

@@ -323,7 +323,9 @@ def test_a_new_use_case_is_checked_and_listed_without_another_change(
         library.shelve(Actor(name="lead@example.org"), "Emma")
     lead = SIGNED_IN["lead"]
     assert library.shelve(lead, "Emma", twice=True) == "lead@example.org Emma True"
-    assert "| shelve books |  |  |  | yes | yes |" in rights.written(rights.PAGE.read_text("utf-8"))
+    assert "| shelve books |  |  |  | yes | yes |" in rights.update_page(
+        rights.PAGE.read_text("utf-8")
+    )
 
 
 @pytest.mark.parametrize("use_case", sorted(CALLS))

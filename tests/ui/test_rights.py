@@ -120,7 +120,7 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
 
 def test_the_docs_print_the_table() -> None:
     page = rights.PAGE.read_text(encoding="utf-8")
-    assert rights.written(page) == page
+    assert rights.update_page(page) == page
 
 
 # addresses
