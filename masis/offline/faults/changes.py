@@ -1,8 +1,7 @@
-"""The ways to make a sentence certainly false: each yields changes of places in an answer.
+"""Find changes that make a sentence of a sound answer certainly false.
 
-Each looks at one sentence of a sound answer and yields the changes after which it is certain that
-the evidence does not say it. What a change does is checked on the altered sentence, never assumed;
-where that leaves a doubt, the change is not made.
+Each function checks one sentence and yields changes after which the evidence certainly doesn't
+support it. The altered sentence is checked again, and a change that leaves a doubt isn't made.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ from masis.schema.faults import FaultKind
 
 
 class FaultChange(NamedTuple):
-    """``answer[start:end]`` becomes ``words``; ``evidence_ids`` are the chunks that say what stood
-    there.
+    """A replacement of ``answer[start:end]`` by ``words``.
+
+    ``evidence_ids`` are the chunks that support the original words.
     """
 
     start: int
@@ -42,29 +42,24 @@ class FaultChange(NamedTuple):
 
 Changes = Callable[[ReadAnswer, AnswerSentence, random.Random], Iterator[FaultChange]]
 
-# --- figures
-# ------------------------------------------------------------------------------------------
+# Figures
 
+# Matches a numeral with its separators ("1,234.5"), without a final point or comma.
 _DIGITS = re.compile(r"\d(?:[\d.,]*\d)?")
+# Matches a year from 1500 to 2099, not inside a longer number.
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _TRIES = 40
-"""Values that are tried in place of one figure before it is given up."""
+"""Values that are tried in place of one figure."""
 _LEAST_OFF = 0.2
-"""How far a figure is moved at least, as a share of it: nobody takes it for the same
-one, rounded.
-"""
+"""Smallest change of a figure, as a share of it, so that it doesn't look rounded."""
 _MOST_OFF = 5.0
-"""How many times larger or smaller it may become: a figure that nobody believes is found without
-reading.
-"""
+"""Largest factor of a change. A reviewer would notice a larger one without reading the evidence."""
 
 
 def change_figure(
     read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
 ) -> Iterator[FaultChange]:
-    """Yield a figure that the cited evidence has, as one that no evidence has and that follows from
-    none.
-    """
+    """Yield replacements of cited figures by values that the evidence neither has nor implies."""
     allowed = read.cited_by(sentence)
     near = _figures_to_compute(read, allowed)
     if near is None:
@@ -99,13 +94,11 @@ def change_figure(
 
 
 def _figures_to_compute(read: ReadAnswer, allowed: frozenset[int] | None) -> Near | None:
-    """Return the figures that a claim could be computed from; None where there are too many to try
-    them all.
-    """
-    cited = [each for each in read.passages if allowed is None or each.document in allowed]
-    for within in (read.passages, cited):
-        if sum(len(each.facts) for each in within) <= MOST_VALUES:
-            return near_values(within, read.repeatable_facts)
+    """Return the figures that a claim could be computed from, or None if there are too many."""
+    cited = [passage for passage in read.passages if allowed is None or passage.document in allowed]
+    for passages in (read.passages, cited):
+        if sum(len(passage.facts) for passage in passages) <= MOST_VALUES:
+            return near_values(passages, read.repeatable_facts)
     return None
 
 
@@ -123,9 +116,7 @@ def _other_digits(numeral: str, draw: random.Random) -> str:
 
 
 def _is_credible(before: str, after: str, fact: Fact) -> bool:
-    """Return whether a figure is moved far enough to be wrong, and not so far that nobody believes
-    it.
-    """
+    """Return whether a changed figure is clearly wrong but still believable."""
     if fact.kind == "date":
         return True
     old, new = (float("".join(filter(str.isdigit, each))) for each in (before, after))
@@ -137,10 +128,8 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
 
 
 def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> bool:
-    """Return whether no evidence has the figure that stands in the altered sentence, in whatever
-    way it is read.
-    """
-    new = next((each for each in extract(text) if each.start == was.start), None)
+    """Return whether the evidence lacks the altered sentence's figure in every reading."""
+    new = next((fact for fact in extract(text) if fact.start == was.start), None)
     if new is None or new.others or (new.kind, new.dimension) != (was.kind, was.dimension):
         return False
     if read.table.holders(new, None) or any(
@@ -154,15 +143,15 @@ def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> b
     )
 
 
-# --- negations
-# ------------------------------------------------------------------------------------------
+# Negations
 
 
 class NegationWords(NamedTuple):
-    """How one language negates. ``pairs`` are verbs with and without a negation.
+    """The words with which one language negates.
 
-    ``negative`` are words that negate. A sentence with one of ``limiting`` is left alone: of "all
-    were not treated" nobody can say for sure what it denies, and a condition may hold or not.
+    ``pairs`` maps verbs to their negations and ``negative`` has the words that negate. A sentence
+    with a ``limiting`` word isn't changed, because it's unclear what "all were not treated" denies
+    and whether a condition holds.
     """
 
     pairs: Mapping[str, str]
@@ -245,9 +234,7 @@ NEGATIONS: Mapping[str, NegationWords] = {
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_SHORTENED = re.compile(r"n['’]t\b", re.IGNORECASE)
 _OPPOSED = 0.6
-"""Share of a sentence's content from which a passage that negates otherwise may be
-about the same.
-"""
+"""Share of a sentence's content that a passage needs to be a possible denial of it."""
 
 
 def change_negation(
@@ -267,7 +254,7 @@ def change_negation(
         return
     content = sentence.parsed.content
     for passage in read.passages:
-        # a chunk that denies what another says: which of them is right is not for code to say
+        # code can't decide which of two chunks is right if one denies the other
         if (
             len(content & passage.content) >= _OPPOSED * len(content)
             and _negations(passage.text, words) != own
@@ -277,7 +264,7 @@ def change_negation(
         (negated, plain) if own else (plain, negated) for plain, negated in words.pairs.items()
     ]
     for before, after in draw.sample(pairs, len(pairs)):
-        # a verb at the end of its clause takes its negation elsewhere: "weil er krank war"
+        # a verb at the end of its clause isn't negated after itself: "weil er krank war"
         found = re.search(rf"(?<![\w'’-]){re.escape(before)}(?= [\w\"“«])", sentence.text)
         if found is not None:
             yield FaultChange(*sentence.place(*found.span()), after, (source.evidence_id,))
@@ -296,24 +283,22 @@ def _negations(text: str, words: NegationWords) -> int:
     return len(found) + len(_NOT_SHORTENED.findall(text))
 
 
-# --- citations
-# ------------------------------------------------------------------------------------------
+# Citations
 
 _ELSEWHERE = 0.4
-"""Share of a sentence's content below which no passage of a chunk can be what the sentence says."""
+"""Share of a sentence's content that a passage needs to support it."""
 _ANYWHERE = 0.5
-"""The same for all passages of a chunk together, which may say it between them."""
+"""The same for all passages of a chunk together."""
 _MOST_TARGETS = 6
-"""Chunks that a reference is moved to by trial: each takes an audit of the answer's citations."""
+"""Chunks that are tried for a moved reference. Each trial audits the answer's citations."""
+# Matches the last number of a reference or chunk id: "12" in "chunk_3_12]".
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
 
 def change_citation(
     read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
 ) -> Iterator[FaultChange]:
-    """Yield a reference as one to a chunk that says nothing of the sentence, or to one that does
-    not exist.
-    """
+    """Yield references to chunks that are unrelated to the sentence or don't exist."""
     inside = read.citations_in(sentence)
     if len(inside) != 1 or inside[0].evidence_id is None or inside[0].start < sentence.start:
         return  # what another reference supports is not wrong
@@ -349,9 +334,7 @@ def _unrelated_chunks(
 
 
 def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> Iterator[str]:
-    """Yield how a reference may be written that names another chunk, or, for None, a chunk that
-    isn't there.
-    """
+    """Yield notations of a reference to another chunk, or to a missing one if it's None."""
     if target is None:
         numbers = [
             int(found.group())
@@ -370,27 +353,22 @@ def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> 
 
 
 def _refers_to(altered: ReadAnswer, start: int, target: str | None) -> bool:
-    """Return whether the reference at a place of the altered answer names this chunk, or, for None,
-    no chunk.
-    """
-    found = next((each for each in altered.audit.citations if each.start == start), None)
-    if found is None:
+    """Return whether the reference at `start` resolves to the chunk, or to none if it's None."""
+    citation = next((item for item in altered.audit.citations if item.start == start), None)
+    if citation is None:
         return False
-    return found.evidence_id == target and found.status == (
+    return citation.evidence_id == target and citation.status == (
         "invalid" if target is None else "valid"
     )
 
 
-# --- names
-# ------------------------------------------------------------------------------------------
+# Names
 
 NAMED_LANGUAGES = frozenset({"en", "fr", "es", "it", "pt", "nl"})
-"""Languages in which capitals tell names from other words, and names don't change with their place
-in a sentence.
-"""
+"""Languages in which only names are capitalized within a sentence and names aren't inflected."""
 _CAPITALISED = re.compile(r"[^\W\d_][^\W_]*(?:-[^\W_]+)*")
 _NEAR = 0.5
-"""Share of the rest of a sentence from which a passage may say it of another name."""
+"""Share of the rest of a sentence that a passage needs to support it for another name."""
 _CALENDAR = frozenset(
     stem(word)
     for word in """
@@ -412,9 +390,7 @@ class _Name(NamedTuple):
 def change_name(
     read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
 ) -> Iterator[FaultChange]:
-    """Yield a name of a near copy of the evidence as another name of the same case, of which no
-    evidence says it.
-    """
+    """Yield replacements of a name by another name for which no evidence supports the sentence."""
     source = read.source_of(sentence)
     if read.language not in NAMED_LANGUAGES or source is None:
         return
@@ -427,7 +403,8 @@ def change_name(
         fits = [
             other
             for other in others.values()
-            if _may_take_its_place(name, other)
+            if name.words.count(" ") == other.words.count(" ")
+            and len(other.words) > 2  # an initial alone isn't a name
             and behind[name.words] & behind[other.words]
             and not _lower_words(other.words) & known
         ]
@@ -440,9 +417,7 @@ def change_name(
 
 
 def _words_before(read: ReadAnswer) -> dict[str, set[str]]:
-    """Return the words that each name stands behind: names behind the same one are of one sort, as
-    in "in Oslo".
-    """
+    """Return the words before each name. Names that share one, as in "in Oslo", are of one kind."""
     found: dict[str, set[str]] = defaultdict(set)
     for text in (
         *(chunk.text for chunk in read.evidence),
@@ -454,9 +429,7 @@ def _words_before(read: ReadAnswer) -> dict[str, set[str]]:
 
 
 def _names_in(text: str) -> list[_Name]:
-    """Return the names of a text: runs of capitalised words, but for a word that only begins a
-    sentence.
-    """
+    """Return the runs of capitalized words in a text, except for the first word of a sentence."""
     found: list[_Name] = []
     last = None
     for match in _CAPITALISED.finditer(text):
@@ -477,13 +450,8 @@ def _names_in(text: str) -> list[_Name]:
     return found
 
 
-def _may_take_its_place(name: _Name, other: _Name) -> bool:
-    """Return whether two names look alike: as many words, none of them an initial alone."""
-    return name.words.count(" ") == other.words.count(" ") and len(other.words) > 2
-
-
 def _may_be_said_of(read: ReadAnswer, sentence: AnswerSentence, name: _Name, other: _Name) -> bool:
-    """Return whether a passage that has the other name may say of it what the sentence says."""
+    """Return whether a passage with the other name may support the sentence for it."""
     own = {stem(word) for word in _lower_words(name.words)}
     rest = sentence.parsed.content - own
     named = {stem(word) for word in _lower_words(other.words)}
