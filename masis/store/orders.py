@@ -1,9 +1,17 @@
 """The orders of a list of cases: one entry of ``ORDERS`` each.
 
-Everything else is derived from this table: the queries, ``masis queue --order``, the tool
-``list_queue``, the selector of the queue page and its parameter, the figure of the list, and which
-orders a reviewer who decides blind can choose. An order that sorts by a new column needs that
-column in ``schema.sql``, and an index on it if the list is to be fast.
+The rest of the product derives from this table: the queries, ``masis queue --order``, the tool
+``list_queue``, the selector of the queue page and its parameter, the figure of the list, and the
+orders that a reviewer who decides blind can choose. After adding one, run
+``python tools/cli_reference.py``.
+
+An order by a new column also needs:
+
+- the column in ``schema.sql`` and in its index ``cases_filtered``, with a migration
+  (``core/migrations.py``);
+- its value where a case is inserted (``audits/cases.py``) and cleared (``retention/redaction.py``);
+- its key in the reference implementation of the queue (``Copy.ids`` in
+  ``tests/services/test_queue.py``).
 """
 
 from __future__ import annotations

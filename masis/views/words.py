@@ -61,6 +61,9 @@ def model_words(model: str) -> str:
     return f"{first_stage}recorded replies {of}; no model was called"
 
 
+NOT_AUDITED = "This case hasn't been audited yet."
+"""The sentence about a case without an audit, on every page."""
+
 DECIDE: dict[Verdict, Word] = {
     "approve": Word("Approve", "good", "The answer shown is fit for use"),
     "override": Word("Override", "busy", "Correct the answer yourself"),

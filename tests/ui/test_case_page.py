@@ -25,6 +25,7 @@ from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
 from masis.ui.review.compare import chosen_runs
 from masis.ui.review.run_list import run_row
+from masis.views.words import NOT_AUDITED
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import Serve, labels, open_page, press, texts
 
@@ -193,7 +194,7 @@ def test_an_unaudited_case_shows_its_answer_and_can_be_decided(
 ) -> None:
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
-    assert any("hasn't been audited" in each.value for each in app.markdown)
+    assert any(NOT_AUDITED in each.value for each in app.markdown)
 
 
 def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(

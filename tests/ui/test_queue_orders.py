@@ -16,7 +16,7 @@ from masis.ui.queue.case_list import case_columns, case_row
 from tests.ui.conftest import open_page, texts
 
 LONGEST = QueueOrder(
-    name="longest",
+    name="test-only",
     label="Longest question first",
     explanation="The case with the longest question is first.",
     key="length(query_start)",
@@ -34,20 +34,20 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("longest")
 def test_a_new_order_sorts_the_list_and_shows_its_figure(audited_workbench: Workbench) -> None:
-    found = audited_workbench.cases.find(CaseFilter(order="longest"))
+    found = audited_workbench.cases.find(CaseFilter(order="test-only"))
     lengths = [len(row.query) for row in found.rows]
     assert lengths == sorted(lengths, reverse=True)
     assert len(set(lengths)) > 1
-    assert case_columns("longest")[-1]["title"] == "Critic"
-    cell: Any = case_row(found.rows[0], {}, order="longest")["cells"][-1]
+    assert case_columns("test-only")[-1]["title"] == "Critic"
+    cell: Any = case_row(found.rows[0], {}, order="test-only")["cells"][-1]
     assert cell["score"] == found.rows[0].confidence
 
 
 @pytest.mark.usefixtures("longest")
 def test_a_new_order_is_known_to_the_page_and_its_address(audited_workbench: Workbench) -> None:
-    app = open_page("queue", order="longest")
+    app = open_page("queue", order="test-only")
     (selector,) = [box for box in app.selectbox if box.label == "Order"]
-    assert selector.value == "longest"
+    assert selector.value == "test-only"
     assert "Longest question first" in selector.options
     assert "The case with the longest question is first." in texts(app)
 
@@ -55,12 +55,12 @@ def test_a_new_order_is_known_to_the_page_and_its_address(audited_workbench: Wor
 @pytest.mark.usefixtures("longest")
 def test_a_new_order_is_known_to_the_command_and_the_tool(audited_workbench: Workbench) -> None:
     database = ["--db", str(audited_workbench.database)]
-    listed = CliRunner().invoke(main, ["queue", "--order", "longest", *database])
+    listed = CliRunner().invoke(main, ["queue", "--order", "test-only", *database])
     assert listed.exit_code == 0, listed.stderr
     refused = CliRunner().invoke(main, ["queue", "--order", "shortest", *database])
-    assert "'longest'" in refused.stderr
+    assert "'test-only'" in refused.stderr
     (option,) = [each for each in queue_command.params if each.name == "order"]
-    assert "longest" in option.type.to_info_dict()["choices"]
+    assert "test-only" in option.type.to_info_dict()["choices"]
     schema = TOOLS["list_queue"].input_schema()["properties"]["order"]
     assert schema["enum"] == [*ORDERS]
-    assert "longest: The case with the longest question is first." in schema["description"]
+    assert "test-only: The case with the longest question is first." in schema["description"]

@@ -29,6 +29,7 @@ from masis.ui.team.adjudication import decisions_on, differences, final_words
 from masis.ui.team.leases import explain_empty_queue
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.views.log_entries import adopted_decision_text
+from masis.views.words import NOT_AUDITED
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, press, texts
 
@@ -505,7 +506,7 @@ def test_no_page_shows_a_hidden_audit_result(audited_workbench: Workbench) -> No
         assert "fabricated" not in said.replace(CASE, "")
         assert "iteration" not in [each.key for each in app.button_group]
     said = texts(opened("review", case=CASE))
-    assert "has not been audited" not in said
+    assert NOT_AUDITED not in said
 
 
 def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(

@@ -54,6 +54,7 @@ from masis.views.report import report_name
 from masis.views.story import failure_message, may_revise_anyway, review_messages, story
 from masis.views.words import (
     DECIDED,
+    NOT_AUDITED,
     REASONING,
     REASONING_SHOWN,
     STATE,
@@ -580,7 +581,7 @@ def _draw_not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
         return
     if run is None:
         st.markdown(
-            "This case hasn't been audited. Press **Audit now** to check its citations and claims"
+            f"{NOT_AUDITED} Press **Audit now** to check its citations and claims"
             " against the evidence."
         )
         return

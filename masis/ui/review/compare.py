@@ -20,7 +20,7 @@ from masis.ui.shell.reviewer import actor
 from masis.views.comparison import SIDE, Of, differing, issues_by_side, score_frame
 from masis.views.diff import word_changes
 from masis.views.markdown import badge
-from masis.views.words import label, rule_word, status_label
+from masis.views.words import NOT_AUDITED, label, rule_word, status_label
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
@@ -95,7 +95,7 @@ def _history(
 ) -> None:
     st.header("History")
     if not runs:
-        st.caption("This case has not been audited yet.")
+        st.caption(NOT_AUDITED)
         return
     sides = {"left": left.id if left else "", "right": right.id if right else ""}
     rows = [run_row(run, **sides) for run in runs]
