@@ -209,7 +209,7 @@ class _ScreeningRun:
             else:
                 limit = f"The limit of {made} rounds was reached without sufficient evidence."
                 why = limit if made >= most else queries.NO_FURTHER_QUERY
-                # The last round in which anything relevant voted says most about the evidence.
+                # Quote the last round in which anything relevant voted, or else the last round.
                 last = next(
                     (past for past in reversed(self.rounds) if past.ruling.tally.votes),
                     self.rounds[-1],
