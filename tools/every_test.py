@@ -1,20 +1,19 @@
-"""Run every test: the project's own, those of the integrations with them, and those of DSPy in its
-own environment.
+"""Run every test: the project's own, the integrations' and, in a separate environment, DSPy's.
 
-python tools/every_test.py [--venv .venv] [--extra dspy ...] [--without-core] [--summary FILE] [--
-PYTEST_FLAGS]
+    python tools/every_test.py [--venv .venv] [--extra dspy ...] [--without-core]
+                               [--summary FILE] [-- PYTEST_FLAGS]
 
-All integrations can be installed together but two: DSPy brings an older openai, and the local
-verifier models PyTorch (too large for every run: their tests run when named). An environment of its
-own holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and pytest;
-it lies beside the main one (``.venv-extras/EXTRA``), is made again when those versions or
-pyproject.toml change, and its tests run beside the project's own. Everything runs, whatever fails;
-the exit code is 1 if anything did.
+Two extras have their own environments: ``dspy`` because it needs an older openai, and ``local``
+because it needs PyTorch, which is too large to install for every run (its tests run only if you name
+it). Such an environment contains the project with that extra in the versions of
+``constraints/EXTRA.txt``, and pytest. Its folder is ``.venv-extras/EXTRA``, and it's made again when
+those versions or pyproject.toml change. Its tests run in parallel with the main environment's. A
+failure doesn't stop the others; the exit code is 1 if anything failed.
 
-The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts
-as failed, and an expected failure as skipped, since neither shows that anything works. With
-``--summary`` it goes into a file instead. How long each test took is in ``.run/durations.jsonl``,
-the longest first.
+The last line is the count over all environments, ``N passed, N failed, N skipped``. An error counts
+as failed, and an expected failure as skipped, since neither shows that anything works.
+``--summary`` writes this line to a file instead. The duration of each test is written to
+``.run/durations.jsonl``, the longest first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Ship recorded replies with the demo, and pin what the loop makes of them.
+"""Ship recorded replies with the demo, and pin the audit results that they give.
 
-    python tools/recorded_audits.py FILE        takes the replies in FILE (masis audit --record) into data/replies
-    python tools/recorded_audits.py             writes what the shipped ones come to: tests/data/recorded_audits.json
+    python tools/recorded_audits.py FILE  # copies the replies in FILE into data/replies
+    python tools/recorded_audits.py       # writes the results to tests/data/recorded_audits.json
 
-FILE must audit every demo case completely: no step unscored, nothing unrecorded. Its replies are sorted,
-so that the same recording gives the same file.
+FILE comes from ``masis audit --record``. It must contain a reply for every step of every demo case,
+and every step must have a score. The replies are sorted so that the same recording always gives
+the same file.
 """
 
 from __future__ import annotations
