@@ -251,12 +251,20 @@ def _boundaries(text: str, block: TextBlock, languages: TextLanguages) -> Iterat
             and not (after >= ends[index] and text[ends[index] - 1] in ".!?")
         ):
             continue  # a stop at the end of an address is more likely the sentence's
-        trailing = None if has_leading_markers else trailing_markers_end(text, after, block.end)
-        end = trailing or after
+        markers_end = trailing_markers_end(text, after, block.end)
+        cited = markers_end is not None and not has_leading_markers
+        end = markers_end if markers_end is not None and cited else after
         if end >= block.end:
             return
         if ends_sentence(
-            text, stop, end, last_end, block.end, block_languages, cited=trailing is not None
+            text,
+            stop,
+            end,
+            last_end,
+            block.end,
+            block_languages,
+            cited=cited,
+            marked=markers_end is not None and not cited,
         ):
             yield end
             last_end = end

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from masis.audit import languages as tables
 from masis.audit.languages import TextLanguages
-from masis.audit.markers.styles import MARKER_OPENINGS
+from masis.audit.markers.styles import MARKER_OPENINGS, style_table
 
 _CLOSERS = "\"'”’»›」』）)］】}*_"
 _QUOTES_CLOSED = frozenset('"”“»«」』')
@@ -150,6 +150,7 @@ def ends_sentence(
     languages: TextLanguages,
     *,
     cited: bool,
+    marked: bool,
 ) -> bool:
     """Return whether a stop ends its sentence.
 
@@ -161,7 +162,8 @@ def ends_sentence(
         start: The start of the sentence.
         limit: The end of the block.
         languages: The languages of the block.
-        cited: Whether a citation follows the stop.
+        cited: Whether a citation of this sentence follows the stop.
+        marked: Whether a citation of the next sentence follows the stop.
 
     """
     at, run = stop.start(), stop.group()
@@ -191,13 +193,15 @@ def ends_sentence(
     word = _NEXT_WORD.match(text, end, min(limit, end + 60))
     assert word is not None  # it matches the empty string
     blanks = text[end : end + 40].lstrip()
-    opens_tag = cited and blanks.startswith("<")
+    opens_tag = (cited or marked) and blanks.startswith("<")
     if blanks and ((blanks[0] in ",;:)]}%=<>" and not opens_tag) or _SPACED_STOP.match(blanks)):
         return False
     next_word = word.group(1) or ""
-    lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
+    # The next word of "Blue. [chunk_2] Grass" is an id, whose case says nothing.
+    lower_follows = not marked and next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
-    if is_full_stop and not lower_follows and text[at - 1 : at] in _CLOSING_BRACKETS and at > start:
+    closings = style_table().closing_brackets
+    if is_full_stop and not lower_follows and text.endswith(closings, start, at):
         # After a citation, as most sentences of an answer end; no word needs to be looked up.
         return True
     last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
@@ -216,16 +220,13 @@ def ends_sentence(
     return not (_QUOTES_CLOSED & set(run) and _ends_spoken_quotation(text, stop, end, start))
 
 
-_CLOSING_BRACKETS = ("]", "】")
-
-
 def _is_plain(word: str) -> bool:
     """Return whether the word isn't an abbreviation in any language.
 
     A stop after such a word, or after a citation, ends the sentence. This shortcut spares most
     stops the other rules, which take most of the time.
     """
-    return word[-1:] in _CLOSING_BRACKETS or (
+    return word.endswith(style_table().closing_brackets) or (
         len(word) > 1
         and word.isalpha()
         and not word.isupper()

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
-# "[]", "【 】": a marker that lost its content.
-_EMPTY = re.compile(r"\[\s{0,50}\]|【\s{0,50}】|［\s{0,50}］|〔\s{0,50}〕")
-# An opening bracket that another one, the end of the line or of the text follows before it closes.
-_OPENED = re.compile(r"[\[【［〔]([^\[\]【】［］〔〕\n]{0,300})(?=[\[【［〔\n]|\Z)")
+from masis.audit.markers.styles import style_table
+
+
+def _alternatives(texts: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, texts), key=len, reverse=True))
+
+
+@cache
+def _empty(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    # "[]", "【 】": a marker that lost its content.
+    return re.compile(
+        "|".join(
+            rf"{re.escape(opening)}\s{{0,50}}{re.escape(closing)}" for opening, closing in brackets
+        )
+    )
+
+
+@cache
+def _opened(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    # "[chunk_1 [2]": a bracket that another one, or the end of the line, follows before it closes.
+    opening = _alternatives(opening for opening, _ in brackets)
+    bracket = _alternatives(bracket for pair in brackets for bracket in pair)
+    return re.compile(rf"(?:{opening})((?:(?!{bracket})[^\n]){{0,300}})(?={opening}|\n|\Z)")
 
 
 def count_empty_markers(text: str) -> int:
     """Return the number of empty pairs of brackets."""
-    return len(_EMPTY.findall(text))
+    return len(_empty(style_table().brackets).findall(text))
 
 
 def unclosed_markers(text: str, ids: Iterable[str]) -> int:
@@ -23,7 +43,7 @@ def unclosed_markers(text: str, ids: Iterable[str]) -> int:
     """
     names = set(ids)
     count = 0
-    for match in _OPENED.finditer(text):
+    for match in _opened(style_table().brackets).finditer(text):
         inside = match[1].strip()
         first_word = re.split(r"[\s,;]", inside, maxsplit=1)[0].rstrip(".:!?")
         at_end = match.end() == len(text) and any(name.startswith(inside) for name in names)
@@ -37,9 +57,14 @@ def half_bracketed_ids(text: str, ids: Iterable[str]) -> Iterator[tuple[int, str
     Each is a position and a text with the bracket. Ids in whole markers are found as well; the
     caller knows where those are.
     """
-    alternatives = "|".join(sorted(map(re.escape, ids), key=len, reverse=True))
+    alternatives = _alternatives(ids)
     if not alternatives:
         return
-    pattern = rf"\[\s*(?P<open>{alternatives})(?!\w)|(?<!\w)(?P<close>{alternatives})\s*\]"
+    table = style_table()
+    opening, closing = _alternatives(table.opening_brackets), _alternatives(table.closing_brackets)
+    pattern = (
+        rf"(?:{opening})\s*(?P<open>{alternatives})(?!\w)"
+        rf"|(?<!\w)(?P<close>{alternatives})\s*(?:{closing})"
+    )
     for match in re.finditer(pattern, text):
         yield match.start(match.lastgroup or 0), match.group()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -12,38 +11,6 @@ from typing import NamedTuple
 from masis.audit.markers import styles
 from masis.audit.markers.references import Reference
 from masis.audit.markers.resolution import EvidenceIds
-
-
-class _StyleTable:
-    """The citation styles, indexed by the characters that a marker of each style has.
-
-    The index is for speed: most answers use one style, so a search for a sign rules out the others
-    before a regular expression runs.
-    """
-
-    def __init__(self, table: tuple[styles.MarkerStyle, ...]) -> None:
-        self.styles = table
-        self.signs = [(style.signs or tuple(style.opening), style) for style in table]
-        self.signs_in_ascii = [
-            (in_ascii, style)
-            for signs, style in self.signs
-            if (in_ascii := tuple(filter(str.isascii, signs)))
-        ]
-        self.by_opening: dict[str, list[styles.MarkerStyle]] = defaultdict(list)
-        for style in table:
-            for character in style.opening:
-                self.by_opening[character].append(style)
-
-
-_current_table = _StyleTable(styles.STYLES)
-
-
-def _style_table() -> _StyleTable:
-    # A test replaces STYLES, so the index is rebuilt when it belongs to another table.
-    global _current_table
-    if _current_table.styles is not styles.STYLES:
-        _current_table = _StyleTable(styles.STYLES)
-    return _current_table
 
 
 class Marker(NamedTuple):
@@ -69,7 +36,7 @@ def find_markers(
 
     """
     candidates = list(_bracketed_ids(answer, index)) if index.bracketed else []
-    table = _style_table()
+    table = styles.style_table()
     for signs, style in table.signs_in_ascii if answer.isascii() else table.signs:
         if not any(sign in answer for sign in signs):
             continue
@@ -133,7 +100,7 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | None:
     """Return the style of a marker at this position."""
-    for style in _style_table().by_opening.get(text[start : start + 1], ()):
+    for style in styles.style_table().by_opening.get(text[start : start + 1], ()):
         if style.pattern.fullmatch(text, start, end):
             return style
     return None
@@ -144,7 +111,7 @@ def words_of_marker(text: str, start: int, end: int) -> str:
 
     These are the label of a link: ``[the report](https://...)``.
     """
-    for style in _style_table().by_opening.get(text[start : start + 1], ()):
+    for style in styles.style_table().by_opening.get(text[start : start + 1], ()):
         if match := style.pattern.fullmatch(text, start, end):
             return style.words(match)
     return ""
@@ -160,7 +127,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     while position < end and text[position] in " \t":
         position += 1
     if position >= end or (
-        text[position] not in _MAY_LEAD and text[position] not in _style_table().by_opening
+        text[position] not in _MAY_LEAD and text[position] not in styles.style_table().by_opening
     ):
         return None  # an ordinary sentence follows
     markers_end = None
@@ -218,7 +185,7 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
     if text[at] == "<" and (empty := _EMPTY_TAG.match(text, at, end)):
         return empty.end()
     longest_end = None
-    for style in _style_table().by_opening.get(text[at], ()):
+    for style in styles.style_table().by_opening.get(text[at], ()):
         match = style.pattern.match(text, at, end)
         if match and style.may_follow_stop(match):
             longest_end = max(longest_end or 0, match.end())
@@ -228,7 +195,7 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
 def leading_marker(line: str) -> str:
     """Return the bracketed marker at the beginning of a line, or "" if there is none."""
     stripped = line[:400].lstrip()
-    if stripped[:1] not in _BRACKETS:
+    if not stripped.startswith(styles.style_table().opening_brackets):
         return ""
     return stripped[: _marker_end(stripped, 0, len(stripped)) or 0]
 
@@ -239,7 +206,6 @@ def opens_with_marker(line: str) -> bool:
     return marker[:1] == "【" or any(map(str.isdecimal, marker))
 
 
-_BRACKETS = tuple("[［〔〖【")
 # "- " or "2. " before the first marker of a paragraph.
 _LIST_PREFIX = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?")
 # ": The sky", " The sky": words after a marker, and not a stop.
@@ -250,7 +216,10 @@ def puts_markers_first(text: str, start: int, end: int) -> bool:
     """Return whether a paragraph puts markers before sentences, as in ``[1] The sky is blue.``"""
     prefix = _LIST_PREFIX.match(text, start, end)
     marker_start = prefix.end() if prefix else start
-    if text[marker_start : marker_start + 1] not in _BRACKETS or text[end - 1] in "]】］〕〗":
+    table = styles.style_table()
+    if not text.startswith(table.opening_brackets, marker_start) or text.endswith(
+        table.closing_brackets, start, end
+    ):
         return False
     marker_end = _marker_end(text, marker_start, end)
     return (
@@ -271,12 +240,13 @@ def holds_only_markers(line: str) -> bool:
     """
     position, end = 0, len(line)
     has_marker = False
+    openings = styles.style_table().opening_brackets
     while position < end:
         if line[position] in _BETWEEN_MARKERS:
             position += 1
             continue
         if (
-            line[position] not in _BRACKETS
+            not line.startswith(openings, position)
             or (next_end := _marker_end(line, position, end)) is None
         ):
             return False

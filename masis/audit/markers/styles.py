@@ -9,6 +9,7 @@ example.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -46,6 +47,8 @@ class MarkerStyle:
         signs: Strings of which one must occur in a text with such a marker, if that is more
             specific than the opening. A search for a single character is ten times as fast as for
             two.
+        brackets: Pairs of brackets that enclose such a marker. A marker in brackets may begin a
+            paragraph, have a line of its own, or end a sentence before its full stop.
         write: Writes a marker for some names, if the style can be written for any evidence.
         words: Returns the words of a marker in its sentence, such as the label of a link.
         may_follow_stop: Whether a marker behind a full stop belongs to the sentence before it. This
@@ -60,6 +63,7 @@ class MarkerStyle:
     example: str
     explanation: str
     signs: tuple[str, ...] = ()
+    brackets: tuple[tuple[str, str], ...] = ()
     may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
     write: Callable[[Sequence[str]], str] | None = None
     words: Callable[[Match], str] = field(default=lambda match: "")
@@ -634,6 +638,7 @@ SQUARE_BRACKETS = MarkerStyle(
         r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"
     ),
     parse=_parse_square,
+    brackets=(("[", "]"), ("［", "］"), ("〔", "〕"), ("〖", "〗")),
     may_follow_stop=_square_may_follow_stop,
     write=lambda names: f"[{', '.join(names)}]",
     example="[chunk_1]",
@@ -687,6 +692,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="【",
         pattern=re.compile(r"【([^【】\n]{1,300})】"),
         parse=lambda match, index: _read_before_dagger(match.group(1), match.start(1), index),
+        brackets=(("【", "】"),),
         write=lambda names: "".join(f"【{name}†source】" for name in names),
         example="【1†source】",
         explanation="OpenAI's file search: the source, `:` and a place in it, `†` and a label.",
@@ -844,3 +850,39 @@ MARKER_OPENINGS = "".join(
     )
 )
 """Characters that begin a marker but hardly ever a word: brackets, raised digits, tags."""
+
+
+class StyleTable:
+    """The citation styles, indexed by the characters that a marker of each style has.
+
+    The index is for speed: most answers use one style, so a search for a sign rules out the others
+    before a regular expression runs.
+    """
+
+    def __init__(self, table: tuple[MarkerStyle, ...]) -> None:
+        self.styles = table
+        self.signs = [(style.signs or tuple(style.opening), style) for style in table]
+        self.signs_in_ascii = [
+            (in_ascii, style)
+            for signs, style in self.signs
+            if (in_ascii := tuple(filter(str.isascii, signs)))
+        ]
+        self.by_opening: dict[str, list[MarkerStyle]] = defaultdict(list)
+        for style in table:
+            for character in style.opening:
+                self.by_opening[character].append(style)
+        self.brackets = tuple(pair for style in table for pair in style.brackets)
+        self.opening_brackets = tuple(opening for opening, _ in self.brackets)
+        self.closing_brackets = tuple(closing for _, closing in self.brackets)
+
+
+_current_table = StyleTable(STYLES)
+
+
+def style_table() -> StyleTable:
+    """Return the index of ``STYLES``."""
+    # A test replaces STYLES, so the index is rebuilt when it belongs to another table.
+    global _current_table
+    if _current_table.styles is not STYLES:
+        _current_table = StyleTable(STYLES)
+    return _current_table

@@ -20,6 +20,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from masis.audit.markers import marker_spans, without_spans
+from masis.audit.markers.styles import style_table
 from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
@@ -409,7 +410,7 @@ def _is_beside_stop(text: str, start: int, end: int) -> bool:
     before, behind = text[:start].rstrip(), text[end:].lstrip()
     if before[-1:] in _STOPS_BESIDE_MARKERS:  # also where nothing stands before it
         return behind[:1] == "" or not text[end : end + 1].isalnum()
-    if not text[start].isascii() and text[start] not in "【［":
+    if not text[start].isascii() and not text.startswith(style_table().opening_brackets, start):
         return False  # a raised digit behind a word or a figure may be an exponent
     is_attached = text[start - 1] == before[-1]
     if is_attached and not before[-3:].isalpha():

@@ -24,6 +24,11 @@ from masis.audit.markers import (
     styles,
     without_markers,
 )
+from masis.audit.markers.damage import (
+    count_empty_markers,
+    half_bracketed_ids,
+    unclosed_markers,
+)
 from masis.audit.sentences import split_sentences
 from masis.offline.roles.reviser import citing_style
 from masis.schema.case import Evidence
@@ -114,6 +119,52 @@ def test_a_new_style_needs_only_its_table_entry(monkeypatch: pytest.MonkeyPatch)
     audit = audit_citations(answer, SURVEY)
     assert [sentence.status for sentence in audit.sentences] == ["cited", "cited"]
     assert citing_style(answer, audit, SURVEY).write(["chunk_2"]) == "→2←"
+
+
+def bracketed_style(opening: str, closing: str) -> MarkerStyle:
+    """A style in brackets that no other style has."""
+    return MarkerStyle(
+        name="test brackets",
+        opening=opening[0],
+        signs=(opening,),
+        pattern=re.compile(rf"{re.escape(opening)}(\w+){re.escape(closing)}"),
+        parse=arrow,
+        example=f"{opening}chunk_1{closing}",
+        explanation="A style that only this test knows.",
+        brackets=((opening, closing),),
+    )
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("⟦", "⟧"), ("<<", ">>"), ("{", "}")])
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["It is long [1].", "It opened in 1931 [9]."],
+        ["It is long. [1]", "It opened in 1931. [9]"],
+        ["[1] It is long.", "[9] It opened in 1931."],
+        ["[1] It is long.", "[chunk_2] It opened in 1931."],
+        ["It is long.\n[1]"],
+    ],
+)
+def test_a_new_style_in_brackets_splits_sentences_like_square_brackets(
+    monkeypatch: pytest.MonkeyPatch, opening: str, closing: str, sentences: list[str]
+) -> None:
+    assert split(" ".join(sentences)) == sentences
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style(opening, closing)))
+    rewritten = [text.replace("[", opening).replace("]", closing) for text in sentences]
+    assert split(" ".join(rewritten)) == rewritten
+    assert len(references(" ".join(rewritten))) == len(references(" ".join(sentences)))
+
+
+def test_damage_to_a_new_style_in_brackets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>")))
+    assert count_empty_markers("It is long << >>. It opened [] then.") == 2
+    assert unclosed_markers("It is long <<c1 and old <<c2>>.", ["c1", "c2"]) == 1
+    assert [text for _, text in half_bracketed_ids("<<c1>>c2>>", ["c1", "c2"])] == ["<<c1", "c2>>"]
+
+
+def split(text: str) -> list[str]:
+    return [text[unit.start : unit.end] for unit in split_sentences(text)]
 
 
 # No other module knows how a marker looks
