@@ -106,7 +106,7 @@ class Instant:
     schema_in_cache = False
 
     def __init__(self) -> None:
-        schema = schemas.of(CritiqueReply).schema
+        schema = schemas.reply_schema(CritiqueReply).schema
         made = filled(schema, schema)
         made["issues"] = [filled(schema["$defs"]["RaisedIssue"], schema) for _ in range(5)]
         self._text = json.dumps(made)

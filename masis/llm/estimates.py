@@ -203,7 +203,7 @@ def _price_calls(asked: _EstimatedCalls, settings: Settings) -> CostEstimate:
 @cache
 def _instruction_tokens(prompt: str) -> int:
     file, shape = load(prompt), _SHAPES.get(prompt)
-    schema = len(schemas.of(shape).text) if shape else 0
+    schema = len(schemas.reply_schema(shape).text) if shape else 0
     return len(load(FRAME).before) + len(file.before) + len(file.after) + schema
 
 

@@ -238,7 +238,7 @@ def test_each_roles_prompt_prefix_is_constant_and_short() -> None:
         first, second = asker.of(name)
         assert first.prompt.system == second.prompt.system
         if name != "reviser":
-            fixed += len(first.prompt.system) + len(schemas.of(first.shape).text)
+            fixed += len(first.prompt.system) + len(schemas.reply_schema(first.shape).text)
     assert fixed <= 16_500
 
 
@@ -255,7 +255,7 @@ def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("shape", canned.PROMPT_OF)
 def test_every_reply_field_is_explained_in_its_prompt(shape: type[replies.RoleReply]) -> None:
     text = load(canned.PROMPT_OF[shape]).before.casefold()
-    parts = list(objects(schemas.of(shape).schema))
+    parts = list(objects(schemas.reply_schema(shape).schema))
     # it is said in the prompt, which has a version
     assert not any("description" in part for part in parts)
     fields = {name for part in parts for name in part["properties"]}

@@ -17,7 +17,7 @@ from masis.llm.endpoints import Endpoint
 from masis.llm.provider_apis import ProviderApi, provider
 from masis.llm.providers.base import Call, ModelReply, TokenUsage
 from masis.schema import providers, registry
-from masis.schema.providers import ProviderSettings, provider_entry_points
+from masis.schema.providers import OWN_PROVIDERS, ProviderSettings, provider_entry_points
 from masis.schema.registry import added_entry_points
 from masis.settings import Settings
 from tests.llm import canned
@@ -67,10 +67,11 @@ def test_an_unknown_provider_kind_is_rejected_with_the_known_ones(example: str) 
     with pytest.raises(SettingsError) as raised:
         _of_kind("exmaple")
     assert "providers.mine.kind" in str(raised.value)
-    assert "'openai', 'anthropic', 'example'" in str(raised.value)
+    kinds = [*(point.name for point in OWN_PROVIDERS), "example"]
+    assert ", ".join(map(repr, kinds)) in str(raised.value)
     assert ProviderSettings.model_json_schema()["properties"]["kind"]["anyOf"][0] == {
         "type": "string",
-        "enum": ["openai", "anthropic", "example"],
+        "enum": kinds,
     }
 
 

@@ -481,7 +481,7 @@ def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
     asked = asked_in(LONG, CompletenessReply)
     assert asked.task.endswith("Fill 'completeness'; all others are null.")
     assert (asked.frame, asked.shared, asked.version) == (LONG.frame, LONG.shared, LONG.version)
-    assert set(schemas.of(CommonReply).schema["properties"]) >= {"completeness", "critic"}
+    assert set(schemas.reply_schema(CommonReply).schema["properties"]) >= {"completeness", "critic"}
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ class Awkward(BaseModel):
 
 
 def request_with(shape: type[BaseModel]) -> Request:
-    made = schemas.of(shape)
+    made = schemas.reply_schema(shape)
     return Request(
         "openai",
         {},
@@ -572,7 +572,9 @@ def request_with(shape: type[BaseModel]) -> Request:
 @pytest.mark.parametrize("shape", [*REPLIES, Ready, Awkward], ids=lambda shape: shape.__name__)
 def test_every_schema_follows_the_strict_mode_rules(shape: type[BaseModel]) -> None:
     assert broken_rules(request_with(shape)) == []
-    assert set(schemas.of(shape).schema["required"]) == set(shape.model_json_schema()["properties"])
+    assert set(schemas.reply_schema(shape).schema["required"]) == set(
+        shape.model_json_schema()["properties"]
+    )
 
 
 def test_all_prompts_replies_are_covered() -> None:
@@ -580,23 +582,23 @@ def test_all_prompts_replies_are_covered() -> None:
 
 
 def test_unsupported_schema_keywords_become_descriptions() -> None:
-    properties = schemas.of(Awkward).schema["properties"]
+    properties = schemas.reply_schema(Awkward).schema["properties"]
     assert properties["share"] == {
         "type": "number",
         "description": "How much. (maximum: 1, minimum: 0)",
     }
     assert properties["name"]["anyOf"][0]["description"] == "(maxLength: 5, pattern: ^a)"
     assert properties["inner"] == {"$ref": "#/$defs/Inner"}
-    assert schemas.of(Awkward).schema["$defs"]["Inner"]["properties"]["only"] == {
+    assert schemas.reply_schema(Awkward).schema["$defs"]["Inner"]["properties"]["only"] == {
         "type": "string",
         "enum": ["one"],
     }
 
 
 def test_schemas_are_cached() -> None:
-    assert schemas.of(Awkward) is schemas.of(Awkward)
-    assert schemas.of(Awkward).name == "awkward"
-    assert schemas.of(replies.CritiqueReply).name == "critique_reply"
+    assert schemas.reply_schema(Awkward) is schemas.reply_schema(Awkward)
+    assert schemas.reply_schema(Awkward).name == "awkward"
+    assert schemas.reply_schema(replies.CritiqueReply).name == "critique_reply"
 
 
 @pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], Any])
@@ -605,7 +607,7 @@ def test_an_inexpressible_schema_is_rejected(kind: Any) -> None:
         "Loose", (BaseModel,), {"__annotations__": {"value": kind}, "__module__": __name__}
     )
     with pytest.raises(TypeError, match=r"Loose\.value"):
-        schemas.of(shape)
+        schemas.reply_schema(shape)
 
 
 @pytest.mark.parametrize("wire", WIRES)

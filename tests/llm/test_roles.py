@@ -92,7 +92,7 @@ def test_a_quote_without_its_marker_is_located() -> None:
 
 
 def test_unrequested_flags_are_read_if_present() -> None:
-    asked = schemas.of(CritiqueReply).schema["properties"]
+    asked = schemas.reply_schema(CritiqueReply).schema["properties"]
     for flag in ("hallucination_detected", "needs_retry"):
         assert flag not in asked
         assert getattr(judgement(canned.critique()), flag) is False

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from tests.plugins import write_package
 
@@ -55,12 +60,37 @@ def entry_points(project: str) -> str:
     )
 
 
-def test_the_package_of_the_tutorial_works(tmp_path: Path) -> None:
-    files = dict(FILE.findall(TUTORIAL)) | dict.fromkeys(EMPTY_FILE.findall(TUTORIAL), "")
-    assert len(files) == 9
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+    return number
+
+
+def wait_until_it_listens(port: int, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert server.poll() is None
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the server of the tutorial didn't start")
+
+
+def test_the_package_of_the_tutorial_works(tmp_path: Path, port: int) -> None:
+    tutorial = TUTORIAL.replace("9000", str(port))
+    files = dict(FILE.findall(tutorial)) | dict.fromkeys(EMPTY_FILE.findall(tutorial), "")
+    assert len(files) == 10
     write_package(tmp_path, entry_points(files["pyproject.toml"]), files)
     (commands,) = re.findall(r"^```text\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
-    suggested, _, shown, _, _ = (run(command, tmp_path) for command in commands.splitlines())
+    server = subprocess.Popen([sys.executable, "house/server.py", str(port)], cwd=tmp_path)
+    try:
+        wait_until_it_listens(port, server)
+        suggested, _, shown, _, _ = (run(command, tmp_path) for command in commands.splitlines())
+    finally:
+        server.kill()
+        server.wait()
 
     assert "has the format house-logs" in suggested
     audited = json.loads((tmp_path / "runs.jsonl").read_text(encoding="utf-8"))

@@ -147,7 +147,7 @@ def test_an_empty_abstract_isnt_sent_to_the_model() -> None:
 
 
 def test_the_reply_schema_supports_strict_mode() -> None:
-    schema = schemas.of(GradeReply).schema
+    schema = schemas.reply_schema(GradeReply).schema
     assert set(schema["required"]) == set(GradeReply.model_fields)
     assert "human_rct_drug_intervention" in schema["properties"]["study_type"]["enum"]
 

@@ -14,7 +14,7 @@ def _alternatives(texts: Iterable[str]) -> str:
 
 
 @cache
-def _empty(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+def _empty_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     # "[]", "【 】": a marker that lost its content.
     return re.compile(
         "|".join(
@@ -24,7 +24,7 @@ def _empty(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 
 @cache
-def _opened(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+def _unclosed_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     # "[chunk_1 [2]": a bracket that another one, or the end of the line, follows before it closes.
     opening = _alternatives(opening for opening, _ in brackets)
     bracket = _alternatives(bracket for pair in brackets for bracket in pair)
@@ -33,7 +33,7 @@ def _opened(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 def count_empty_markers(text: str) -> int:
     """Return the number of empty pairs of brackets."""
-    return len(_empty(style_table().brackets).findall(text))
+    return len(_empty_pattern(style_table().brackets).findall(text))
 
 
 def unclosed_markers(text: str, ids: Iterable[str]) -> int:
@@ -43,7 +43,7 @@ def unclosed_markers(text: str, ids: Iterable[str]) -> int:
     """
     names = set(ids)
     count = 0
-    for match in _opened(style_table().brackets).finditer(text):
+    for match in _unclosed_pattern(style_table().brackets).finditer(text):
         inside = match[1].strip()
         first_word = re.split(r"[\s,;]", inside, maxsplit=1)[0].rstrip(".:!?")
         at_end = match.end() == len(text) and any(name.startswith(inside) for name in names)

@@ -364,7 +364,7 @@ class _ModelRequest(Generic[R]):
         return Call(
             self.model.model,
             shared_schema.asked_in(self.prompt, self.shape) if common else self.prompt,
-            schemas.of(shared_schema.CommonReply if common else self.shape),
+            schemas.reply_schema(shared_schema.CommonReply if common else self.shape),
             self.mode,
             self.max_tokens,
             self.temperature,
@@ -447,7 +447,7 @@ class _ModelRequest(Generic[R]):
         if self.shape is TextReply:
             return self.shape(text=reply.text)
         try:
-            common = call.schema is schemas.of(shared_schema.CommonReply)
+            common = call.schema is schemas.reply_schema(shared_schema.CommonReply)
             parsed = (
                 shared_schema.parse_from(reply.text, self.shape)
                 if common

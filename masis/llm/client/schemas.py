@@ -28,7 +28,7 @@ class ReplySchema(NamedTuple):
 
 
 @functools.cache
-def of(shape: type[BaseModel]) -> ReplySchema:
+def reply_schema(shape: type[BaseModel]) -> ReplySchema:
     """Return the strict schema of a reply model, which is cached.
 
     Raises:

@@ -66,6 +66,10 @@ class TokenUsage(NamedTuple):
 class Call(NamedTuple):
     """The content and the parameters of one try.
 
+    A provider sends ``prompt.system`` as the system message (or first), then ``prompt.shared`` and
+    ``task()``, which includes the errors of an earlier reply. In the mode ``prompt`` it sends
+    ``task_with_schema()`` instead of ``task()``; in the other modes its API takes ``schema``.
+
     ``max_tokens`` is for the reply alone; multiplied by ``room`` it also covers the model's
     reasoning. ``without`` names the parameters that this server is known to refuse.
     """
@@ -135,7 +139,11 @@ class Provider(Protocol):
     """
 
     def answer(self, call: Call) -> ModelReply:
-        """Make one try. Raises TryFailed."""
+        """Make one try. Raises TryFailed.
+
+        It may block, but no longer than ``call.timeout_s``. ``JsonServer`` (``json_server.py``)
+        respects that, and stops if the audit is cancelled.
+        """
 
 
 async def body_of(chunks: AsyncIterable[bytes]) -> bytes:
