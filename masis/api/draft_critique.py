@@ -328,8 +328,8 @@ class _RevisionRequestingCritic:
         judgement = self._critic.critique(context)
         if isinstance(judgement, Unscored):
             return judgement
-        raised_issues = audit_issues.raise_critic_issues(
-            judgement.objections, context.answer, context.issues
+        raised_issues = audit_issues.raise_issues(
+            "critic", judgement.objections, context.answer, context.issues
         ).issues
         reported_issues = [
             issue

@@ -18,8 +18,7 @@ from masis.audit.issues import raise_issues
 from masis.errors import SettingsError
 from masis.schema.audit import Issue
 from masis.schema.case import Case
-from masis.schema.registry import added_entry_points
-from masis.settings.fields import nearest
+from masis.schema.registry import added_entry_point
 
 CHECKS_GROUP = "masis.checks"
 """The group of entry points by which a package adds a check."""
@@ -37,16 +36,10 @@ def checks_named(names: str) -> dict[str, AnswerCheck]:
             can't be loaded.
 
     """
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    installed = {point.name: point for point in added_entry_points(CHECKS_GROUP)} if wanted else {}
-    for name in wanted:
-        if name not in installed:
-            near = nearest(name, installed)
-            hint = f" Did you mean {near!r}?" if near else ""
-            known = ", ".join(sorted(installed)) or "none, because no package adds one"
-            raise SettingsError(f"checks: there is no {name!r}.{hint} There are: {known}.")
+    wanted = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
+    points = {name: added_entry_point(CHECKS_GROUP, name, setting="checks") for name in wanted}
     try:
-        return {name: installed[name].load() for name in dict.fromkeys(wanted)}
+        return {name: point.load() for name, point in points.items()}
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"checks: a check can't be loaded. {error}") from error
 

@@ -71,13 +71,6 @@ class RaisedIssues(NamedTuple):
     notes: tuple[str, ...]
 
 
-def raise_critic_issues(
-    objections: Iterable[Objection], answer: str, before: Sequence[Issue]
-) -> RaisedIssues:
-    """Return the critic's objections as issues, numbered after the earlier ones."""
-    return raise_issues("critic", objections, answer, before)
-
-
 def raise_issues(
     source: IssueSource, objections: Iterable[Objection], answer: str, before: Sequence[Issue]
 ) -> RaisedIssues:

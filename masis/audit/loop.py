@@ -793,8 +793,8 @@ class AuditRun:
                 judgement.code, "critique", f"The critique is unscored: {judgement.reason}", number
             )
         else:
-            raised = issues.raise_critic_issues(
-                judgement.objections, context.answer, context.issues
+            raised = issues.raise_issues(
+                "critic", judgement.objections, context.answer, context.issues
             )
         merged_issues = with_raised(context.issues, raised.issues)
         verdict = critique.apply_critique_rules(

@@ -11,22 +11,21 @@ left to the audit.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
 from masis.audit.markers import count_empty_markers, unclosed_markers
-from masis.errors import InvalidRevision, SettingsError, StepError
+from masis.errors import InvalidRevision, StepError
 from masis.schema.audit import Revision
+from masis.schema.registry import added_entry_point
 
 GROUP = "masis.output_validators"
 PYDANTIC = "pydantic"
@@ -114,15 +113,7 @@ def validator_named(name: str) -> OutputValidator:
     """
     if name == PYDANTIC:
         return PydanticValidator()
-    offered = {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
-    if name not in offered:
-        known = [PYDANTIC, *sorted(offered)]
-        close_matches = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {close_matches[0]!r}?" if close_matches else ""
-        raise SettingsError(
-            f"output_validator: there is no {name!r}.{hint} There are: {', '.join(known)}."
-        )
-    loaded = offered[name].load()
+    loaded = added_entry_point(GROUP, name, setting="output_validator", own=(PYDANTIC,)).load()
     validator: OutputValidator = loaded() if callable(loaded) else loaded
     return validator
 

@@ -11,13 +11,14 @@ does.
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 
 from masis.errors import MasisError
 from masis.llm.client.model import Model
 from masis.llm.endpoints import KNOWN
 from masis.schema.model_ref import ModelRef
+from masis.schema.registry import added_entry_points
 from masis.settings import Settings
 
 GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "masis.verifiers"}
@@ -110,4 +111,4 @@ def _entry_points(role: str) -> dict[str, EntryPoint]:
     if role not in GROUPS:
         return {}
     own = [point for point in OWN if point.group == GROUPS[role]]
-    return {point.name: point for point in (*own, *entry_points(group=GROUPS[role]))}
+    return {point.name: point for point in (*own, *added_entry_points(GROUPS[role]))}

@@ -7,8 +7,9 @@ the names of a registry annotate them with ``RegisteredName`` in place of a ``Li
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
@@ -18,6 +19,8 @@ from pydantic_core.core_schema import (
     no_info_plain_validator_function,
     plain_serializer_function_ser_schema,
 )
+
+from masis.errors import SettingsError
 
 T = TypeVar("T")
 
@@ -31,6 +34,31 @@ def added_entry_points(group: str) -> tuple[EntryPoint, ...]:
     They are read once per process, because reading them opens the metadata of every package.
     """
     return tuple(entry_points(group=group))
+
+
+def added_entry_point(
+    group: str, name: str, *, setting: str, own: Sequence[str] = ()
+) -> EntryPoint:
+    """Return the entry point of a group that a setting names.
+
+    Args:
+        group: The group of entry points.
+        name: The name in the setting.
+        setting: The name of the setting, for the error.
+        own: Names of this package's entries, which the error lists too.
+
+    Raises:
+        SettingsError: There is none; the error suggests the nearest name and lists all.
+
+    """
+    added = {point.name: point for point in added_entry_points(group)}
+    if name in added:
+        return added[name]
+    known = [*own, *sorted(added)]
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(known) or "none, because no package adds one"
+    raise SettingsError(f"{setting}: there is no {name!r}.{hint} There are: {listed}.")
 
 
 def load_added(group: str, kind: type[T]) -> dict[str, T]:

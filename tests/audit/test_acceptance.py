@@ -652,5 +652,7 @@ def test_an_unknown_validator_is_reported_first_with_a_suggestion() -> None:
 
 def test_the_default_validator_doesnt_scan_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     output_validation.validator_named.cache_clear()
-    monkeypatch.setattr(output_validation, "entry_points", lambda **_: pytest.fail("looked"))
+    monkeypatch.setattr(
+        output_validation, "added_entry_point", lambda *_, **__: pytest.fail("scanned")
+    )
     assert output_validation.validator_named("pydantic").name == "pydantic"

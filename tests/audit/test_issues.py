@@ -83,7 +83,7 @@ LENGTH = "The bridge is 90 metres long. It opened in 1931."
     ("given", "kept"), [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2]
 )
 def test_a_quoted_contradiction_is_at_least_serious(given: Severity, kept: Severity) -> None:
-    (found,) = issues.raise_critic_issues([objected(given)], LENGTH, ()).issues
+    (found,) = issues.raise_issues("critic", [objected(given)], LENGTH, ()).issues
     assert found.severity == kept
 
 
@@ -97,12 +97,12 @@ def test_unsupported_words_of_a_contradicted_claim_are_serious(
     before = issues.merge_issues(audit_citations(LENGTH, EVIDENCE), (denied,), (), SETTINGS)
     told = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
     assert [
-        issue.severity for issue in issues.raise_critic_issues(told, LENGTH, before).issues
+        issue.severity for issue in issues.raise_issues("critic", told, LENGTH, before).issues
     ] == [
         "high",
         "low",
     ]
-    assert [issue.severity for issue in issues.raise_critic_issues(told, LENGTH, ()).issues] == [
+    assert [issue.severity for issue in issues.raise_issues("critic", told, LENGTH, ()).issues] == [
         "low",
         "low",
     ]
@@ -114,13 +114,13 @@ def test_other_critic_issues_keep_their_severity() -> None:
         objected("medium", quote="80 metres"),
         objected("low", "ambiguity"),
     ]
-    assert [issue.severity for issue in issues.raise_critic_issues(told, LENGTH, ()).issues] == [
+    assert [issue.severity for issue in issues.raise_issues("critic", told, LENGTH, ()).issues] == [
         "medium",
         "medium",
         "low",
     ]
     conflict = objected("medium")._replace(rule="source_conflict")
-    assert issues.raise_critic_issues([conflict], LENGTH, ()).issues[0].severity == "medium"
+    assert issues.raise_issues("critic", [conflict], LENGTH, ()).issues[0].severity == "medium"
 
 
 @pytest.mark.spec("REQ-CRITIC-003")
@@ -208,13 +208,16 @@ def test_a_misattributed_reference_suggests_the_right_one() -> None:
 
 def test_a_critics_quote_is_located_in_the_answer() -> None:
     objection = Objection("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
-    found = issues.raise_critic_issues([objection], ANSWER, ())
+    found = issues.raise_issues("critic", [objection], ANSWER, ())
     assert ANSWER[found.issues[0].start : found.issues[0].end] == "opened in 1931"
 
 
 def test_a_critics_quote_not_in_the_answer_becomes_a_note() -> None:
-    found = issues.raise_critic_issues(
-        [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")], ANSWER, ()
+    found = issues.raise_issues(
+        "critic",
+        [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")],
+        ANSWER,
+        (),
     )
     assert found.issues[0].start is None
     assert "it collapsed" in found.notes[0]

@@ -13,7 +13,7 @@ import pytest
 
 from masis.api.roles import offered_models
 from masis.audit.critique import Objection
-from masis.audit.issues import raise_critic_issues
+from masis.audit.issues import raise_issues
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import labelled, metric, plugin, programs
 from masis.integrations.dspy.labelled import ExpectedFault, LabelledAnswer
@@ -66,7 +66,7 @@ def a_program(name: str = "careful", **changes: Any) -> Program:
 
 def an_issue(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
     objection = Objection(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
-    return raise_critic_issues([objection], answer, ()).issues[0]
+    return raise_issues("critic", [objection], answer, ()).issues[0]
 
 
 def an_answer(

@@ -187,7 +187,7 @@ def holds_no_more_than_it_shows(found: ClaimResults) -> None:
 @settings(max_examples=50)
 def test_critiques(given_critique: dict[str, Any]) -> None:
     judgement = critic.judgement(CritiqueReply.model_validate(given_critique), CONTEXT)
-    raised = issues_step.raise_critic_issues(judgement.objections, ANSWER, ())
+    raised = issues_step.raise_issues("critic", judgement.objections, ANSWER, ())
     for found in raised.issues:
         if found.start is not None:
             assert ANSWER[found.start : found.end] == found.quote

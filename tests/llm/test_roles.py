@@ -87,7 +87,7 @@ def test_a_quote_without_its_marker_is_located() -> None:
     found = judgement(
         canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")])
     )
-    (issue,) = issues.raise_critic_issues(found.objections, OLD_ANSWER, ()).issues
+    (issue,) = issues.raise_issues("critic", found.objections, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
@@ -101,7 +101,7 @@ def test_unrequested_flags_are_read_if_present() -> None:
 
 def test_a_missing_point_needs_no_quote() -> None:
     found = judgement(canned.critique(issues=[canned.raised(type="missing_info", location=None)]))
-    assert issues.raise_critic_issues(found.objections, OLD_ANSWER, ()).notes == ()
+    assert issues.raise_issues("critic", found.objections, OLD_ANSWER, ()).notes == ()
 
 
 def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:

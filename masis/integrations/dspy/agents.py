@@ -463,7 +463,9 @@ class CriticAgent(Agent):
         judged = self.in_run().critique(context)
         raised = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
-            raised = issues.raise_critic_issues(judged.objections, context.answer, context.issues)
+            raised = issues.raise_issues(
+                "critic", judged.objections, context.answer, context.issues
+            )
         merged = (*context.issues, *raised.issues)
         verdict = apply_critique_rules(
             judged, context.citation_audit, merged, self.judged_by, raised.notes
