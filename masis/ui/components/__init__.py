@@ -24,14 +24,20 @@ def sources(name: str, *parts: str) -> tuple[str, str]:
     """Return the joined styles and the joined script of a component.
 
     The shared files are first, then the ``parts``, then the component's own.
+
+    Raises:
+        FileNotFoundError: A part has neither a script nor styles.
+
     """
-
-    def read(file: str) -> str:
-        return (HERE / file).read_text(encoding="utf-8")
-
-    names = ("base", *parts, name)
-    styles = [read(f"{file}.css") for file in names if (HERE / f"{file}.css").exists()]
-    scripts = [streamlit_names(), *(read(f"{file}.js") for file in names)]
+    styles: list[str] = []
+    scripts = [streamlit_names()]
+    for part in ("base", *parts, name):
+        files = {".css": styles, ".js": scripts}
+        present = [suffix for suffix in files if (HERE / f"{part}{suffix}").exists()]
+        if not present:
+            raise FileNotFoundError(f"{HERE} has neither {part}.js nor {part}.css.")
+        for suffix in present:
+            files[suffix].append((HERE / f"{part}{suffix}").read_text(encoding="utf-8"))
     return "\n".join(styles), "\n".join(scripts)
 
 
@@ -42,7 +48,7 @@ def register_component(name: str, *parts: str) -> Callable[..., Any]:
 
     Args:
         name: The name of the files.
-        parts: Further scripts that it needs, with their styles if they have any.
+        parts: The names of further scripts, styles or pairs of both that it needs.
 
     """
     css, js = sources(name, *parts)

@@ -12,7 +12,7 @@ from masis.ui.components import noop, register_component
 from masis.ui.shell import address
 from masis.views.words import LabelData
 
-_TABLE = register_component("linked_table")
+_TABLE = register_component("linked_table", "table")
 
 
 class TableColumn(TypedDict):

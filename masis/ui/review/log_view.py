@@ -83,7 +83,7 @@ def entry_detail(entry: LogEntry, correction: list[DiffChange]) -> dict[str, Any
     return detail
 
 
-_LOG = register_component("decision_log")
+_LOG = register_component("decision_log", "table")
 
 
 class LogClick(NamedTuple):
