@@ -226,7 +226,7 @@ def _draw_log_filters(reviewers: dict[str, int]) -> None:
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: word.text for name, word in words.DECIDED.items()})
         _pills("Kind of entry", "kind", {name: words.ENTRY[name].text for name in KINDS})
-        _pills("By", "source", {name: words.SOURCE[name].text for name in SOURCES})
+        _pills("By", "source", {name: words.SOURCE[name].text.capitalize() for name in SOURCES})
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
