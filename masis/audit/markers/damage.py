@@ -6,11 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from masis.audit.markers.styles import style_table
-
-
-def _alternatives(texts: Iterable[str]) -> str:
-    return "|".join(sorted(map(re.escape, texts), key=len, reverse=True))
+from masis.audit.markers.styles import alternatives, style_table
 
 
 @cache
@@ -26,8 +22,8 @@ def _empty_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 @cache
 def _unclosed_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     # "[chunk_1 [2]": a bracket that another one, or the end of the line, follows before it closes.
-    opening = _alternatives(opening for opening, _ in brackets)
-    bracket = _alternatives(bracket for pair in brackets for bracket in pair)
+    opening = alternatives(opening for opening, _ in brackets)
+    bracket = alternatives(bracket for pair in brackets for bracket in pair)
     return re.compile(rf"(?:{opening})((?:(?!{bracket})[^\n]){{0,300}})(?={opening}|\n|\Z)")
 
 
@@ -57,14 +53,14 @@ def half_bracketed_ids(text: str, ids: Iterable[str]) -> Iterator[tuple[int, str
     Each is a position and a text with the bracket. Ids in whole markers are found as well; the
     caller knows where those are.
     """
-    alternatives = _alternatives(ids)
-    if not alternatives:
+    any_id = alternatives(ids)
+    if not any_id:
         return
     table = style_table()
-    opening, closing = _alternatives(table.opening_brackets), _alternatives(table.closing_brackets)
+    opening, closing = alternatives(table.opening_brackets), alternatives(table.closing_brackets)
     pattern = (
-        rf"(?:{opening})\s*(?P<open>{alternatives})(?!\w)"
-        rf"|(?<!\w)(?P<close>{alternatives})\s*(?:{closing})"
+        rf"(?:{opening})\s*(?P<open>{any_id})(?!\w)"
+        rf"|(?<!\w)(?P<close>{any_id})\s*(?:{closing})"
     )
     for match in re.finditer(pattern, text):
         yield match.start(match.lastgroup or 0), match.group()

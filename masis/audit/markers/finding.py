@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -131,7 +132,8 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     ):
         return None  # an ordinary sentence follows
     markers_end = None
-    lead_match = _LEAD.match(text, at, end)
+    openings = styles.style_table().opening_brackets
+    lead_match = _lead_pattern(openings).match(text, at, end)
     at = position = lead_match.end() if lead_match else at
     while True:
         while (
@@ -139,7 +141,9 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
         ):
             position += 1
         marker_end = _marker_end(text, position, end)
-        while marker_end is None and (wrapper := _WRAPPER_OPENS.match(text, position, end)):
+        while marker_end is None and (
+            wrapper := _wrapper_pattern(openings).match(text, position, end)
+        ):
             position = wrapper.end()
             marker_end = _marker_end(text, position, end)
             if (
@@ -157,18 +161,30 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             return markers_end
 
 
-# "Source: [1]", "(see [1]": words between a full stop and the first marker.
-_LEAD = re.compile(
-    r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])"
-)
+@cache
+def _lead_pattern(openings: tuple[str, ...]) -> re.Pattern[str]:
+    # "Source: [1]", "(see [1]": words between a full stop and the first marker.
+    return re.compile(
+        r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?"
+        rf"(?=[ ]{{0,2}}(?:{styles.alternatives(openings)}))"
+    )
+
+
 # The characters that begin a lead, a wrapper or a separator.
 _MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
-# "(see ", "<sup>", "**", "^" or "[" before a marker: "<sup>[1]</sup>", "**[1]**", "[[1]]".
-_WRAPPER_OPENS = re.compile(
-    rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|"
-    r"\[(?=\[))"
-)
+
+
+@cache
+def _wrapper_pattern(openings: tuple[str, ...]) -> re.Pattern[str]:
+    # "(see ", "<sup>", "**", "^" or "[" before a marker: "<sup>[1]</sup>", "**[1]**", "[[1]]".
+    opening = styles.alternatives(openings)
+    return re.compile(
+        rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?={opening}|[(<])|\*{{1,2}}"
+        rf"|[\^\[](?={opening}))"
+    )
+
+
 # ")", "</sup>", "**" and the stop of the sentence after a marker: "<sup>[1]</sup>." The repetition
 # is possessive (*+), so that a long run of closing tags isn't tried again in shorter pieces.
 _BEHIND_MARKER = re.compile(

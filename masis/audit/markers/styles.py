@@ -852,6 +852,11 @@ MARKER_OPENINGS = "".join(
 """Characters that begin a marker but hardly ever a word: brackets, raised digits, tags."""
 
 
+def alternatives(texts: Iterable[str]) -> str:
+    """Return the pattern that matches any of these texts, the longest first."""
+    return "|".join(sorted(map(re.escape, texts), key=len, reverse=True))
+
+
 class StyleTable:
     """The citation styles, indexed by the characters that a marker of each style has.
 

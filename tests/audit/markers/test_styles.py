@@ -144,6 +144,11 @@ def bracketed_style(opening: str, closing: str) -> MarkerStyle:
         ["[1] It is long.", "[9] It opened in 1931."],
         ["[1] It is long.", "[chunk_2] It opened in 1931."],
         ["It is long.\n[1]"],
+        ["It is long. Source: [1]", "It opened in 1931."],
+        ["It is long. (see [1])", "It opened in 1931."],
+        ["It is long. <sup>[1]</sup>", "It opened in 1931."],
+        ["It is long. **[1]**", "It opened in 1931."],
+        ["It is long. ^[1]", "It opened in 1931."],
     ],
 )
 def test_a_new_style_in_brackets_splits_sentences_like_square_brackets(
