@@ -17,7 +17,7 @@ import masis
 from masis.cli import main
 from masis.datasets.readers.pasted import PastedEvidence
 from masis.errors import InputError
-from masis.integrations.web import app as web
+from masis.server import ingestion as web
 from masis.schema import limits
 from masis.schema.case import Case
 from masis.schema.limits import LIMITS

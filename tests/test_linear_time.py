@@ -22,7 +22,7 @@ from masis.audit.text.quotes import locate_quote
 from masis.datasets.mapping.offsets import LabelSpan, find_quoted_place, to_character_spans
 from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
-from masis.integrations.web.otlp import JSON, parse_export
+from masis.server.otlp import JSON, parse_export
 from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
 from masis.llm.providers.provider_errors import from_status, scrub_error
 from masis.llm.roles.claim_places import passed_over, place_claims

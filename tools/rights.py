@@ -8,8 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import masis.server.api
 import masis.services.jobs
-import masis.services.workbench  # noqa: F401 (both add their use cases to ACTS)
+import masis.services.workbench  # noqa: F401 (all add their acts to ACTS)
 from masis.schema.actor import PERMISSIONS, ROLES
 from masis.services.access import ACTS, Need
 

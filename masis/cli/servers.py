@@ -283,7 +283,7 @@ def ingest(
     )
     import uvicorn
 
-    from masis.integrations.web.app import application
+    from masis.server.ingestion import application
     from masis.services.arrivals import webhook
     from masis.services.jobs import Jobs, WorkerProcess
 

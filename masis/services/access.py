@@ -72,9 +72,9 @@ class Service:
 Need = Permission | Literal["nothing", "token", "file"]
 """What an act needs: a permission, nothing, a program's token, or the database file itself."""
 
-Kind = Literal["use case", "page", "address", "ingestion", "tool", "command"]
-"""Where an act is done: by a use case, on a page, at an address of the workbench or of ingestion,
-by a tool of the MCP server, or by a command."""
+Kind = Literal["use case", "page", "address", "API", "ingestion", "tool", "command"]
+"""Where an act is done: by a use case, on a page, at an address of the workbench, of its API or of
+ingestion, by a tool of the MCP server, or by a command."""
 
 
 RUN_AUDITS = "start or stop audits"

@@ -82,6 +82,15 @@ class DecisionRowResult(NamedTuple):
     error: MasisError | None
 
 
+class _BuiltDecision(NamedTuple):
+    """A decision with the answer and the audit it is about, and the version that was looked at."""
+
+    decision: Decision
+    answer: DecidedAnswer
+    run: Run | None
+    seen_version: int
+
+
 class Desk:
     """A person's desk on one database.
 
@@ -113,6 +122,13 @@ class Desk:
             Actor(name=default_reviewer() if reviewer is None else reviewer),
         )
         self._seen: dict[str, int] = {}
+
+    @classmethod
+    def for_actor(cls, workbench: Workbench, actor: Actor) -> Desk:
+        """Return the desk of a person who has signed in, with the permissions of their roles."""
+        desk = cls(workbench, reviewer=actor.name)
+        desk.actor = actor
+        return desk
 
     def __enter__(self) -> Desk:
         return self
@@ -273,6 +289,60 @@ class Desk:
             StoreError: All decisions that the case needs have been made.
 
         """
+        built = self._build(
+            case_id,
+            verdict,
+            reason=reason,
+            note=note,
+            corrected_answer=corrected_answer,
+            iteration=iteration,
+            labels=labels,
+            machine_shown=machine_shown,
+            acknowledge=acknowledge,
+            version=version,
+            token=token,
+        )
+        for problem in problems(built.decision, built.answer):
+            raise problem.as_error(_argument_hint(problem, verdict, built.run))
+        entry = self.workbench.reviews.submit(
+            self.actor,
+            built.decision,
+            seen_version=built.seen_version,
+            shown=answer_digest(built.answer.text or ""),
+        )
+        self._seen.pop(case_id, None)
+        return entry
+
+    def adjudicate(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
+        """Give the final verdict on a case that several reviewers decided.
+
+        ``values`` are the other arguments of ``decide``. A reason is needed unless the verdict
+        approves the answer as one of the reviewers did.
+
+        It raises the errors of ``decide``, and StoreError if the case has no decisions to
+        adjudicate, some are missing, or one of them is this person's.
+        """
+        built = self._build(case_id, verdict, **values)
+        return self.workbench.reviews.adjudicate(
+            self.actor, built.decision, seen_version=built.seen_version
+        )
+
+    def _build(
+        self,
+        case_id: str,
+        verdict: Verdict,
+        *,
+        reason: str = "",
+        note: str = "",
+        corrected_answer: str | None = None,
+        iteration: int = 1,
+        labels: Iterable[LabelRecord] = (),
+        machine_shown: Sequence[str] | None = None,
+        acknowledge: bool = False,
+        version: int | None = None,
+        token: str | None = None,
+    ) -> _BuiltDecision:
+        """Return the decision that the arguments of ``decide`` describe, before it's checked."""
         _check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
@@ -306,14 +376,8 @@ class Desk:
             )
         except ValidationError as error:
             raise explain(error) from error
-        for problem in problems(decision, DecidedAnswer(answer, serious)):
-            raise problem.as_error(_argument_hint(problem, verdict, run))
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
-        entry = self.workbench.reviews.submit(
-            self.actor, decision, seen_version=seen, shown=answer_digest(answer)
-        )
-        self._seen.pop(case_id, None)
-        return entry
+        return _BuiltDecision(decision, DecidedAnswer(answer, serious), run, seen)
 
     def label(
         self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False

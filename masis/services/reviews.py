@@ -123,6 +123,8 @@ class ReviewService(Service):
             if fresh:
                 own = self._with_seconds(self._with_label_types(own))
             entry = self._store.decisions.append(own, seen_version=seen_version)
+            if not fresh:
+                _assert_repeated(entry, own)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
@@ -501,6 +503,21 @@ class ReviewService(Service):
             return self._store.runs.get(run_id) if run_id else None
         except Removed:  # The decision itself is still valid.
             return None
+
+
+def _assert_repeated(first: LogEntry, again: Decision) -> None:
+    """Raise InputError unless a decision whose token is in the log repeats that entry.
+
+    Otherwise a person could read another one's entry by its token, or take a decision for recorded
+    that wasn't.
+    """
+    made = first.decision
+    if made is not None and (made.reviewer, made.verdict) != (again.reviewer, again.verdict):
+        raise InputError(
+            "belongs to another decision on this case",
+            hint="Use a new token for each decision.",
+            field="token",
+        )
 
 
 def _assert_quoted(label: TargetLabel, answer: str) -> None:

@@ -25,6 +25,7 @@ from masis.services.records import Unguarded
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
 from masis.services.team import TeamService
+from masis.services.tokens import TokenService
 from masis.services.trust.service import TrustService
 from masis.settings import Settings, log_key
 from masis.store import Store
@@ -48,7 +49,7 @@ class Workbench:
         self.datasets = DatasetService(store, access)
         self.metrics, self.retention = store.measures, RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
-        self.versions = VersionService(store, access)
+        self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self._work_with(settings)

@@ -211,6 +211,18 @@ class SignIn:
         """Return whether the file names this person."""
         return name in self._current_content().people
 
+    def role_of(self, name: str, recorded: Role) -> Role | None:
+        """Return the role that a person has now, or None if they may no longer sign in.
+
+        A provider tells roles only while a person signs in. A person who isn't in the file
+        therefore has the role that was ``recorded`` when they last proved it.
+        """
+        content = self._current_content()
+        person = content.people.get(name)
+        if person is not None:
+            return person.role
+        return recorded if content.oidc is not None else None
+
     def claims_of(self, name: str) -> dict[str, Any]:
         """Return new claims for a person who has entered the right secret."""
         person = self._current_content().people.get(name)  # None if removed meanwhile

@@ -41,6 +41,7 @@ from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.team import Team
+from masis.store.reviews.tokens import Tokens
 from masis.store.reviews.trust import TrustReads
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora
@@ -52,7 +53,7 @@ class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``.
+    ``trust``, ``planted``, ``tokens``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -81,7 +82,7 @@ class Store:
         self.screening_log, self.acceptances = ScreeningLog(database), Acceptances(database)
         self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
         self.purges, self.redactions = Purges(database), Redactions(database)
-        self.planted = PlantedFaults(database)
+        self.planted, self.tokens = PlantedFaults(database), Tokens(database)
 
     @classmethod
     def open(

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from masis.audit.measures.metric_catalogue import METRICS
 from masis.cli import main
-from masis.integrations.web import app as web
+from masis.server import ingestion as web
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from masis.integrations.web import app as web
-from masis.integrations.web import otlp
+from masis.server import ingestion as web
+from masis.server import otlp
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import ProgramSource
 from tests.integrations.test_web import DIGEST, SEND, audited, ingesting, stored

@@ -25,7 +25,7 @@ from masis.errors import (
     SettingsError,
     StepError,
 )
-from masis.integrations.web import app as web
+from masis.server import ingestion as web
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import (

@@ -32,6 +32,7 @@ LAYERS = (
     {"pipeline"},  # the wrapper for programs that answer questions
     {"masis"},  # the public names
     {"integrations"},
+    {"server"},  # the JSON API and ingestion: the use cases over HTTP
     {"ui", "cli"},
     {"app", "pages"},
 )
@@ -53,7 +54,7 @@ ONLY_IN = {
     "langchain_core": {"integrations"},
     "llama_index": {"integrations"},
     "baml_py": {"integrations"},
-    "opentelemetry": {"integrations"},
+    "opentelemetry": {"integrations", "server"},
     "ray": {"integrations"},
 }
 

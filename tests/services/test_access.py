@@ -248,6 +248,7 @@ WITHOUT_PERMISSION = {
     "ScreeningService.thresholds",
     "TeamService.loads",
     "TeamService.reviewers",
+    "TokenService.actor_of",
     "TrustService.offer",
     "TrustService.plan",
     "TrustService.position",

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
 from masis.integrations.mcp.tools import TOOLS
-from masis.integrations.web.app import application
+from masis.server.ingestion import application
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.services import SIGN_IN_REQUIRED, Workbench, app_root
 from masis.services.access import ACTS, Access

@@ -75,7 +75,26 @@ def m002_structured_headlines(db: Database) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_schema, m002_structured_headlines)
+def m003_api_tokens(db: Database) -> None:
+    """Add the personal tokens of the JSON API. Only the SHA-256 of a token is stored."""
+    db.execute(
+        """CREATE TABLE api_tokens (
+            id TEXT PRIMARY KEY,
+            owner TEXT NOT NULL,
+            role TEXT NOT NULL,
+            label TEXT NOT NULL,
+            digest TEXT NOT NULL UNIQUE,
+            created_at TEXT NOT NULL,
+            created_by TEXT NOT NULL,
+            expires_at TEXT NOT NULL,
+            used_at TEXT,
+            revoked_at TEXT,
+            revoked_by TEXT
+        ) STRICT"""
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_schema, m002_structured_headlines, m003_api_tokens)
 
 
 @cache

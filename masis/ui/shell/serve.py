@@ -24,19 +24,21 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masis.errors import MasisError
 from masis.schema.actor import Actor
+from masis.server.app import ACTOR, Server, api_route
 from masis.services.maintenance import ended_sessions
 from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
+from masis.ui.live import served_jobs
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import show_refusal
 from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
-from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
+from masis.ui.shell.sign_in import SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import (
     break_long_marks,
     is_no_pages_folder_app,
@@ -179,7 +181,9 @@ def launch(
     # Streamlit takes sys.argv[0] as its script, and looks for its settings in the script's folder.
     sys.argv = [str(root / "app.py")]
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
-    routes, secrets = health_routes(), {}
+    api = api_route(Server(served_database.served_workbench, served_jobs, reach.sign_in))
+    routes: list[BaseRoute] = [*health_routes(), api]
+    secrets = {}
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)

@@ -22,6 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from masis.schema.actor import Actor
 from masis.schema.base import utc_now
+from masis.server.app import ACTOR
+from masis.server.endpoints import PREFIX
 from masis.settings.sign_in import SignIn
 from masis.ui.shell.host_guard import refuse
 from masis.ui.shell.streamlit_internals import (
@@ -40,9 +42,6 @@ SIGN_OUT = "/auth/logout"
 
 OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", HEALTH_PATH})
 OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
-ACTOR = "masis.actor"
-"""The key of a request's scope that holds the signed-in person."""
-
 MOST_UPLOADED = 256 * 2**20
 """Bytes that the files of one session may have together."""
 
@@ -81,6 +80,9 @@ class SignInGate:
             signed_out = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
             signed_out.delete_cookie(session_cookie({}, "").name)
             await signed_out(scope, receive, send)
+        elif path.startswith(f"{PREFIX}/"):
+            # The API has its own refusals, as JSON, and also accepts tokens (masis/server/app.py).
+            await self._app(scope, receive, send)
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
             await self._app(scope, receive, send)
         elif (

@@ -28,8 +28,9 @@ from starlette.routing import Route
 from masis import version
 from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.token_bucket import Bucket
-from masis.integrations.web import otlp
 from masis.schema.case import Case
+from masis.server import otlp
+from masis.server.http import RequestRefused, content_type, read_body, too_long
 from masis.services.arrivals.ingestion import (
     CaseStatus,
     IngestionService,
@@ -49,21 +50,6 @@ WRITTEN_AT_ONCE = 200
 
 _IDLE = timedelta(seconds=0.25)
 _NOTIFY_EVERY_S = 60.0
-
-
-class RequestRefused(Exception):
-    """A request that is refused with an HTTP status, a problem and a hint."""
-
-    def __init__(
-        self, status: int, problem: str, hint: str, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(problem)
-        self.status, self.problem, self.hint, self.headers = (
-            status,
-            problem,
-            hint,
-            dict(headers or {}),
-        )
 
 
 class IngestionServer:
@@ -193,7 +179,7 @@ class IngestionServer:
     async def cases(self, request: Request) -> Response:
         """Receive cases (POST /v1/cases)."""
         source = self.source_of(request)
-        form = FORMS.get(_content_type(request))
+        form = FORMS.get(content_type(request))
         if form is None:
             raise RequestRefused(
                 415, "the content type isn't supported", f"Send one of: {', '.join(FORMS)}."
@@ -205,7 +191,7 @@ class IngestionServer:
                 "the idempotency key can't be used",
                 f"Send 1 to {LONGEST_KEY} printable characters.",
             )
-        body = await _body(request, source.max_body_bytes)
+        body = await read_body(request, source.max_body_bytes, "max_body_bytes")
         # Work that grows with the size of the body runs on a thread, so that it doesn't block other
         # requests.
         digest = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
@@ -238,11 +224,11 @@ class IngestionServer:
         """
         source = self.source_of(request)
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
-        form = _content_type(request)
+        form = content_type(request)
         if form not in (otlp.PROTOBUF, otlp.JSON) or encoding not in ("identity", "gzip"):
             hint = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
             raise RequestRefused(415, "the content type or encoding isn't supported", hint)
-        body = await _body(request, source.max_body_bytes)
+        body = await read_body(request, source.max_body_bytes, "max_body_bytes")
         try:
             plain = (
                 await asyncio.to_thread(otlp.gunzip, body, source.max_body_bytes)
@@ -250,7 +236,7 @@ class IngestionServer:
                 else body
             )
             if plain is None:
-                raise _too_long(source.max_body_bytes)
+                raise too_long(source.max_body_bytes, "max_body_bytes")
             async with self._parsing:
                 cases, rejected, why = await asyncio.to_thread(otlp.parse_export, plain, form)
         except InputError as error:
@@ -297,16 +283,6 @@ class IngestionServer:
         return JSONResponse(status.model_dump(), headers={"cache-control": "no-store"})
 
 
-def _content_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _too_long(most: int) -> RequestRefused:
-    return RequestRefused(
-        413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once."
-    )
-
-
 def _too_many(most: int) -> RequestRefused:
     return RequestRefused(
         413,
@@ -315,26 +291,12 @@ def _too_many(most: int) -> RequestRefused:
     )
 
 
-async def _body(request: Request, most: int) -> bytes:
-    """Read the body. Raises RequestRefused as soon as it's too long, without reading the rest."""
-    too_long = _too_long(most)
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > most:
-        raise too_long
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise too_long
-    return bytes(body)
-
-
 def _openapi_document() -> dict[str, Any]:
     """Return the OpenAPI document of this folder, completed with the version and the schema of a
     case.
     """
     document: dict[str, Any] = json.loads(
-        Path(__file__).with_name("openapi.json").read_text(encoding="utf-8")
+        Path(__file__).with_name("ingestion_openapi.json").read_text(encoding="utf-8")
     )
     case = Case.model_json_schema(ref_template="#/components/schemas/{model}")
     document["info"]["version"] = version.APP
@@ -349,13 +311,12 @@ def _openapi_document() -> dict[str, Any]:
 async def _refusal_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestRefused)
     if request.url.path == "/v1/traces":
-        form = _content_type(request)
+        form = content_type(request)
         content = otlp.refusal_body(form, f"{error.problem}. {error.hint}")
         return Response(
             content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON
         )
-    about = {"error": {"status": error.status, "problem": error.problem, "hint": error.hint}}
-    return JSONResponse(about, status_code=error.status, headers=error.headers)
+    return error.response()
 
 
 async def _error_response(request: Request, error: Exception) -> Response:

@@ -1,0 +1,325 @@
+"""The endpoints of the JSON API. Each calls the service that pages and commands call, which decides
+about permissions, blindness, leases, versions and limits.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from masis import version
+from masis.datasets.exports.export import Selection
+from masis.datasets.exports.formats import export_formats
+from masis.errors import InputError, UnknownRecord
+from masis.schema.actor import PERMISSIONS
+from masis.schema.case import case_of
+from masis.schema.review import LogEntry
+from masis.schema.team import Lease, QueuePolicy
+from masis.schema.tokens import ApiToken
+from masis.server import records
+from masis.server.endpoints import ApiCall, File, endpoint
+from masis.services.access import ADD_CASES, RUN_AUDITS
+from masis.services.records import CasePage, DatasetVersion, ReviewDraft, RunSummary
+
+MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".json": "application/json", ".csv": "text/csv"}
+"""Media types of exported files by suffix; every other file is ``application/octet-stream``."""
+
+
+@endpoint("GET", "/me", "read", "see pages, figures and reports")
+def me(call: ApiCall) -> records.Me:
+    """Return who the request acts for, and what they may do."""
+    access = call.workbench.access
+    access.require(call.actor, "read")
+    return records.Me(
+        name=call.actor.name,
+        roles=call.actor.roles,
+        permissions=tuple(
+            permission for permission in PERMISSIONS if access.allows(call.actor, permission)
+        ),
+        sign_in=access.sign_in,
+        machine_shown=call.workbench.store.team.in_force(QueuePolicy).machine,
+        app_version=version.APP,
+    )
+
+
+# Cases
+
+
+@endpoint("GET", "/cases", "read", "see pages, figures and reports")
+def list_cases(call: ApiCall, query: records.CaseQuery) -> CasePage:
+    """List cases with the queue's filters and orders, one page at a time."""
+    case_filter = query.case_filter()
+    if query.waiting:
+        case_filter = call.workbench.team.open_to(call.actor, case_filter)
+    return call.workbench.cases.find_for(call.actor, case_filter)
+
+
+@endpoint("POST", "/cases", "audit", ADD_CASES)
+def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
+    """Add cases. A case that is stored with other content is a conflict; the others are added."""
+    cases = [case_of(case, f"cases[{number}]") for number, case in enumerate(body.cases)]
+    added = call.workbench.cases.add(call.actor, cases)
+    return records.AddedCases(
+        added=added.added,
+        unchanged=added.unchanged,
+        conflicts=tuple(str(conflict) for conflict in added.conflicts),
+    )
+
+
+@endpoint("GET", "/cases/{case:path}", "read", "see pages, figures and reports")
+def show_case(call: ApiCall) -> records.CaseDetail:
+    """Return a case with its newest audit and its log, as far as this person may see them."""
+    return records.CaseDetail.of(call.desk.show(call.path["case"]))
+
+
+@endpoint("PUT", "/cases/{case:path}/lease", "decide", "take cases or give them back")
+def take_case(call: ApiCall) -> Lease:
+    """Take a case for decision, or extend the lease on it."""
+    return call.workbench.team.claim(call.actor, call.path["case"])
+
+
+@endpoint("DELETE", "/cases/{case:path}/lease", "decide", "take cases or give them back")
+def release_case(call: ApiCall) -> records.Done:
+    """Give back a case that was taken for decision."""
+    call.workbench.team.release(call.actor, call.path["case"])
+    return records.Done()
+
+
+@endpoint("POST", "/queue/next", "decide", "take cases or give them back")
+def take_next(call: ApiCall, body: records.NextCase) -> Lease | None:
+    """Take the next case of a queue that this person may decide; ``null`` if there is none."""
+    case_filter = records.CaseQuery(**body.model_dump(exclude={"after"})).case_filter()
+    return call.workbench.team.claim_next(call.actor, case_filter, body.after)
+
+
+@endpoint("POST", "/cases/{case:path}/skip", "decide", "skip cases")
+def skip_case(call: ApiCall) -> records.Changed:
+    """Leave a case undecided. It comes last for this person."""
+    return records.Changed(cases=call.workbench.team.skip(call.actor, [call.path["case"]]))
+
+
+# Decisions
+
+
+@endpoint("POST", "/cases/{case:path}/decisions", "decide", "decide cases")
+def decide(call: ApiCall, body: records.NewDecision) -> LogEntry:
+    """Decide about an answer of a case."""
+    return call.desk.decide(call.path["case"], **_arguments(body))
+
+
+@endpoint("POST", "/cases/{case:path}/adjudication", "oversee", "adjudicate cases")
+def adjudicate_case(call: ApiCall, body: records.NewVerdict) -> LogEntry:
+    """Give the final verdict on a case of several reviewers."""
+    return call.desk.adjudicate(call.path["case"], **_arguments(body))
+
+
+@endpoint("POST", "/cases/{case:path}/labels", "decide", "decide cases")
+def add_labels(call: ApiCall, body: records.NewLabels) -> LogEntry:
+    """Add labels to this person's decision on a case."""
+    return call.desk.label(call.path["case"], body.labels, acknowledge=body.acknowledge)
+
+
+@endpoint("POST", "/decisions/{entry}/undo", "decide", "undo own decisions or auto-acceptances")
+def undo(call: ApiCall) -> LogEntry:
+    """Undo one entry of the decision log by another one."""
+    return call.desk.undo(call.path["entry"])
+
+
+@endpoint("GET", "/decisions", "read", "see pages, figures and reports")
+def list_log(call: ApiCall, query: records.LogQuery) -> tuple[LogEntry, ...]:
+    """List the newest entries of the decision log that this person may see."""
+    return call.desk.log(query.case, limit=query.limit)
+
+
+def _arguments(body: records.NewDecision) -> dict[str, Any]:
+    return {name: getattr(body, name) for name in type(body).model_fields}
+
+
+# Drafts
+
+
+@endpoint("GET", "/drafts/{subject:path}", "read", "see pages, figures and reports")
+def get_draft(call: ApiCall) -> ReviewDraft:
+    """Return this person's draft on a subject, such as ``case:1``; it may be empty."""
+    return call.workbench.drafts.get(call.actor, call.path["subject"])
+
+
+@endpoint("PUT", "/drafts/{subject:path}", "decide", "keep drafts of decisions")
+def save_draft(call: ApiCall, body: records.DraftValues) -> ReviewDraft:
+    """Save fields of this person's draft on a subject, and return the draft."""
+    drafts, subject = call.workbench.drafts, call.path["subject"]
+    drafts.save(call.actor, subject, body.values)
+    return drafts.get(call.actor, subject)
+
+
+@endpoint("DELETE", "/drafts/{subject:path}", "decide", "keep drafts of decisions")
+def discard_draft(call: ApiCall) -> records.Done:
+    """Discard this person's draft on a subject."""
+    call.workbench.drafts.clear(call.actor, call.path["subject"])
+    return records.Done()
+
+
+# Team
+
+
+@endpoint("POST", "/cases/{case:path}/comments", "decide", "comment on cases")
+def comment(call: ApiCall, body: records.NewComment) -> LogEntry:
+    """Add a comment to a case."""
+    return call.workbench.team.comment(call.actor, call.path["case"], body.text)
+
+
+@endpoint("POST", "/assignments", "decide", "assign cases to oneself")
+def assign(call: ApiCall, body: records.Names) -> records.Changed:
+    """Assign cases to reviewers, or take assignments back. Others' work needs the lead role."""
+    team = call.workbench.team
+    change = team.unassign if body.remove else team.assign
+    return records.Changed(cases=change(call.actor, body.cases, body.names))
+
+
+@endpoint("POST", "/tags", "decide", "tag cases")
+def tag(call: ApiCall, body: records.Names) -> records.Changed:
+    """Add tags to cases, or remove them."""
+    team = call.workbench.team
+    change = team.untag if body.remove else team.tag
+    return records.Changed(cases=change(call.actor, body.cases, body.names))
+
+
+# Audits
+
+
+@endpoint("POST", "/audits", "audit", RUN_AUDITS)
+def start_audits(call: ApiCall, body: records.NewAudits) -> tuple[records.AuditJob, ...]:
+    """Start audits of cases as jobs. Without cases, every case without an audit is audited."""
+    jobs = call.jobs()
+    if not body.cases:
+        jobs.audit_all_new(call.actor, body.max_cost)
+        return ()
+    if body.max_cost is not None:
+        raise InputError(
+            "limits only an audit of all cases",
+            hint="Leave out max_cost, or leave out cases.",
+            field="max_cost",
+        )
+    for case_id in body.cases:
+        call.workbench.cases.summary(case_id)  # all must exist before the first one starts
+    runs = [(jobs.audit(call.actor, case_id), case_id) for case_id in body.cases]
+    return tuple(_job(call, run_id, case_id) for run_id, case_id in runs)
+
+
+@endpoint("GET", "/audits/{run}", "read", "see pages, figures and reports")
+def show_audit(call: ApiCall) -> records.AuditJob:
+    """Return how far an audit is. Its results are part of its case."""
+    call.workbench.access.require(call.actor, "read")
+    return _job(call, call.path["run"])
+
+
+@endpoint("DELETE", "/audits/{run}", "audit", "stop audits or screenings")
+def stop_audit(call: ApiCall) -> records.AuditJob:
+    """Stop an audit after its current step."""
+    call.workbench.access.require(call.actor, "audit", "stop audits or screenings")
+    job = _job(call, call.path["run"])
+    call.jobs().cancel(call.actor, "audit", job.case)
+    return job
+
+
+def _job(call: ApiCall, run_id: str, case_id: str = "") -> records.AuditJob:
+    """Return the state of an audit, which is either in the queue of this server or in the database.
+
+    Raises:
+        UnknownRecord: There is no such audit.
+
+    """
+    ahead = call.jobs().count_ahead(run_id)
+    if ahead is not None:
+        queued = call.jobs().get(run_id)
+        case_id = queued.subject if queued is not None else case_id
+        return records.AuditJob(run=run_id, case=case_id, state="waiting", ahead=ahead)
+    try:
+        run: RunSummary = call.workbench.runs.summary(run_id)
+    except UnknownRecord:
+        queued = call.jobs().get(run_id)  # A worker has it and hasn't stored it yet.
+        if queued is None and not case_id:
+            raise
+        case_id = queued.subject if queued is not None else case_id
+        return records.AuditJob(run=run_id, case=case_id, state="waiting", ahead=0)
+    return records.AuditJob(run=run.id, case=run.case_id, state=run.state, why=run.why)
+
+
+# Exports and data sets
+
+
+@endpoint("GET", "/exports", "read", "see pages, figures and reports")
+def list_exports(call: ApiCall) -> tuple[records.ExportFormatInfo, ...]:
+    """List the export formats."""
+    call.workbench.access.require(call.actor, "read")
+    return tuple(
+        records.ExportFormatInfo(name=name, description=form.summary)
+        for name, form in export_formats().items()
+        if not form.folder
+    )
+
+
+@endpoint("GET", "/exports/{form}", "export", "export decided cases")
+def export(call: ApiCall, query: records.ExportQuery) -> File:
+    """Export cases in a format; by default every case that a person decided."""
+    form, out = call.path["form"], io.BytesIO()
+    chosen = query.case_filter()
+    cases = chosen if chosen.model_fields_set else Selection().cases
+    selection = Selection(cases, query.split)
+    call.workbench.exports.write(call.actor, out, form, selection, encoding=query.encoding)
+    suffix = export_formats()[form].suffix
+    if query.encoding != "jsonl":
+        suffix = f".{query.encoding}"
+    media_type = MEDIA_TYPES.get(suffix, "application/octet-stream")
+    return File(out.getvalue(), media_type, f"{form}{suffix}")
+
+
+@endpoint("GET", "/datasets", "read", "see pages, figures and reports")
+def list_versions(call: ApiCall) -> tuple[DatasetVersion, ...]:
+    """List the dataset versions."""
+    call.workbench.access.require(call.actor, "read")
+    return call.workbench.store.datasets.list_all()
+
+
+@endpoint("POST", "/datasets", "export", "freeze or export dataset versions")
+def freeze_version(call: ApiCall, body: records.NewVersion) -> DatasetVersion:
+    """Freeze a dataset version; by default of every case that a person decided."""
+    cases = body.cases.case_filter() if body.cases is not None else Selection().cases
+    return call.workbench.datasets.freeze(
+        call.actor,
+        body.name,
+        body.form,
+        Selection(cases, body.split),
+        description=body.description,
+        encoding=body.encoding,
+    )
+
+
+@endpoint("GET", "/datasets/{name}", "export", "freeze or export dataset versions")
+def download_version(call: ApiCall) -> File:
+    """Return a dataset version and its manifest as a zip file."""
+    name = call.path["name"]
+    content = call.workbench.datasets.zip(call.actor, name).getvalue()
+    return File(content, "application/zip", f"{name}.zip")
+
+
+# Tokens
+
+
+@endpoint("GET", "/tokens", "read", "create or revoke own tokens")
+def list_tokens(call: ApiCall) -> tuple[ApiToken, ...]:
+    """List this person's tokens; an admin gets everyone's."""
+    return call.workbench.tokens.list_for(call.actor)
+
+
+@endpoint("POST", "/tokens", "read", "create or revoke own tokens")
+def create_token(call: ApiCall, body: records.NewApiToken) -> records.CreatedToken:
+    """Create a token that acts for this person. Its text is shown only in this answer."""
+    created = call.workbench.tokens.create(call.actor, body.label, role=body.role, days=body.days)
+    return records.CreatedToken(text=created.text, token=created.token)
+
+
+@endpoint("DELETE", "/tokens/{token}", "read", "create or revoke own tokens")
+def revoke_token(call: ApiCall) -> ApiToken:
+    """Revoke a token. The next request with it is refused."""
+    return call.workbench.tokens.revoke(call.actor, call.path["token"])

@@ -1,0 +1,276 @@
+"""The routes of the JSON API: who a request acts for, limits, protection against CSRF, and errors.
+
+A request acts for
+
+1. the owner of the token in ``Authorization: Bearer TOKEN``, if it has one;
+2. else the person who signed in on the workbench, by the session cookie;
+3. without sign-in, whoever the header ``X-Masis-Reviewer`` names, as on the pages.
+
+A browser adds cookies to requests that another site's page makes. A request that comes from a
+browser and may change something therefore needs the header ``X-Masis-Request``, which such a page
+can't add without asking first (a CORS preflight, which is never granted). The host guard in front
+also refuses foreign origins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from masis.errors import InputError, MasisError
+from masis.schema.actor import ANONYMOUS, Actor
+from masis.schema.explain import explain
+from masis.server import api  # noqa: F401 (adds its endpoints to the table)
+from masis.server.endpoints import ENDPOINTS, PREFIX, ApiCall, ApiEndpoint, File
+from masis.server.http import (
+    FRESH,
+    RateLimit,
+    RequestRefused,
+    content_type,
+    error_object,
+    read_body,
+)
+from masis.server.openapi import document
+from masis.services import Workbench
+from masis.services.jobs import Jobs
+from masis.settings.sign_in import RESERVED, SignIn
+
+log = logging.getLogger(__name__)
+
+ACTOR = "masis.actor"
+"""The key of a request's scope under which the sign-in gate leaves the signed-in person."""
+
+CSRF_HEADER, REVIEWER_HEADER = "x-masis-request", "x-masis-reviewer"
+
+LONGEST_BODY = 16_000_000
+"""The most bytes of a request, enough for 1,000 cases of an ordinary size."""
+
+PER_SECOND, BURST = 50.0, 300
+"""How many requests each person may send. A person at the desk sends a few per second."""
+
+WRONG_TOKENS_PER_SECOND, WRONG_TOKENS = 0.2, 10
+"""How many requests with a wrong token a network address may send."""
+
+
+class Server(NamedTuple):
+    """What the routes act on. The functions are called for each request, since settings change.
+
+    ``sign_in`` is None if everyone who reaches the server may do everything.
+    """
+
+    workbench: Callable[[], Workbench]
+    jobs: Callable[[], Jobs]
+    sign_in: SignIn | None = None
+
+
+class Api:
+    """The ASGI application of the JSON API, mounted under ``PREFIX``."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._requests = RateLimit(PER_SECOND, BURST)
+        self._wrong_tokens = RateLimit(WRONG_TOKENS_PER_SECOND, WRONG_TOKENS)
+        routes: list[BaseRoute] = [Route("/openapi.json", self._describe, methods=["GET"])]
+        routes += [
+            Route(endpoint.path, self._handler(endpoint), methods=[endpoint.method])
+            for endpoint in in_matching_order(ENDPOINTS)
+        ]
+        self._router = Router(routes, redirect_slashes=False, default=self._not_found)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; every refusal and error is a JSON object."""
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as error:
+            about = {"status": error.status_code, "problem": error.detail, "hint": ""}
+            response = JSONResponse({"error": about}, error.status_code, error.headers)
+            await response(scope, receive, send)
+
+    async def _describe(self, request: Request) -> Response:
+        return JSONResponse(document())
+
+    async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = RequestRefused(
+            404, "there is no such address", f"{PREFIX}/openapi.json describes all addresses."
+        )
+        await refused.response()(scope, receive, send)
+
+    def _handler(self, endpoint: ApiEndpoint) -> Callable[[Request], Any]:
+        async def handle(request: Request) -> Response:
+            try:
+                return await self._answer(endpoint, request)
+            except RequestRefused as refused:
+                return refused.response()
+            except MasisError as error:
+                if error.http_status >= 500:
+                    # The class alone: a message may quote an answer, and logs hold no text of cases
+                    log.error("%s failed: %s", endpoint.name, type(error).__name__)
+                about = error_object(error)
+                return JSONResponse({"error": about}, error.http_status, FRESH)
+            except ClientDisconnect:
+                return Response(status_code=400)
+
+        return handle
+
+    async def _answer(self, endpoint: ApiEndpoint, request: Request) -> Response:
+        actor = await run_in_threadpool(self._identify, request, endpoint.changes)
+        self._requests.check(actor.name or _address(request))
+        arguments: dict[str, BaseModel] = {}
+        if endpoint.query is not None:
+            arguments["query"] = parse(endpoint.query, query_values(endpoint.query, request))
+        if endpoint.body is not None:
+            if content_type(request) != "application/json":
+                raise RequestRefused(
+                    415, "the body isn't JSON", "Send it with Content-Type: application/json."
+                )
+            arguments["body"] = parse_json(
+                endpoint.body, await read_body(request, LONGEST_BODY, "16 MB")
+            )
+        call = ApiCall(
+            self._server.workbench(), actor, self._server.jobs, dict(request.path_params)
+        )
+        # Services block on the database, so that they run on a thread.
+        answer = await run_in_threadpool(endpoint.handler, call, **arguments)
+        if isinstance(answer, File):
+            name = answer.name.encode("ascii", "replace").decode().replace('"', "_")
+            disposition = {"content-disposition": f'attachment; filename="{name}"'}
+            return Response(
+                answer.content, media_type=answer.media_type, headers={**FRESH, **disposition}
+            )
+        content = await run_in_threadpool(endpoint.dump, answer)
+        return Response(content, media_type="application/json", headers=FRESH)
+
+    def _identify(self, request: Request, changes: bool) -> Actor:
+        """Return who the request acts for.
+
+        Raises:
+            RequestRefused: The token isn't valid, nobody has signed in, or a browser's request that
+                changes something lacks the header against CSRF.
+
+        """
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self._owner_of(token.strip(), request)
+        if changes and _is_from_browser(request) and CSRF_HEADER not in request.headers:
+            raise RequestRefused(
+                403,
+                f"the header {CSRF_HEADER} is missing",
+                f"A page of this server sends '{CSRF_HEADER}: 1'.",
+            )
+        if self._server.sign_in is None:
+            return _named_reviewer(request)
+        actor: Actor | None = request.scope.get(ACTOR)
+        if actor is None:
+            hint = "Sign in on the workbench, or send 'Authorization: Bearer TOKEN'."
+            raise RequestRefused(401, "nobody has signed in", hint, {"www-authenticate": "Bearer"})
+        return actor
+
+    def _owner_of(self, token: str, request: Request) -> Actor:
+        sign_in = self._server.sign_in
+        current_role = sign_in.role_of if sign_in is not None else lambda _, recorded: recorded
+        actor = self._server.workbench().tokens.actor_of(token, current_role)
+        if actor is None:
+            self._wrong_tokens.check(_address(request))
+            hint = "Create a token on the page Team, or with `masis token create`."
+            raise RequestRefused(
+                401,
+                "the token is unknown, revoked or expired",
+                hint,
+                {"www-authenticate": 'Bearer error="invalid_token"'},
+            )
+        return actor
+
+
+def in_matching_order(endpoints: Sequence[ApiEndpoint]) -> list[ApiEndpoint]:
+    """Return the endpoints in the order in which a request is compared with their paths.
+
+    An id may contain slashes, so ``/cases/{case:path}`` matches everything below ``/cases/``.
+    It must come after the more specific paths.
+    """
+    return sorted(endpoints, key=lambda each: (each.path.endswith(":path}"), -len(each.path)))
+
+
+def api_route(server: Server) -> Mount:
+    """Return the route that serves the API."""
+    app: ASGIApp = Api(server)
+    return Mount(PREFIX, app)
+
+
+def _is_from_browser(request: Request) -> bool:
+    """Return whether a browser sent the request.
+
+    Browsers send ``Origin`` with every request that isn't GET or HEAD (Fetch standard, 3.2), and
+    ``Sec-Fetch-Site`` since 2023. A cookie is what makes a forged request dangerous.
+    """
+    return any(name in request.headers for name in ("origin", "sec-fetch-site", "cookie"))
+
+
+def _named_reviewer(request: Request) -> Actor:
+    """Return the person that the header names, percent-encoded, or an unnamed one.
+
+    Raises:
+        RequestRefused: A program signs with this name, or it is too long.
+
+    """
+    name = " ".join(unquote(request.headers.get(REVIEWER_HEADER, "")).split())
+    if not name:
+        return ANONYMOUS
+    if len(name) > 80 or not name.isprintable() or name.casefold() in RESERVED:
+        raise RequestRefused(
+            400, f"{REVIEWER_HEADER} isn't a name of a person", "Use 1 to 80 printable characters."
+        )
+    return Actor(name=name)
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+def query_values(model: type[BaseModel], request: Request) -> dict[str, Any]:
+    """Return a query as the model's fields: repeated values for a tuple, else a single one."""
+    values: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        field = model.model_fields.get(name)
+        if field is not None and str(field.annotation).startswith("tuple"):
+            values.setdefault(name, []).append(value)
+        else:
+            values[name] = value
+    return values
+
+
+def parse(model: type[BaseModel], values: object) -> BaseModel:
+    """Validate values.
+
+    Raises:
+        InputError: They aren't valid; it names the field.
+
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise explain(error) from error
+
+
+def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
+    """Validate a JSON body.
+
+    Raises:
+        InputError: It isn't JSON or isn't valid; it names the field.
+
+    """
+    try:
+        return model.model_validate_json(body or b"{}")
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            raise InputError("the body isn't valid JSON", hint="Send a JSON object.") from error
+        raise explain(error) from error

@@ -1,0 +1,226 @@
+"""The requests and answers of the API that aren't records of the product already."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, JsonValue, field_serializer
+
+from masis.schema.actor import Permission, Role
+from masis.schema.base import Record
+from masis.schema.case import Case
+from masis.schema.faults import PlantedFault
+from masis.schema.review import LogEntry, Verdict
+from masis.schema.run import Run
+from masis.schema.team import MachineShown
+from masis.schema.tokens import ApiToken
+from masis.services.cases import CaseView
+from masis.services.records import CaseFilter, CaseSummary, RunSummary
+from masis.services.team import MOST_AT_ONCE
+from masis.services.tokens import DEFAULT_DAYS
+
+MOST_CASES = 1_000
+"""The most cases that one request adds."""
+
+
+class Me(Record):
+    """Who a request acts for, and what they may do here."""
+
+    name: str
+    roles: tuple[Role, ...]
+    permissions: tuple[Permission, ...]
+    sign_in: bool
+    machine_shown: MachineShown
+    app_version: str
+
+
+class CaseQuery(CaseFilter):
+    """The queue's filters, order and page; a field with several values is repeated.
+
+    ``waiting`` lists only the cases that this person can decide now, as the queue does.
+    """
+
+    waiting: bool = False
+
+    def case_filter(self) -> CaseFilter:
+        """Return the filter. Who looks at it is added by the server, never by the request."""
+        values = self.model_dump(exclude={"waiting", "viewer", "open_to", "undecided_by"})
+        return CaseFilter(**values)
+
+
+class CaseDetail(Record):
+    """A case with its newest audit and its log, as far as the person may see them."""
+
+    case: Case
+    summary: CaseSummary
+    runs: tuple[RunSummary, ...]
+    run: Run | None
+    decision: LogEntry | None
+    history: tuple[LogEntry, ...]
+    machine_hidden: bool
+    planted: PlantedFault | None
+
+    @field_serializer("case")
+    def _with_unknown_keys(self, case: Case) -> dict[str, Any]:
+        return case.to_json_dict()
+
+    @classmethod
+    def of(cls, view: CaseView) -> Self:
+        """Return the detail of an opened case."""
+        return cls(**view._asdict())
+
+    def view(self) -> CaseView:
+        """Return the case as ``Desk.show`` does."""
+        return CaseView(**{name: getattr(self, name) for name in CaseView._fields})
+
+
+class NewCases(Record):
+    """Cases to add, in the format of JSON Lines files."""
+
+    cases: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_CASES)
+
+
+class AddedCases(Record):
+    """What became of added cases. ``conflicts`` are ids that are stored with other content."""
+
+    added: int
+    unchanged: int
+    conflicts: tuple[str, ...]
+
+
+class NewDecision(Record):
+    """A decision. See ``masis.Desk.decide`` for the fields.
+
+    ``token`` makes a repeated request harmless: the same token makes no second decision.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    note: str = ""
+    corrected_answer: str | None = None
+    iteration: int = Field(default=1, ge=1)
+    labels: tuple[dict[str, Any], ...] = ()
+    machine_shown: tuple[str, ...] | None = None
+    acknowledge: bool = False
+    version: int | None = None
+    token: str | None = Field(default=None, max_length=200)
+
+
+class NewVerdict(NewDecision):
+    """A final verdict on a case whose reviewers differ, with the fields of a decision."""
+
+
+class NewLabels(Record):
+    """Labels to add to the person's decision on a case. See ``masis.Desk.label``."""
+
+    labels: tuple[dict[str, Any], ...] = Field(min_length=1)
+    acknowledge: bool = False
+
+
+class NewComment(Record):
+    """A comment on a case."""
+
+    text: str
+
+
+class Names(Record):
+    """Tags or reviewers to add to cases, or with ``remove`` to remove from them."""
+
+    cases: tuple[str, ...] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    names: tuple[str, ...] = Field(min_length=1, max_length=100)
+    remove: bool = False
+
+
+class Changed(Record):
+    """How many cases a request changed."""
+
+    cases: int
+
+
+class NextCase(CaseQuery):
+    """A queue to take the next case of, after the case ``after``."""
+
+    after: str | None = None
+
+
+class DraftValues(Record):
+    """Fields of a draft. Fields that aren't named stay as they are."""
+
+    values: dict[str, JsonValue] = Field(max_length=50)
+
+
+class LogQuery(Record):
+    """Which entries of the decision log to list: the newest ones, of one case or of all."""
+
+    case: str | None = None
+    limit: int = Field(default=50, ge=1, le=1000)
+
+
+class NewAudits(Record):
+    """Cases to audit, or none to audit every case without an audit, up to ``max_cost`` dollars."""
+
+    cases: tuple[str, ...] = Field(default=(), max_length=MOST_CASES)
+    max_cost: float | None = Field(default=None, gt=0)
+
+
+class AuditJob(Record):
+    """An audit as a job. It names no result, which the policy may hide from the person."""
+
+    run: str
+    case: str
+    state: Literal["waiting", "running", "finished", "interrupted"]
+    ahead: int | None = None
+    why: str = ""
+
+
+class ExportQuery(CaseFilter):
+    """Which cases to export, in which encoding, and which side of the split."""
+
+    encoding: str = "jsonl"
+    split: str | None = None
+
+    def case_filter(self) -> CaseFilter:
+        """Return the filter, with the decided cases as its default."""
+        values = self.model_dump(
+            exclude={"encoding", "split", "viewer", "open_to", "undecided_by"}, exclude_unset=True
+        )
+        return CaseFilter(**values)
+
+
+class ExportFormatInfo(Record):
+    """An export format."""
+
+    name: str
+    description: str
+
+
+class NewVersion(Record):
+    """A dataset version to freeze."""
+
+    name: str
+    form: str
+    description: str = ""
+    encoding: str = "jsonl"
+    split: str | None = None
+    cases: CaseQuery | None = None
+
+
+class NewApiToken(Record):
+    """A personal token to create."""
+
+    label: str
+    role: Role | None = None
+    days: int = DEFAULT_DAYS
+
+
+class CreatedToken(Record):
+    """A new token. ``text`` is shown only here."""
+
+    text: str
+    token: ApiToken
+
+
+class Done(Record):
+    """An answer without content of its own."""
+
+    done: bool = True
