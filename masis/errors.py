@@ -17,6 +17,7 @@
     │   ├── DatabaseMissing    the file was moved, removed or replaced while in use
     │   ├── DiskFailed         its disk can't be read or written
     │   ├── RecordDamaged      the stored record of one run or screening can't be read
+    │   ├── Conflict               the record's state doesn't allow it, such as a second undo
     │   ├── CaseConflict       another case with different content has this id
     │   ├── UnknownRecord      no case, run or decision has that id
     │   ├── Removed            retention has removed the content of a run or screening
@@ -24,6 +25,7 @@
     │   └── StaleVersion       the record has changed since it was shown
     ├── NotAllowed             the caller hasn't signed in, or lacks a role that grants the action
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
+    ├── ServerUnreachable      a workbench's server can't be reached, or its answer can't be read
     ├── MissingExtra           an optional package is not installed
     ├── SpendingLimit          the spending limit for model calls is reached
     ├── AnswerRejected         an audited answer was flagged, and the caller asked to reject those
@@ -209,6 +211,12 @@ class RecordDamaged(StoreError):
     """The stored record of one run or screening is damaged or was altered; the rest can be read."""
 
 
+class Conflict(StoreError):
+    """The state of a case, an entry or a run doesn't allow what was asked."""
+
+    http_status = 409
+
+
 class CaseConflict(StoreError):
     """Another case has this id. Decisions refer to that case, so it isn't replaced."""
 
@@ -258,6 +266,12 @@ class NotAllowed(MasisError):
 
 class RetrievalFailed(MasisError):
     """A source of abstracts can't be asked, or its reply can't be read."""
+
+    http_status = 502
+
+
+class ServerUnreachable(MasisError):
+    """A workbench's server can't be reached, or its answer can't be read."""
 
     http_status = 502
 

@@ -5,19 +5,24 @@ about permissions, blindness, leases, versions and limits.
 from __future__ import annotations
 
 import io
+import tempfile
+import zipfile
+from pathlib import Path
 from typing import Any
 
 from masis import version
 from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
-from masis.errors import InputError, UnknownRecord
+from masis.errors import InputError, NotAllowed, UnknownRecord
 from masis.schema.actor import PERMISSIONS
 from masis.schema.case import case_of
 from masis.schema.review import LogEntry
+from masis.schema.run import Run
 from masis.schema.team import Lease, QueuePolicy
 from masis.schema.tokens import ApiToken
-from masis.server import records
 from masis.server.endpoints import ApiCall, File, endpoint
+from masis.server.http import error_object
+from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.records import CasePage, DatasetVersion, ReviewDraft, RunSummary
 
@@ -29,7 +34,6 @@ MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".json": "application/json", ".
 def me(call: ApiCall) -> records.Me:
     """Return who the request acts for, and what they may do."""
     access = call.workbench.access
-    access.require(call.actor, "read")
     return records.Me(
         name=call.actor.name,
         roles=call.actor.roles,
@@ -45,7 +49,13 @@ def me(call: ApiCall) -> records.Me:
 # Cases
 
 
-@endpoint("GET", "/cases", "read", "see pages, figures and reports")
+@endpoint(
+    "GET",
+    "/cases",
+    "read",
+    "see pages, figures and reports",
+    example={"waiting": True, "order": "risk", "size": 20},
+)
 def list_cases(call: ApiCall, query: records.CaseQuery) -> CasePage:
     """List cases with the queue's filters and orders, one page at a time."""
     case_filter = query.case_filter()
@@ -54,7 +64,22 @@ def list_cases(call: ApiCall, query: records.CaseQuery) -> CasePage:
     return call.workbench.cases.find_for(call.actor, case_filter)
 
 
-@endpoint("POST", "/cases", "audit", ADD_CASES)
+@endpoint(
+    "POST",
+    "/cases",
+    "audit",
+    ADD_CASES,
+    example={
+        "cases": [
+            {
+                "id": "bridge",
+                "query": "How long is it?",
+                "answer": "Ten metres [1].",
+                "evidence": [{"id": "1", "text": "It is ten metres long."}],
+            }
+        ]
+    },
+)
 def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
     """Add cases. A case that is stored with other content is a conflict; the others are added."""
     cases = [case_of(case, f"cases[{number}]") for number, case in enumerate(body.cases)]
@@ -85,7 +110,9 @@ def release_case(call: ApiCall) -> records.Done:
     return records.Done()
 
 
-@endpoint("POST", "/queue/next", "decide", "take cases or give them back")
+@endpoint(
+    "POST", "/queue/next", "decide", "take cases or give them back", example={"order": "risk"}
+)
 def take_next(call: ApiCall, body: records.NextCase) -> Lease | None:
     """Take the next case of a queue that this person may decide; ``null`` if there is none."""
     case_filter = records.CaseQuery(**body.model_dump(exclude={"after"})).case_filter()
@@ -101,19 +128,37 @@ def skip_case(call: ApiCall) -> records.Changed:
 # Decisions
 
 
-@endpoint("POST", "/cases/{case:path}/decisions", "decide", "decide cases")
+@endpoint(
+    "POST",
+    "/cases/{case:path}/decisions",
+    "decide",
+    "decide cases",
+    example={"verdict": "reject", "reason": "unsupported", "token": "chosen-by-the-client"},
+)
 def decide(call: ApiCall, body: records.NewDecision) -> LogEntry:
     """Decide about an answer of a case."""
     return call.desk.decide(call.path["case"], **_arguments(body))
 
 
-@endpoint("POST", "/cases/{case:path}/adjudication", "oversee", "adjudicate cases")
+@endpoint(
+    "POST",
+    "/cases/{case:path}/adjudication",
+    "oversee",
+    "adjudicate cases",
+    example={"verdict": "reject", "reason": "contradicted"},
+)
 def adjudicate_case(call: ApiCall, body: records.NewVerdict) -> LogEntry:
     """Give the final verdict on a case of several reviewers."""
     return call.desk.adjudicate(call.path["case"], **_arguments(body))
 
 
-@endpoint("POST", "/cases/{case:path}/labels", "decide", "decide cases")
+@endpoint(
+    "POST",
+    "/cases/{case:path}/labels",
+    "decide",
+    "decide cases",
+    example={"labels": [{"text": "It was opened in 1932", "label": "supported"}]},
+)
 def add_labels(call: ApiCall, body: records.NewLabels) -> LogEntry:
     """Add labels to this person's decision on a case."""
     return call.desk.label(call.path["case"], body.labels, acknowledge=body.acknowledge)
@@ -125,10 +170,31 @@ def undo(call: ApiCall) -> LogEntry:
     return call.desk.undo(call.path["entry"])
 
 
-@endpoint("GET", "/decisions", "read", "see pages, figures and reports")
+@endpoint("GET", "/decisions", "read", "see pages, figures and reports", example={"limit": 10})
 def list_log(call: ApiCall, query: records.LogQuery) -> tuple[LogEntry, ...]:
     """List the newest entries of the decision log that this person may see."""
     return call.desk.log(query.case, limit=query.limit)
+
+
+@endpoint(
+    "POST",
+    "/decisions",
+    "decide",
+    "decide cases",
+    example={"rows": [{"case": "case-1", "verdict": "reject", "reason": "unsupported"}]},
+)
+def decide_rows(call: ApiCall, body: records.DecisionRows) -> tuple[records.RowResult, ...]:
+    """Make several decisions one after another; a wrong row doesn't stop the others."""
+    return tuple(
+        records.RowResult(
+            line=result.line,
+            case=result.case,
+            verdict=result.verdict,
+            entry=result.entry,
+            error=None if result.error is None else error_object(result.error),
+        )
+        for result in call.desk.decide_all(body.rows, dry_run=body.dry_run)
+    )
 
 
 def _arguments(body: records.NewDecision) -> dict[str, Any]:
@@ -144,7 +210,13 @@ def get_draft(call: ApiCall) -> ReviewDraft:
     return call.workbench.drafts.get(call.actor, call.path["subject"])
 
 
-@endpoint("PUT", "/drafts/{subject:path}", "decide", "keep drafts of decisions")
+@endpoint(
+    "PUT",
+    "/drafts/{subject:path}",
+    "decide",
+    "keep drafts of decisions",
+    example={"values": {"note": "Check the date."}},
+)
 def save_draft(call: ApiCall, body: records.DraftValues) -> ReviewDraft:
     """Save fields of this person's draft on a subject, and return the draft."""
     drafts, subject = call.workbench.drafts, call.path["subject"]
@@ -162,21 +234,33 @@ def discard_draft(call: ApiCall) -> records.Done:
 # Team
 
 
-@endpoint("POST", "/cases/{case:path}/comments", "decide", "comment on cases")
+@endpoint(
+    "POST",
+    "/cases/{case:path}/comments",
+    "decide",
+    "comment on cases",
+    example={"text": "The second source is newer."},
+)
 def comment(call: ApiCall, body: records.NewComment) -> LogEntry:
     """Add a comment to a case."""
     return call.workbench.team.comment(call.actor, call.path["case"], body.text)
 
 
-@endpoint("POST", "/assignments", "decide", "assign cases to oneself")
+@endpoint(
+    "POST",
+    "/assignments",
+    "decide",
+    "assign cases to oneself",
+    example={"cases": ["case-1"], "names": ["reviewer"]},
+)
 def assign(call: ApiCall, body: records.Names) -> records.Changed:
-    """Assign cases to reviewers, or take assignments back. Others' work needs the lead role."""
+    """Assign cases to reviewers, or take assignments back. Others' cases need the lead role."""
     team = call.workbench.team
     change = team.unassign if body.remove else team.assign
     return records.Changed(cases=change(call.actor, body.cases, body.names))
 
 
-@endpoint("POST", "/tags", "decide", "tag cases")
+@endpoint("POST", "/tags", "decide", "tag cases", example={"cases": ["case-1"], "names": ["dates"]})
 def tag(call: ApiCall, body: records.Names) -> records.Changed:
     """Add tags to cases, or remove them."""
     team = call.workbench.team
@@ -187,7 +271,7 @@ def tag(call: ApiCall, body: records.Names) -> records.Changed:
 # Audits
 
 
-@endpoint("POST", "/audits", "audit", RUN_AUDITS)
+@endpoint("POST", "/audits", "audit", RUN_AUDITS, example={"cases": ["case-1"]})
 def start_audits(call: ApiCall, body: records.NewAudits) -> tuple[records.AuditJob, ...]:
     """Start audits of cases as jobs. Without cases, every case without an audit is audited."""
     jobs = call.jobs()
@@ -202,21 +286,43 @@ def start_audits(call: ApiCall, body: records.NewAudits) -> tuple[records.AuditJ
         )
     for case_id in body.cases:
         call.workbench.cases.summary(case_id)  # all must exist before the first one starts
-    runs = [(jobs.audit(call.actor, case_id), case_id) for case_id in body.cases]
+    runs = [
+        (_audit_unless_done(call, case_id, again=body.again), case_id) for case_id in body.cases
+    ]
     return tuple(_job(call, run_id, case_id) for run_id, case_id in runs)
+
+
+def _audit_unless_done(call: ApiCall, case_id: str, *, again: bool) -> str:
+    """Return the id of a case's audit, which is started unless a finished one can be used."""
+    if not again:
+        case = call.workbench.store.cases.get(case_id)
+        finished = call.workbench.audits.newest_finished(case)
+        if finished is not None:
+            return finished.id
+    return call.jobs().audit(call.actor, case_id)
+
+
+@endpoint("GET", "/runs/{run}", "read", "see pages, figures and reports")
+def show_run(call: ApiCall) -> Run:
+    """Return the whole record of a finished audit.
+
+    It is refused while the team's policy hides the audit's results from this person.
+    """
+    run = call.workbench.runs.get(call.path["run"])
+    if call.workbench.team.machine_hidden(call.actor, run.case_id):
+        raise NotAllowed("The team's policy hides the audit's results until you decide the case.")
+    return run
 
 
 @endpoint("GET", "/audits/{run}", "read", "see pages, figures and reports")
 def show_audit(call: ApiCall) -> records.AuditJob:
     """Return how far an audit is. Its results are part of its case."""
-    call.workbench.access.require(call.actor, "read")
     return _job(call, call.path["run"])
 
 
 @endpoint("DELETE", "/audits/{run}", "audit", "stop audits or screenings")
 def stop_audit(call: ApiCall) -> records.AuditJob:
     """Stop an audit after its current step."""
-    call.workbench.access.require(call.actor, "audit", "stop audits or screenings")
     job = _job(call, call.path["run"])
     call.jobs().cancel(call.actor, "audit", job.case)
     return job
@@ -251,21 +357,21 @@ def _job(call: ApiCall, run_id: str, case_id: str = "") -> records.AuditJob:
 @endpoint("GET", "/exports", "read", "see pages, figures and reports")
 def list_exports(call: ApiCall) -> tuple[records.ExportFormatInfo, ...]:
     """List the export formats."""
-    call.workbench.access.require(call.actor, "read")
     return tuple(
         records.ExportFormatInfo(name=name, description=form.summary)
         for name, form in export_formats().items()
-        if not form.folder
     )
 
 
-@endpoint("GET", "/exports/{form}", "export", "export decided cases")
+@endpoint("GET", "/exports/{form}", "export", "export decided cases", example={"encoding": "csv"})
 def export(call: ApiCall, query: records.ExportQuery) -> File:
     """Export cases in a format; by default every case that a person decided."""
     form, out = call.path["form"], io.BytesIO()
     chosen = query.case_filter()
     cases = chosen if chosen.model_fields_set else Selection().cases
     selection = Selection(cases, query.split)
+    if query.archive is not None:
+        return _archive(call, form, selection, query.encoding, query.archive)
     call.workbench.exports.write(call.actor, out, form, selection, encoding=query.encoding)
     suffix = export_formats()[form].suffix
     if query.encoding != "jsonl":
@@ -274,14 +380,31 @@ def export(call: ApiCall, query: records.ExportQuery) -> File:
     return File(out.getvalue(), media_type, f"{form}{suffix}")
 
 
+def _archive(call: ApiCall, form: str, selection: Selection, encoding: str, name: str) -> File:
+    """Return an export with its manifest as a zip file."""
+    out = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
+        path = Path(folder) / name
+        call.workbench.exports.write_file(call.actor, path, form, selection, encoding=encoding)
+        for file in sorted(Path(folder).rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder), zipfile.ZIP_DEFLATED)
+    return File(out.getvalue(), "application/zip", f"{name}.zip")
+
+
 @endpoint("GET", "/datasets", "read", "see pages, figures and reports")
 def list_versions(call: ApiCall) -> tuple[DatasetVersion, ...]:
     """List the dataset versions."""
-    call.workbench.access.require(call.actor, "read")
     return call.workbench.store.datasets.list_all()
 
 
-@endpoint("POST", "/datasets", "export", "freeze or export dataset versions")
+@endpoint(
+    "POST",
+    "/datasets",
+    "export",
+    "freeze or export dataset versions",
+    example={"name": "pilot-1", "form": "claims", "cases": {}},
+)
 def freeze_version(call: ApiCall, body: records.NewVersion) -> DatasetVersion:
     """Freeze a dataset version; by default of every case that a person decided."""
     cases = body.cases.case_filter() if body.cases is not None else Selection().cases
@@ -312,7 +435,13 @@ def list_tokens(call: ApiCall) -> tuple[ApiToken, ...]:
     return call.workbench.tokens.list_for(call.actor)
 
 
-@endpoint("POST", "/tokens", "read", "create or revoke own tokens")
+@endpoint(
+    "POST",
+    "/tokens",
+    "read",
+    "create or revoke own tokens",
+    example={"label": "nightly import", "days": 30},
+)
 def create_token(call: ApiCall, body: records.NewApiToken) -> records.CreatedToken:
     """Create a token that acts for this person. Its text is shown only in this answer."""
     created = call.workbench.tokens.create(call.actor, body.label, role=body.role, days=body.days)

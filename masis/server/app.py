@@ -139,6 +139,8 @@ class Api:
         call = ApiCall(
             self._server.workbench(), actor, self._server.jobs, dict(request.path_params)
         )
+        # The services check it too. Here it comes before any look at the record that is named.
+        call.workbench.access.require(actor, endpoint.requires, endpoint.words)
         # Services block on the database, so that they run on a thread.
         answer = await run_in_threadpool(endpoint.handler, call, **arguments)
         if isinstance(answer, File):

@@ -9,16 +9,16 @@ to ``ENDPOINTS``, from which routes, OpenAPI document and the table of rights ar
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
-from masis.schema.actor import Actor
+from masis.schema.actor import Actor, Permission
 from masis.services import Workbench
-from masis.services.access import ACTS, Act, Need
+from masis.services.access import ACTS, Act
 from masis.services.desk import Desk
 from masis.services.jobs import Jobs
 
@@ -58,17 +58,19 @@ class ApiEndpoint(NamedTuple):
     """One endpoint.
 
     ``body`` and ``query`` are the models of the request, or None; ``answer`` is the type of the
-    response's JSON. ``path`` is relative to ``PREFIX``.
+    response's JSON. ``path`` is relative to ``PREFIX``. ``example`` is a body, or a query, for the
+    OpenAPI document; a test sends it.
     """
 
     method: Method
     path: str
-    requires: Need
+    requires: Permission
     words: str
     handler: Handler
     body: type[BaseModel] | None
     query: type[BaseModel] | None
     answer: Any
+    example: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -93,14 +95,22 @@ class ApiEndpoint(NamedTuple):
 ENDPOINTS: list[ApiEndpoint] = []
 
 
-def endpoint(method: Method, path: str, requires: Need, words: str) -> Callable[[H], H]:
+def endpoint(
+    method: Method,
+    path: str,
+    requires: Permission,
+    words: str,
+    *,
+    example: Mapping[str, Any] | None = None,
+) -> Callable[[H], H]:
     """Declare that a function is an endpoint.
 
     Args:
         method: The HTTP method.
         path: The path after ``PREFIX``. ``{case:path}`` is an id that may contain slashes.
-        requires: The permission that the called service checks, for the table of rights.
+        requires: The permission that is checked before the function is called.
         words: What the endpoint does, as an infinitive.
+        example: A body, or a query, that the OpenAPI document shows.
 
     The function's first parameter is the ``ApiCall``. A parameter ``body`` or ``query`` has the
     type of the request's body or query, and the result has the type of the answer.
@@ -118,6 +128,7 @@ def endpoint(method: Method, path: str, requires: Need, words: str) -> Callable[
             types.get("body"),
             types.get("query"),
             types["return"],
+            example,
         )
         ENDPOINTS.append(added)
         ACTS.append(Act(requires, words, "API", (added.name,)))

@@ -86,9 +86,11 @@ def _operation(endpoint: ApiEndpoint, schemas: dict[str, Any]) -> dict[str, Any]
         },
     }
     if endpoint.query is not None:
-        operation["parameters"] += _query_parameters(endpoint.query, schemas)
+        operation["parameters"] += _query_parameters(endpoint, endpoint.query, schemas)
     if endpoint.body is not None:
         content = _json(_json_schema(endpoint.body, "validation", schemas))
+        if endpoint.example is not None:
+            content["application/json"]["example"] = dict(endpoint.example)
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 
@@ -99,11 +101,15 @@ def _answer(endpoint: ApiEndpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     return _json(_json_schema(endpoint.answer, "serialization", schemas))
 
 
-def _query_parameters(model: type[BaseModel], schemas: dict[str, Any]) -> list[dict[str, Any]]:
+def _query_parameters(
+    endpoint: ApiEndpoint, model: type[BaseModel], schemas: dict[str, Any]
+) -> list[dict[str, Any]]:
+    examples = endpoint.example or {}
     schema = TypeAdapter(model).json_schema(ref_template=_REFERENCE)
     schemas |= schema.pop("$defs", {})
     return [
         {"name": name, "in": "query", "required": False, "schema": field}
+        | ({"example": examples[name]} if name in examples else {})
         for name, field in schema["properties"].items()
         if name not in _HIDDEN
     ]

@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from pydantic import ValidationError
 
 from masis.api.batch import BatchItem, Options, audit_all
+from masis.datasets.exports.export import Selection
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.explain import explain, kind_of
@@ -92,20 +93,34 @@ class _BuiltDecision(NamedTuple):
 
 
 class Desk:
-    """A person's desk on one database.
+    """A person's desk on one database, or on a team's server.
 
-    Anyone who has the file may do everything, under the name they give.
+    Anyone who has the file may do everything, under the name they give. On a server, the person's
+    role decides.
 
     Args:
         db: The database, which is created if needed, or an open workbench. By default it's found as
-            the commands find it.
+            the commands find it. An address such as ``https://audits.example.org`` is a server's
+            (``RemoteDesk``).
         reviewer: The name that decisions are recorded under. By default it's the account's name.
         settings: The workbench's settings.
+        options: For a server: ``token`` and ``insecure`` (see ``RemoteDesk``).
 
     Raises:
         StoreError: The database can't be read.
 
     """
+
+    def __new__(cls, db: str | PathLike[str] | Workbench | None = None, **_: Any) -> Desk:
+        """Return a desk on a server if ``db`` is an address, as ``pathlib.Path`` chooses by
+        system.
+        """
+        if cls is Desk:
+            from masis.services.remote_desk import RemoteDesk, is_address
+
+            if is_address(db):
+                return super().__new__(RemoteDesk)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -113,7 +128,13 @@ class Desk:
         *,
         reviewer: str | None = None,
         settings: Settings | None = None,
+        **options: Any,
     ) -> None:
+        if options:
+            raise InputError(
+                f"{', '.join(options)}: only for a server",
+                hint="Leave it out, or name a server: masis.Desk('https://...').",
+            )
         self._opened_here = not isinstance(db, Workbench)
         if not isinstance(db, Workbench):
             db = Workbench.open(database_path(None if db is None else Path(db)), settings)
@@ -439,6 +460,78 @@ class Desk:
 
         """
         return self.workbench.reviews.undo(self.actor, entry_id)
+
+    def comment(self, case_id: str, text: str) -> LogEntry:
+        """Add a comment to a case.
+
+        Raises:
+            InputError: The comment is empty or too long.
+            UnknownRecord: There is no such case.
+
+        """
+        return self.workbench.team.comment(self.actor, case_id, text)
+
+    def assign(
+        self, case_ids: Sequence[str], reviewers: Sequence[str], *, remove: bool = False
+    ) -> int:
+        """Assign cases to reviewers, or with ``remove`` take assignments back; return how many
+        cases.
+
+        Raises:
+            InputError: A name is missing or too long, or there are too many cases.
+            UnknownRecord: There is no such case.
+
+        """
+        team = self.workbench.team
+        change = team.unassign if remove else team.assign
+        return change(self.actor, case_ids, reviewers)
+
+    def tag(self, case_ids: Sequence[str], tags: Sequence[str], *, remove: bool = False) -> int:
+        """Add tags to cases, or with ``remove`` remove them; return how many cases.
+
+        Raises:
+            InputError: A tag is missing or too long, or there are too many cases.
+            UnknownRecord: There is no such case.
+
+        """
+        team = self.workbench.team
+        change = team.untag if remove else team.tag
+        return change(self.actor, case_ids, tags)
+
+    def export(
+        self,
+        form: str,
+        out: str | PathLike[str],
+        *,
+        encoding: str = "jsonl",
+        split: str | None = None,
+        **filters: Any,
+    ) -> Path:
+        """Write an export to a file, or for some formats a folder, with its manifest beside it.
+
+        Args:
+            form: The name of the format (``masis export --help``).
+            out: The file or folder.
+            encoding: ``jsonl``, ``csv`` or ``parquet``.
+            split: The side of the split to write; by default all.
+            filters: The queue's filters. By default every case that a person decided.
+
+        Returns:
+            The path that was written.
+
+        Raises:
+            InputError: The format, the encoding, a filter or the path isn't valid.
+
+        """
+        selection = Selection(split=split)
+        if filters:
+            try:
+                selection = Selection(CaseFilter(**filters), split)
+            except ValidationError as error:
+                raise explain(error) from error
+        path = Path(out)
+        self.workbench.exports.write_file(self.actor, path, form, selection, encoding=encoding)
+        return path
 
     def decide_all(
         self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False

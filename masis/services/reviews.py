@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from masis import version
-from masis.errors import AnotherAnswer, InputError, Removed, StoreError, UnknownRecord
+from masis.errors import AnotherAnswer, Conflict, InputError, Removed, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import (
     SHOWN_UNKNOWN,
@@ -184,7 +184,7 @@ class ReviewService(Service):
             return case.answer or "", None
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
-            raise StoreError(
+            raise Conflict(
                 f"run {run.id!r} belongs to case {run.case_id!r}, not to {decision.case_id!r}."
             )
         if decision.iteration is None and not run.iterations:
@@ -283,18 +283,16 @@ class ReviewService(Service):
         """
         work = self._store.team.work(decision.case_id)
         if work.policy is None or not work.decided_by:
-            raise StoreError(
+            raise Conflict(
                 f"case {decision.case_id!r} has no decisions of several reviewers to adjudicate."
             )
         if work.pending:
-            raise StoreError(
+            raise Conflict(
                 f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers}"
                 " decisions."
             )
         if actor.name in work.decided_by:
-            raise StoreError(
-                "you decided this case yourself, so another person must adjudicate it."
-            )
+            raise Conflict("you decided this case yourself, so another person must adjudicate it.")
         final = with_reason_code(
             sign_decision(actor, decision.model_copy(update={"kind": "adjudication"}))
         )
@@ -367,11 +365,11 @@ class ReviewService(Service):
         if not own:
             self.access.require(actor, "oversee", "undo decisions of others")
         if entry.decision is None:
-            raise StoreError(
+            raise Conflict(
                 f"entry {entry_id} was redacted, so it can't be undone. Decide the case again."
             )
         if entry.decision.kind in WORK:
-            raise StoreError(f"entry {entry_id} isn't a decision. Add another one instead.")
+            raise Conflict(f"entry {entry_id} isn't a decision. Add another one instead.")
         undo = Decision(
             kind="undo",
             reviewer=name_of(actor),
@@ -486,7 +484,7 @@ class ReviewService(Service):
             if entry is None or entry.seq <= after:
                 return None
             if entry.decision is None:
-                raise StoreError(
+                raise Conflict(
                     f"the decision about case {case_id!r} has been redacted. Decide it again."
                 )
             run = self._run_of(entry.decision)

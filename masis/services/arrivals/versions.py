@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from masis.errors import InputError, StoreError, UnknownRecord
+from masis.errors import Conflict, InputError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case, EarlierVersion
 from masis.schema.wording import count_noun
@@ -153,22 +153,22 @@ class VersionService(Service):
     def _assert_open(self, actor: Actor, case_id: str) -> None:
         state = self._store.cases.summary(case_id).state
         if (newer := newer_version(self._store, case_id)) is not None:
-            raise StoreError(
+            raise Conflict(
                 f"case {case_id!r} already has a newer version, {newer!r}. Paste the text there."
             )
         if state == "running":
-            raise StoreError(
+            raise Conflict(
                 f"case {case_id!r} is being audited. Stop the audit or wait for it, then paste the"
                 " text."
             )
         if state == "redacted":
-            raise StoreError(f"case {case_id!r} is redacted. You can't add anything to it.")
+            raise Conflict(f"case {case_id!r} is redacted. You can't add anything to it.")
         work = self._store.team.work(case_id)
         if state in _DECIDED or (
             work.policy is not None and work.decided_by and state != "escalated"
         ):
             decisions = count_noun(max(1, len(work.decided_by)), "decision")
-            raise StoreError(
+            raise Conflict(
                 f"case {case_id!r} already has {decisions}. Undo it first, or escalate the case."
                 " You can add evidence only to undecided cases."
             )

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from masis.audit.acceptance import disagreement, fault_probability, is_coverable
-from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
+from masis.errors import Conflict, RecordDamaged, Removed, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.rules import FLAGS, RULES, ReviewTier, rules_with_flag
 from masis.schema.run import AcceptanceRecord, Event, Iteration, ReviewReason, Run, StepsDone
@@ -301,13 +301,11 @@ class Runs(StoredJobs[Event, RunProgress]):
                 self.begin(connection, run.id, columns, run.started_at)
             row = self.row(connection, run.id)
             if row["case_seq"] != case_seq(connection, run.case_id):
-                raise StoreError(
-                    f"run {run.id!r} was started for another case than {run.case_id!r}."
-                )
+                raise Conflict(f"run {run.id!r} was started for another case than {run.case_id!r}.")
             assert_not_removed(connection, row)
             if row["state"] == "finished":
                 if read_run(connection, row) != run:
-                    raise StoreError(
+                    raise Conflict(
                         f"run {run.id!r} is finished with another result, which stays as it is."
                     )
                 return
@@ -486,7 +484,7 @@ def _run_columns(
     if case["redaction_seq"] is not None:
         raise Removed(f"case {case_id!r} was redacted: there is nothing left to audit.")
     if case["digest"] != case_digest:
-        raise StoreError(
+        raise Conflict(
             f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a"
             " new case."
         )

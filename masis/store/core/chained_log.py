@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from masis.errors import InputError, StoreError, UnknownRecord
+from masis.errors import Conflict, InputError, UnknownRecord
 from masis.schema.base import Page
 from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
@@ -141,7 +141,7 @@ class ChainedLog(Generic[D, E]):
                 else self.decision.model_validate_json(row["payload"])
             )
         except ValidationError as error:
-            raise StoreError(
+            raise Conflict(
                 f"entry {row['seq']} ({row['id']}) of the {self.name} can't be read: it was"
                 " altered. `masis verify-log` names what else was."
             ) from error
@@ -197,7 +197,7 @@ class ChainedLog(Generic[D, E]):
         for row in self.rows(connection, "log.token = ?", [decision.token]):
             facts = self.facts(decision)
             if any(row[name] != facts[name] for name in same):
-                raise StoreError(
+                raise Conflict(
                     f"the token of this submit belongs to entry {row['id']}, which is about"
                     " something else."
                 )
@@ -251,7 +251,7 @@ class ChainedLog(Generic[D, E]):
         Raises StoreError if the entry is already redacted or is a redaction itself.
         """
         if row["payload"] is None or row["kind"] == "redaction":
-            raise StoreError(
+            raise Conflict(
                 f"entry {row['id']} is {'a redaction' if row['payload'] else 'redacted'} already."
             )
         decision = self.decision(

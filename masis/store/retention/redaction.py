@@ -14,7 +14,7 @@ import contextlib
 import json
 import sqlite3
 
-from masis.errors import InputError, StoreError, UnknownRecord
+from masis.errors import Conflict, InputError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
@@ -163,9 +163,9 @@ def _unredacted_case(connection: sqlite3.Connection, case_id: str) -> sqlite3.Ro
     if row is None:
         raise UnknownRecord(f"there is no case {case_id!r}.")
     if row["redaction_seq"] is not None:
-        raise StoreError(f"case {case_id!r} is redacted already.")
+        raise Conflict(f"case {case_id!r} is redacted already.")
     if row["audited"]:
-        raise StoreError(
+        raise Conflict(
             f"case {case_id!r} is being audited. Cancel the audit or wait for it, then redact the"
             " case."
         )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from masis.errors import StoreError, UnknownRecord
+from masis.errors import Conflict, UnknownRecord
 from masis.store.core.chained_log import canonical_json
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
@@ -71,7 +71,7 @@ class Datasets(StorePart):
             if connection.execute(
                 "SELECT 1 FROM dataset_versions WHERE name = ?", [version.name]
             ).fetchone():
-                raise StoreError(
+                raise Conflict(
                     f"there is a dataset version {version.name!r} already: choose another name."
                 )
             seq = insert(connection, "dataset_versions", version.model_dump() | as_json)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from masis.errors import StaleVersion, StoreError, UnknownRecord
+from masis.errors import Conflict, StaleVersion, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import case_seq
@@ -77,7 +77,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
             decision = _under_policy(connection, decision, row, at)
             undoes = _undone_seq(connection, decision, row)
             if decision.kind == "redaction":
-                raise StoreError("a redaction is made by redact(), which removes the payload too.")
+                raise Conflict("a redaction is made by redact(), which removes the payload too.")
             about = subjects.digests(connection, case, run, decision.iteration)
             entry = LOG.append(
                 connection,
@@ -220,7 +220,7 @@ def _under_policy(
     )
     if policy is not None and made:
         if not case["pending"]:
-            raise StoreError(
+            raise Conflict(
                 f"all {policy.reviewers} decisions on case {case['id']!r} are made, and each"
                 " reviewer may see the others: change its verdict on the page Team, by an"
                 " adjudication."
@@ -264,7 +264,7 @@ def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, c
         return
     query = "SELECT 1 FROM decision_log WHERE case_seq = ? AND kind = 'new_version'"
     if connection.execute(query, [case]).fetchone() is not None:
-        raise StoreError(
+        raise Conflict(
             f"case {decision.case_id!r} has a newer version, with more evidence: decide about that"
             " one. The page of this case leads there."
         )
@@ -275,7 +275,7 @@ def _assert_not_measured(decision: Decision, case: sqlite3.Row) -> None:
     before is measured.
     """
     if case["state"] == "planted" and decision.kind in ("decision", "adjudication", "undo"):
-        raise StoreError(
+        raise Conflict(
             f"case {decision.case_id!r} was a copy with a planted fault, which is no secret now:"
             " its decisions count as they were made."
         )
@@ -284,7 +284,7 @@ def _assert_not_measured(decision: Decision, case: sqlite3.Row) -> None:
 def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> int | None:
     if decision.run_id is None:
         if decision.kind == "policy_accept":
-            raise StoreError("the policy accepts a run: name it.")
+            raise Conflict("the policy accepts a run: name it.")
         return None
     run = connection.execute(
         "SELECT * FROM jobs WHERE id = ? AND kind = 'run'", [decision.run_id]
@@ -292,11 +292,11 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
     if run is None:
         raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
     if run["case_seq"] != case:
-        raise StoreError(f"run {decision.run_id!r} is of another case than {decision.case_id!r}.")
+        raise Conflict(f"run {decision.run_id!r} is of another case than {decision.case_id!r}.")
     if decision.kind != "undo":
         assert_not_removed(connection, run)
     if decision.kind == "policy_accept" and run["state"] != "finished":
-        raise StoreError(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
+        raise Conflict(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
     there = "SELECT 1 FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?"
     audited = connection.execute(there, [run["seq"], decision.iteration]).fetchone()
     if decision.iteration is not None and audited is None:
@@ -309,7 +309,7 @@ def _undone_seq(
 ) -> int | None:
     if decision.kind != "undo":
         if decision.undoes is not None:
-            raise StoreError("only an undo takes an entry back.")
+            raise Conflict("only an undo takes an entry back.")
         return None
     undone = LOG.row(connection, decision.undoes or "")
     if case["policy"] is not None and undone["kind"] == "decision":
@@ -317,7 +317,7 @@ def _undone_seq(
         counts = connection.execute(own, [case["seq"], decision.reviewer]).fetchone()
         if case["pending"] and counts is not None and counts[0] == undone["seq"]:
             return int(undone["seq"])
-        raise StoreError(
+        raise Conflict(
             f"case {decision.case_id!r} has several reviewers: each undoes their own decision only."
             if case["pending"]
             else (
@@ -326,7 +326,7 @@ def _undone_seq(
             )
         )
     if undone["seq"] != case["decision_seq"]:
-        raise StoreError(
+        raise Conflict(
             f"that decision does not decide case {decision.case_id!r} now (it was undone or"
             " superseded). Look at the case again."
         )

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from masis.errors import StoreError
+from masis.errors import Conflict
 from masis.schema.base import Record
 from masis.schema.case import Case
 from masis.schema.faults import FaultKind, PlantedFault, PlantingRecord
@@ -88,7 +88,7 @@ class PlantedFaults(StorePart):
         """
         with self._database.transaction() as connection:
             if Cases(self._database).add(case) != "added":
-                raise StoreError(f"case {case.id!r} is here already.")
+                raise Conflict(f"case {case.id!r} is here already.")
             self._mark(case_seq(connection, case.id), case_seq(connection, source_id), by, fault)
 
     def carry_over(self, case_id: str, newer: str) -> None:

@@ -106,6 +106,23 @@ class NewDecision(Record):
     token: str | None = Field(default=None, max_length=200)
 
 
+class DecisionRows(Record):
+    """Decisions to make one after another. See ``masis.Desk.decide_all`` for a row."""
+
+    rows: tuple[Any, ...] = Field(max_length=MOST_CASES)
+    dry_run: bool = False
+
+
+class RowResult(Record):
+    """What became of one row of decisions: the log entry, or the error object."""
+
+    line: int
+    case: str
+    verdict: str
+    entry: LogEntry | None
+    error: dict[str, Any] | None
+
+
 class NewVerdict(NewDecision):
     """A final verdict on a case whose reviewers differ, with the fields of a decision."""
 
@@ -157,9 +174,14 @@ class LogQuery(Record):
 
 
 class NewAudits(Record):
-    """Cases to audit, or none to audit every case without an audit, up to ``max_cost`` dollars."""
+    """Cases to audit, or none to audit every case without an audit, up to ``max_cost`` dollars.
+
+    A case with a finished audit of the same text and settings isn't audited again, unless
+    ``again``.
+    """
 
     cases: tuple[str, ...] = Field(default=(), max_length=MOST_CASES)
+    again: bool = False
     max_cost: float | None = Field(default=None, gt=0)
 
 
@@ -174,15 +196,21 @@ class AuditJob(Record):
 
 
 class ExportQuery(CaseFilter):
-    """Which cases to export, in which encoding, and which side of the split."""
+    """Which cases to export, in which encoding, and which side of the split.
+
+    ``archive`` asks for a zip file that holds the export under this name, with its manifest. A
+    format that is a folder needs it.
+    """
 
     encoding: str = "jsonl"
     split: str | None = None
+    archive: str | None = Field(default=None, pattern=r"^[\w][\w .-]{0,99}$")
 
     def case_filter(self) -> CaseFilter:
         """Return the filter, with the decided cases as its default."""
         values = self.model_dump(
-            exclude={"encoding", "split", "viewer", "open_to", "undecided_by"}, exclude_unset=True
+            exclude={"encoding", "split", "archive", "viewer", "open_to", "undecided_by"},
+            exclude_unset=True,
         )
         return CaseFilter(**values)
 

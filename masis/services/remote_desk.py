@@ -1,0 +1,473 @@
+"""A reviewer's desk on a team's server, over the JSON API (``masis.Desk("https://host")``).
+
+The server decides about rights, rules and results. An error of the server is raised here as the
+same error that a desk on a file raises.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx2
+from pydantic import TypeAdapter, ValidationError
+
+from masis import errors, version
+from masis.api.batch import BatchItem, Options, audit_all
+from masis.errors import InputError, MasisError, NotAllowed, ServerUnreachable, SettingsError
+from masis.schema.case import Case
+from masis.schema.reading import FieldMap
+from masis.schema.review import LogEntry, Verdict
+from masis.schema.run import Run
+from masis.services import api_records as records
+from masis.services.cases import CaseView
+from masis.services.desk import SHOWN, DecisionRowResult, Desk, LabelRecord
+from masis.services.records import CasePage, CaseSummary
+from masis.settings import Settings, secret
+from masis.settings.hosts import is_loopback
+
+TOKEN = "MASIS_TOKEN"  # noqa: S105 (the name of the variable)
+
+TIMEOUT_S = 60.0
+TRIES = 4
+"""How often a request is sent if the server can't be reached or is overloaded."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+POLL_EVERY_S = 0.5
+AUDITS_AT_ONCE = 8
+
+A = TypeVar("A")
+
+
+def is_address(db: object) -> bool:
+    """Return whether a value names a server rather than a file."""
+    return isinstance(db, str) and db.partition("://")[0].lower() in ("http", "https")
+
+
+class RemoteDesk(Desk):
+    """A desk on a server, with the methods of ``masis.Desk``.
+
+    Args:
+        url: The address of the workbench, such as ``https://audits.example.org``.
+        reviewer: The name to decide under on a server without sign-in. A token names its owner.
+        token: A personal token; by default the value of ``MASIS_TOKEN``.
+        insecure: Whether http may be used to reach another machine. Everyone on the way can then
+            read the token and all texts.
+        settings: Not allowed: the server's settings apply.
+        client: The HTTP client, for tests.
+
+    Raises:
+        SettingsError: The address is http on another machine, or it isn't an address.
+
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        reviewer: str | None = None,
+        settings: Settings | None = None,
+        token: str | None = None,
+        insecure: bool = False,
+        client: httpx2.Client | None = None,
+    ) -> None:
+        if settings is not None:
+            raise SettingsError("settings: the server's own settings apply. Leave them out.")
+        self.url = _checked_address(url, insecure)
+        known = token or _token_from_environment()
+        headers = {"user-agent": f"masis/{version.APP}"}
+        if known is not None:
+            headers["authorization"] = f"Bearer {known}"
+        if reviewer:
+            headers["x-masis-reviewer"] = quote(reviewer)
+        # A redirect could lead the token to another host, so none is followed.
+        self._client = client or httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
+        self._headers = headers
+        self._seen: dict[str, int] = {}
+        self._shown: dict[str, tuple[str, ...]] = {}
+
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._client.close()
+
+    def me(self) -> records.Me:
+        """Return who this desk acts for, and what they may do."""
+        return self._ask(records.Me, "GET", "/me")
+
+    # Cases and audits
+
+    def audit(
+        self,
+        cases: Any,
+        *,
+        map: FieldMap | None = None,  # noqa: A002 (the name that Desk.audit has)
+        again: bool = False,
+        concurrency: int | None = None,
+        progress: bool = True,
+        max_cost: float | None = None,
+    ) -> list[Run]:
+        """Add cases to the server, have it audit them, and return the runs in the order of the
+        cases.
+
+        The arguments are those of ``Desk.audit``, except that the server's own limits apply in
+        place of ``max_cost``.
+
+        Raises:
+            InputError: As for ``Desk.audit``, and if ``max_cost`` is given.
+            CaseConflict: A case is already stored with other content.
+            NotAllowed: The policy hides the results from this person until they decide.
+
+        """
+        if max_cost is not None:
+            raise InputError(
+                "isn't possible on a server",
+                hint="Leave it out; the server's settings limit the cost.",
+                field="max_cost",
+            )
+
+        def audit_one(job: BatchItem, _: Settings, cancelled: Callable[[], bool]) -> Run:
+            return self._audit_one(job.case, again=again, cancelled=cancelled)
+
+        options = Options(concurrency or AUDITS_AT_ONCE, progress, None, map)
+        return list(audit_all(cases, Settings(), audit_one, options, take=self._add).values())
+
+    def _add(self, case: Case) -> None:
+        body = {"cases": [case.to_json_dict()]}
+        added = self._ask(records.AddedCases, "POST", "/cases", body)
+        if added.conflicts:
+            raise errors.CaseConflict(added.conflicts[0])
+
+    def _audit_one(self, case: Case, *, again: bool, cancelled: Callable[[], bool]) -> Run:
+        body = {"cases": [case.id], "again": again}
+        (job,) = self._ask(tuple[records.AuditJob, ...], "POST", "/audits", body)
+        stopped = False
+        while job.state in ("waiting", "running"):
+            time.sleep(POLL_EVERY_S)
+            if cancelled() and not stopped:
+                self._ask(records.AuditJob, "DELETE", f"/audits/{job.run}")
+                stopped = True
+            job = self._ask(records.AuditJob, "GET", f"/audits/{job.run}")
+        if job.state == "interrupted":
+            raise MasisError(f"The audit of case {case.id!r} was interrupted: {job.why}")
+        return self._ask(Run, "GET", f"/runs/{job.run}")
+
+    def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
+        """Return the cases that wait for this reviewer, most urgent first."""
+        query = {**filters, "size": limit, "waiting": True}
+        return self._ask(CasePage, "GET", "/cases", query=query).rows
+
+    def show(self, case_id: str) -> CaseView:
+        """Return a case with its newest audit and decisions, as far as this reviewer may see
+        them.
+        """
+        view = self._ask(records.CaseDetail, "GET", f"/cases/{quote_name(case_id)}").view()
+        self._seen[case_id] = view.summary.version
+        self._shown[case_id] = () if view.machine_hidden or view.run is None else SHOWN
+        return view
+
+    # Decisions
+
+    def decide(
+        self,
+        case_id: str,
+        verdict: Verdict,
+        *,
+        machine_shown: Sequence[str] | None = None,
+        version: int | None = None,
+        token: str | None = None,
+        labels: Iterable[LabelRecord] = (),
+        **values: Any,
+    ) -> LogEntry:
+        """Decide about an answer of a case. The arguments and errors are those of
+        ``Desk.decide``.
+        """
+        entry = self._decide(
+            "decisions", case_id, verdict, machine_shown, version, token, labels, values
+        )
+        self._seen.pop(case_id, None)
+        self._shown.pop(case_id, None)
+        return entry
+
+    def adjudicate(
+        self,
+        case_id: str,
+        verdict: Verdict,
+        *,
+        machine_shown: Sequence[str] | None = None,
+        version: int | None = None,
+        token: str | None = None,
+        labels: Iterable[LabelRecord] = (),
+        **values: Any,
+    ) -> LogEntry:
+        """Give the final verdict on a case that several reviewers decided."""
+        return self._decide(
+            "adjudication", case_id, verdict, machine_shown, version, token, labels, values
+        )
+
+    def _decide(
+        self,
+        kind: str,
+        case_id: str,
+        verdict: Verdict,
+        machine_shown: Sequence[str] | None,
+        version: int | None,
+        token: str | None,
+        labels: Iterable[LabelRecord],
+        values: Mapping[str, Any],
+    ) -> LogEntry:
+        if machine_shown is None:
+            machine_shown = self._shown.get(case_id)
+        body = {
+            **values,
+            "verdict": verdict,
+            "labels": [dict(label) for label in labels],
+            "machine_shown": None if machine_shown is None else list(machine_shown),
+            "version": self._seen.get(case_id) if version is None else version,
+            # A token makes it safe to send the request again if no response arrived.
+            "token": token or uuid.uuid4().hex,
+        }
+        return self._ask(LogEntry, "POST", f"/cases/{quote_name(case_id)}/{kind}", body)
+
+    def label(
+        self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
+    ) -> LogEntry:
+        """Add labels to this reviewer's decision on a case."""
+        body = {"labels": [dict(label) for label in labels], "acknowledge": acknowledge}
+        path = f"/cases/{quote_name(case_id)}/labels"
+        return self._ask(LogEntry, "POST", path, body, repeatable=False)
+
+    def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
+        """Return the newest entries of the decision log that this reviewer may see."""
+        query = {"case": case_id, "limit": limit}
+        return self._ask(tuple[LogEntry, ...], "GET", "/decisions", query=query)
+
+    def undo(self, entry_id: str) -> LogEntry:
+        """Undo one entry of the log by another one."""
+        return self._ask(LogEntry, "POST", f"/decisions/{quote_name(entry_id)}/undo")
+
+    def decide_all(
+        self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+    ) -> Iterator[DecisionRowResult]:
+        """Make the decisions of rows one after another and yield each result. See
+        ``Desk.decide_all``.
+        """
+        body = {"rows": list(rows), "dry_run": dry_run}
+        answers = self._ask(tuple[records.RowResult, ...], "POST", "/decisions", body)
+        for answer in answers:
+            error = None if answer.error is None else _error_of(answer.error)
+            yield DecisionRowResult(answer.line, answer.case, answer.verdict, answer.entry, error)
+
+    # Team
+
+    def comment(self, case_id: str, text: str) -> LogEntry:
+        """Add a comment to a case."""
+        path = f"/cases/{quote_name(case_id)}/comments"
+        return self._ask(LogEntry, "POST", path, {"text": text}, repeatable=False)
+
+    def assign(
+        self, case_ids: Sequence[str], reviewers: Sequence[str], *, remove: bool = False
+    ) -> int:
+        """Assign cases to reviewers, or take assignments back, and return how many cases."""
+        body = {"cases": list(case_ids), "names": list(reviewers), "remove": remove}
+        return self._ask(records.Changed, "POST", "/assignments", body).cases
+
+    def tag(self, case_ids: Sequence[str], tags: Sequence[str], *, remove: bool = False) -> int:
+        """Add tags to cases, or remove them, and return how many cases."""
+        body = {"cases": list(case_ids), "names": list(tags), "remove": remove}
+        return self._ask(records.Changed, "POST", "/tags", body).cases
+
+    # Exports
+
+    def export(
+        self,
+        form: str,
+        out: str | PathLike[str],
+        *,
+        encoding: str = "jsonl",
+        split: str | None = None,
+        **filters: Any,
+    ) -> Path:
+        """Write an export to a file, or for some formats a folder, with its manifest beside it."""
+        out = Path(out)
+        if not out.name or not out.parent.is_dir():
+            raise InputError(
+                f"{out.parent} doesn't exist", hint="Create the folder first.", field="out"
+            )
+        query = {**filters, "encoding": encoding, "split": split, "archive": out.name}
+        response = self._send("GET", f"/exports/{quote_name(form)}", query=query)
+        _extract(response.content, out)
+        return out
+
+    # The wire
+
+    def _ask(
+        self,
+        answer: type[A],
+        method: str,
+        path: str,
+        body: object = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = True,
+    ) -> A:
+        """Send a request and return its answer as this type."""
+        response = self._send(method, path, body, query, repeatable=repeatable)
+        try:
+            return TypeAdapter(answer).validate_json(response.content)
+        except ValidationError as error:
+            raise ServerUnreachable(
+                f"{self.url}: the answer isn't one of this version ({version.APP}). Is it a MASIS"
+                " workbench of the same version?"
+            ) from error
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = True,
+    ) -> httpx2.Response:
+        """Send a request, again if the server can't be reached or is overloaded.
+
+        A request without a response may have had its effect. It's sent again only if it is
+        ``repeatable``, because it has a token or the same effect twice as once.
+        """
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        content = None if body is None else _dump(body)
+        headers = self._headers | ({"content-type": "application/json"} if body is not None else {})
+        wait, problem = FIRST_WAIT_S, ""
+        for attempt in range(TRIES):
+            if attempt:
+                time.sleep(min(wait, LONGEST_WAIT_S) * random.uniform(0.75, 1.25))
+                wait *= 2
+            try:
+                response = self._client.request(
+                    method,
+                    f"{self.url}/api/v1{path}",
+                    params=given,
+                    content=content,
+                    headers=headers,
+                )
+            except (httpx2.HTTPError, OSError) as error:
+                problem = f"{self.url} can't be reached ({type(error).__name__})"
+                if repeatable or isinstance(error, httpx2.ConnectError):
+                    continue
+                raise ServerUnreachable(
+                    f"{problem}. It isn't known whether the server has done it. Look before you try"
+                    " again."
+                ) from error
+            if response.status_code in (429, 502, 503, 504):
+                wait = max(wait, parse_retry_after(response.headers.get("retry-after", "")))
+                problem = f"{self.url} is overloaded ({response.status_code})"
+                continue
+            if response.status_code >= 300:
+                raise _error_in(response, self.url)
+            return response
+        raise ServerUnreachable(f"{problem}. Check the address and the network, then try again.")
+
+
+def _checked_address(url: str, insecure: bool) -> str:
+    parts = urlsplit(url)
+    if not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise SettingsError(f"{url!r} isn't an address such as https://audits.example.org.")
+    if parts.scheme.lower() == "http" and not is_loopback(parts.hostname) and not insecure:
+        raise SettingsError(
+            f"{parts.scheme}://{parts.hostname}: over http, everyone on the way can read the token"
+            " and all texts. Use https, or pass insecure=True (--insecure) if the network is safe."
+        )
+    return url.rstrip("/")
+
+
+def _token_from_environment() -> str | None:
+    found = secret(TOKEN)
+    return found.get_secret_value() if found is not None else None
+
+
+def quote_name(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _dump(body: object) -> bytes:
+    return TypeAdapter(Any).dump_json(body)
+
+
+def parse_retry_after(retry_after: str) -> float:
+    return float(retry_after) if retry_after.isdecimal() else 0.0
+
+
+def _error_in(response: httpx2.Response, url: str) -> MasisError:
+    """Return the error of a response as the error that a desk on a file raises."""
+    try:
+        about = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        about = None
+    if not isinstance(about, dict):
+        return ServerUnreachable(
+            f"{url} answered with status {response.status_code}, but not as a MASIS workbench."
+            " Check the address."
+        )
+    if "kind" not in about and about.get("status") in (401, 403):
+        return NotAllowed(f"{as_sentence(about.get('problem'))} {about.get('hint', '')}".strip())
+    return _error_of(about)
+
+
+def _error_of(about: Mapping[str, Any]) -> MasisError:
+    """Return the error that an error object describes."""
+    problem, hint = str(about.get("problem", "")), str(about.get("hint", ""))
+    kind = getattr(errors, str(about.get("kind", "")), None)
+    if kind is errors.CaseHeld:
+        return errors.CaseHeld(
+            str(about.get("message", "")),
+            by=str(about.get("by", "")),
+            until=str(about.get("until", "")),
+        )
+    known = kind if isinstance(kind, type) and issubclass(kind, MasisError) else None
+    if problem and (known is None or issubclass(known, InputError)):
+        fields = {name: about.get(name) for name in ("field", "line", "limit")}
+        return InputError(problem, hint=hint, **fields)
+    message = str(about.get("message") or problem or "The server reported an error.")
+    if known is None or known is errors.BadReply:  # BadReply needs more than a message
+        return MasisError(message)
+    return known(message)
+
+
+def as_sentence(problem: object) -> str:
+    text = str(problem or "the server refused the request")
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _extract(content: bytes, out: Path) -> None:
+    """Write the files of an archive to ``out`` and beside it.
+
+    A server isn't trusted: a member may only be ``out`` itself, its manifest or a file in the
+    folder ``out``.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    except zipfile.BadZipFile as error:
+        raise ServerUnreachable("The server's export isn't a zip file. Try again.") from error
+    with archive:
+        for name in archive.namelist():
+            parts = PurePosixPath(name).parts
+            is_own = parts in ((out.name,), (f"{out.name}.manifest.json",)) or (
+                len(parts) > 1 and parts[0] == out.name
+            )
+            if not is_own or ".." in parts or "\\" in name:
+                raise ServerUnreachable(
+                    f"The server's export contains {name[:80]!r}, which it may not. Nothing was"
+                    " written."
+                )
+        for name in archive.namelist():
+            path = out.parent.joinpath(*PurePosixPath(name).parts)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(archive.read(name))
