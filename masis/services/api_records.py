@@ -130,7 +130,7 @@ class NewVerdict(NewDecision):
 class NewLabels(Record):
     """Labels to add to the person's decision on a case. See ``masis.Desk.label``."""
 
-    labels: tuple[dict[str, Any], ...] = Field(min_length=1)
+    labels: tuple[dict[str, Any], ...]
     acknowledge: bool = False
 
 

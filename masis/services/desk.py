@@ -364,7 +364,7 @@ class Desk:
         token: str | None = None,
     ) -> _BuiltDecision:
         """Return the decision that the arguments of ``decide`` describe, before it's checked."""
-        _check_verdict(verdict)
+        check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
         answer = _decided_text(view, run, iteration)
@@ -592,7 +592,7 @@ class Desk:
         if not isinstance(case_id, str) or not case_id:
             raise InputError("is missing", hint='Name the case as "case": "...".', field="case")
         case_id = self._resolve_case_id(case_id)
-        _check_verdict(row.get("verdict"))
+        check_verdict(row.get("verdict"))
         arguments = {
             key: value
             for key, value in row.items()
@@ -626,7 +626,8 @@ class Desk:
         return SHOWN if case_id in self._seen else (SHOWN_UNKNOWN,)
 
 
-def _check_verdict(verdict: object) -> None:
+def check_verdict(verdict: object) -> None:
+    """Raise InputError if a value isn't a verdict."""
     if verdict not in get_args(Verdict):
         raise InputError(
             f"is {str(verdict)[:40]!r}, which isn't a verdict",

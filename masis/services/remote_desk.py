@@ -29,7 +29,13 @@ from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
 from masis.services import api_records as records
 from masis.services.cases import CaseView
-from masis.services.desk import SHOWN, DecisionRowResult, Desk, LabelRecord
+from masis.services.desk import (
+    SHOWN,
+    DecisionRowResult,
+    Desk,
+    LabelRecord,
+    check_verdict,
+)
 from masis.services.records import CasePage, CaseSummary
 from masis.settings import Settings, secret
 from masis.settings.hosts import is_loopback
@@ -223,6 +229,7 @@ class RemoteDesk(Desk):
         labels: Iterable[LabelRecord],
         values: Mapping[str, Any],
     ) -> LogEntry:
+        check_verdict(verdict)
         if machine_shown is None:
             machine_shown = self._shown.get(case_id)
         body = {

@@ -1,0 +1,255 @@
+"""A desk on a server gives the results and errors of a desk on a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+import masis
+from masis.errors import InputError, MasisError, NotAllowed, ServerUnreachable, SettingsError
+from masis.schema.actor import Actor
+from masis.schema.team import QueuePolicy
+from masis.services.desk import Desk
+from masis.services.remote_desk import RemoteDesk
+from tests.loopback import Quiet, loopback
+from tests.server.conftest import Serve, Served
+from tests.store.factories import a_case
+
+Step = Callable[[Desk, Path], Any]
+
+STEPS: dict[str, Step] = {
+    "queue": lambda desk, _: [row.id for row in desk.queue(limit=3)],
+    "queue with a filter": lambda desk, _: [row.id for row in desk.queue(text="bridge", limit=2)],
+    "queue with a wrong filter": lambda desk, _: desk.queue(sise="x"),
+    "queue with a wrong order": lambda desk, _: desk.queue(order="nothing"),
+    "show": lambda desk, _: desk.show("case-1"),
+    "show an unknown case": lambda desk, _: desk.show("case-11"),
+    "decide": lambda desk, _: desk.decide("case-1", "reject", reason="uncited", note="n"),
+    "decide without a reason": lambda desk, _: desk.decide("case-2", "override"),
+    "decide wrongly": lambda desk, _: desk.decide("case-2", "perhaps"),  # type: ignore[arg-type]
+    "approve with serious issues": lambda desk, _: desk.decide("case-0", "approve"),
+    "decide an older version": lambda desk, _: desk.decide(
+        "case-2", "reject", reason="uncited", version=77
+    ),
+    "label": lambda desk, _: desk.label(
+        "case-1", [{"text": "It was opened in 1932", "label": "supported"}]
+    ),
+    "label without words": lambda desk, _: desk.label("case-1", []),
+    "label what isn't there": lambda desk, _: desk.label(
+        "case-1", [{"text": "nothing", "label": "supported"}]
+    ),
+    "log": lambda desk, _: desk.log("case-1"),
+    "undo": lambda desk, _: desk.undo(desk.log("case-1")[0].id),
+    "undo twice": lambda desk, _: desk.undo(desk.log("case-1")[1].id),
+    "undo nothing": lambda desk, _: desk.undo("nothing"),
+    "adjudicate": lambda desk, _: desk.adjudicate("case-1", "reject", reason="uncited"),
+    "decide a file": lambda desk, _: [
+        result._replace(entry=None)
+        for result in desk.decide_all(
+            [
+                {"case": "case-2", "verdict": "reject", "reason": "uncited"},
+                {"case": "nothing", "verdict": "reject", "reason": "uncited"},
+                {"case": "case-3", "verdict": "perhaps"},
+                "no object",
+            ],
+            dry_run=True,
+        )
+    ],
+    "comment": lambda desk, _: desk.comment("case-2", "Look at the date."),
+    "comment nothing": lambda desk, _: desk.comment("case-2", " "),
+    "assign": lambda desk, _: desk.assign(["case-2"], ["Ben"]),
+    "unassign": lambda desk, _: desk.assign(["case-2"], ["Ben"], remove=True),
+    "tag": lambda desk, _: desk.tag(["case-2"], ["dates"]),
+    "export": lambda desk, folder: desk.export("decided", folder / "decided.jsonl"),
+    "export a table": lambda desk, folder: desk.export(
+        "claims", folder / "claims.csv", encoding="csv", states=("needs_review",)
+    ),
+    "export a folder": lambda desk, folder: desk.export("hf", folder / "hf"),
+    "export nothing": lambda desk, folder: desk.export("nothing", folder / "nothing"),
+    "audit": lambda desk, _: [
+        (run.case_id, run.final_answer, run.needs_review)
+        for run in desk.audit([a_case("case-5"), a_case("new-1")], progress=False)
+    ],
+    "audit a conflict": lambda desk, _: desk.audit(
+        [a_case("case-5", query="Another question?")], progress=False
+    ),
+}
+
+VOLATILE = ("at", "id", "digest", "previous", "payload_digest", "run_id", "token", "undoes")
+
+
+def plain(value: Any) -> Any:
+    """A result without what differs between two runs: times, ids and digests."""
+    if isinstance(value, MasisError):
+        return (type(value).__name__, str(value))
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json")
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        skipped = (*VOLATILE, "updated_at", "imported_at", "started_at", "ended_at", "about")
+        return {key: plain(item) for key, item in value.items() if key not in skipped}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.name if isinstance(value, Path) else value
+
+
+def outcome(step: Step, desk: Desk, folder: Path) -> Any:
+    try:
+        return plain(step(desk, folder))
+    except MasisError as error:
+        return plain(error)
+
+
+def test_every_step_has_the_same_result_on_a_file_and_on_a_server(
+    serve_api: Serve, api_database: Path, tmp_path: Path
+) -> None:
+    served = serve_api()
+    folders = [tmp_path / name for name in ("file", "server")]
+    for folder in folders:
+        folder.mkdir()
+    file = Path(shutil.copy(api_database, tmp_path / "local.db"))
+    with (
+        masis.Desk(file, reviewer="Ada") as local,
+        masis.Desk(served.url, reviewer="Ada") as remote,
+    ):
+        assert isinstance(remote, RemoteDesk)
+        assert not isinstance(local, RemoteDesk)
+        differ: dict[str, Any] = {}
+        for name, step in STEPS.items():
+            on_file, on_server = outcome(step, local, folders[0]), outcome(step, remote, folders[1])
+            if on_server != on_file:
+                differ[name] = (on_file, on_server)
+    assert differ == {}
+    made = [
+        sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        for folder in folders
+    ]
+    assert made[0] == made[1]
+    assert "decided.jsonl.manifest.json" in made[0]
+
+
+def test_a_desk_with_a_token_acts_for_its_owner(team: Served) -> None:
+    with team.client("reviewer") as client:
+        token = client.post("/tokens", json={"label": "desk"}).json()["text"]
+    with masis.Desk(team.url, token=token) as desk:
+        assert desk.me().name == "reviewer"
+        desk.show("case-1")
+        entry = desk.decide("case-1", "reject", reason="uncited")
+        assert entry.decision is not None
+        assert entry.decision.reviewer == "reviewer"
+        assert entry.decision.extra["signed_in_by"] == "token"
+        assert entry.decision.machine_shown == ("answer", "verdicts", "scores", "issues")
+        with pytest.raises(NotAllowed, match="role lead"):
+            desk.export("decided", "/tmp/never.jsonl")
+    with masis.Desk(team.url) as desk, pytest.raises(NotAllowed, match="Nobody has signed in"):
+        desk.queue()
+    with (
+        masis.Desk(team.url, token="masis_x") as desk,  # noqa: S106
+        pytest.raises(NotAllowed, match="token is unknown, revoked or expired"),
+    ):
+        desk.queue()
+
+
+def test_a_blind_decision_over_a_server_is_recorded_as_blind(team: Served) -> None:
+    lead = Actor(name="lead", roles=("lead",), authenticated=True)
+    team.workbench.team.put_in_force(lead, QueuePolicy(machine="after"))
+    with team.client("reviewer") as client:
+        token = client.post("/tokens", json={"label": "desk"}).json()["text"]
+    with masis.Desk(team.url, token=token) as desk:
+        view = desk.show("case-1")
+        assert view.machine_hidden
+        assert view.run is None
+        entry = desk.decide("case-1", "reject", reason="uncited")
+        assert entry.decision is not None
+        assert entry.decision.machine_shown == ()
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("http://audits.example.org", "over http"),
+        ("http://10.0.0.7:8501", "over http"),
+        ("https://", "isn't an address"),
+        ("https://user:pw@host", "isn't an address"),
+        ("https://host?x=1", "isn't an address"),
+    ],
+)
+def test_an_address_over_plain_http_or_without_a_host_is_refused(url: str, names: str) -> None:
+    with pytest.raises(SettingsError, match=names):
+        masis.Desk(url, token="t")
+
+
+def test_plain_http_can_be_allowed_and_a_desk_on_a_file_takes_no_token(tmp_path: Path) -> None:
+    masis.Desk("http://audits.example.org", token="t", insecure=True).close()
+    with pytest.raises(InputError, match="only for a server"):
+        masis.Desk(tmp_path / "a.db", token="t")
+
+
+def failing(statuses: list[int], headers: dict[str, str] | None = None) -> type[Quiet]:
+    """A server that fails with these statuses in turn, then says who asks."""
+
+    class Handler(Quiet):
+        def do_GET(self) -> None:
+            status = statuses.pop(0) if statuses else 200
+            self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(
+                b'{"name": "Ada", "roles": [], "permissions": [], "sign_in": false,'
+                b' "machine_shown": "first", "app_version": "0.2.0"}'
+            )
+
+    return Handler
+
+
+def test_an_overloaded_server_is_asked_again_and_another_one_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("masis.services.remote_desk.time.sleep", waits.append)
+    with loopback(failing([503, 429])) as url, masis.Desk(url) as desk:
+        assert desk.me().name == "Ada"
+    assert len(waits) == 2
+    for handler, asks, names in (
+        (failing([503] * 9), RemoteDesk.me, "overloaded"),
+        (failing([302], {"location": "http://evil.example/"}), RemoteDesk.me, "not as a MASIS"),
+        (failing([]), RemoteDesk.queue, "isn't one of this version"),
+    ):
+        with (
+            loopback(handler) as url,
+            RemoteDesk(url) as desk,
+            pytest.raises(ServerUnreachable, match=names),
+        ):
+            asks(desk)
+    with (
+        RemoteDesk("http://127.0.0.1:9") as desk,
+        pytest.raises(ServerUnreachable, match="can't be reached"),
+    ):
+        desk.me()
+
+
+def test_a_comment_whose_answer_was_lost_is_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[str] = []
+
+    def lose(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.method)
+        raise httpx2.ReadTimeout("lost", request=request)
+
+    monkeypatch.setattr("masis.services.remote_desk.time.sleep", lambda _: None)
+    client = httpx2.Client(transport=httpx2.MockTransport(lose))
+    with RemoteDesk("http://127.0.0.1:9", client=client) as desk:
+        with pytest.raises(ServerUnreachable, match="isn't known whether"):
+            desk.comment("case-1", "text")
+        assert len(sent) == 1
+        with pytest.raises(ServerUnreachable, match="can't be reached"):
+            desk.decide("case-1", "reject", reason="uncited")
+        assert len(sent) == 5
