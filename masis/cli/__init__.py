@@ -49,6 +49,7 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "label": Lazy(
             "masis.cli.desk:label", "Label words of an answer, or report an issue in it."
         ),
+        "comment": Lazy("masis.cli.desk:comment", "Add a comment to a case."),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
         "log": Lazy("masis.cli.desk:decision_log", "List the newest entries of the decision log."),
         "report": Lazy("masis.cli.desk:report", "Write audits as printable pages."),
@@ -90,6 +91,9 @@ GROUPS: dict[str, dict[str, Lazy]] = {
     "Connect": {
         "ingest": Lazy("masis.cli.servers:ingest", "Receive cases from programs over HTTP."),
         "mcp": Lazy("masis.cli.servers:mcp", "Serve the tools of the workbench to agents (MCP)."),
+        "token": Lazy(
+            "masis.cli.remote:token", "Create, list and revoke tokens for programs.", True
+        ),
         "person": Lazy(
             "masis.cli.servers:person", "Print a person's sign-in entry with a new secret."
         ),

@@ -146,6 +146,8 @@ from masis.views.words import FLAG, ISSUES, status_label
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N", help="Only the first N cases in the file."
 )
+@shared.url_option
+@shared.insecure_option
 @shared.json_option
 @shared.log_options
 def audit(
@@ -165,6 +167,8 @@ def audit(
     replay: str | None,
     depth: Depth | None,
     limit: int | None,
+    url: str | None,
+    insecure: bool,
     emit: Emit,
 ) -> None:
     """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show
@@ -193,6 +197,7 @@ def audit(
       masis audit cases.jsonl --model openai --record replies.jsonl
       masis audit cases.jsonl --replay replies.jsonl
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
+      masis audit cases.jsonl --url https://audits.example.org
       masis audit s3://bucket/answers/ --engine ray --out s3://bucket/audited/ --max-cost 500
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes
@@ -200,6 +205,13 @@ def audit(
 
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """
+    if url is not None:
+        from masis.cli.remote import audit_on_server
+
+        audit_on_server(
+            url, cases, reading, insecure=insecure, out=out, again=again, limit=limit, emit=emit
+        )
+        return
     _refuse_engine_options(engine)
     written = {"depth": depth, "record": record}
     judges = Judges(

@@ -438,16 +438,20 @@ WHOLE = {
 @out_option
 @click.option("--manifest", type=shared.FILE, metavar="PATH", help="Also write the manifest here.")
 @selection_options
+@shared.database_option
+@shared.url_option
+@shared.insecure_option
 @shared.json_option
-@shared.workbench_option
 def export(
     form: str,
     encoding: str | None,
     out: Path,
     manifest: Path | None,
     selection: Selection,
+    db: Path | None,
+    url: str | None,
+    insecure: bool,
     emit: Emit,
-    workbench: Workbench,
 ) -> None:
     """Write cases, runs or executions as they are, or data sets out of what people decided.
 
@@ -469,7 +473,14 @@ def export(
       masis export --format pairs --split train --out train.jsonl
       masis export --format hf --out dataset/
       masis export --format decided --out audited/
+      masis export --format claims --out claims.jsonl --url https://audits.example.org
     """
+    if url is not None:
+        from masis.cli.remote import export_from_server
+
+        export_from_server(url, form, out, selection, insecure=insecure, encoding=encoding)
+        return
+    workbench = shared.open_existing(db)
     if form == "decided" and out != shared.STDIO and out.is_dir():
         if is_lake(str(out)):  # apart from the audited cases, so that readers pass over it
             out /= "_decided"

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,6 +14,7 @@ from masis.cli import options as shared
 from masis.cli.commands import Command, JobFailed, RegisteredChoice
 from masis.cli.options import Names
 from masis.cli.output import MAX_QUESTION_LENGTH, Emit, ProgressBar, say, table
+from masis.cli.remote import desk_options
 from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
@@ -40,18 +40,6 @@ from masis.views.words import (
 )
 
 note_option = click.option("--note", default="", help="Anything else worth recording.")
-
-
-def desk_options(command: shared.Body) -> shared.Body:
-    """Add ``--by`` and ``--db``, passed as ``desk``."""
-
-    @click.option("--by", metavar="NAME", help="The reviewer. Default: your login name.")
-    @shared.workbench_option
-    @functools.wraps(command)
-    def call(by: str | None, workbench: Workbench, **arguments: Any) -> None:
-        command(desk=Desk(workbench, reviewer=shared.operator(by).name), **arguments)
-
-    return call
 
 
 @click.command(cls=Command)
@@ -453,6 +441,20 @@ def undo(entry: str, desk: Desk, emit: Emit) -> None:
     """
     record = desk.undo(entry)
     emit(record, [_entry_line(record)])
+
+
+@click.command(cls=Command)
+@click.argument("case")
+@click.argument("text")
+@desk_options
+@shared.json_option
+def comment(case: str, text: str, desk: Desk, emit: Emit) -> None:
+    """Add a comment to CASE, which its other readers see.
+
+    masis comment strategy-01 "The second source is newer."
+    """
+    entry = desk.comment(case, text)
+    emit(entry, [_entry_line(entry)])
 
 
 _ALL = CaseFilter(states=shared.STATES)

@@ -66,6 +66,17 @@ database_option = click.option(
     metavar="PATH",
     help="The database. Default: MASIS_DB, else masis.db in your data folder.",
 )
+url_option = click.option(
+    "--url",
+    metavar="ADDRESS",
+    envvar="MASIS_URL",
+    help="Work on this server instead of a file, with the token in MASIS_TOKEN (docs/api.md).",
+)
+insecure_option = click.option(
+    "--insecure",
+    is_flag=True,
+    help="Allow http to another machine. Everyone on the way can read the token and all texts.",
+)
 COST = click.FloatRange(0, min_open=True)
 """The click type of an amount in US dollars."""
 

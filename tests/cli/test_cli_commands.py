@@ -130,6 +130,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     (corpus,) = workbench.store.corpora.list_all()
     screened = workbench.screenings.screen(ME, "Does velotarine help?", [f"corpus:{corpus.name}"])
     entry = workbench.store.decisions.entries().rows[0].id
+    token = workbench.tokens.create(ME, "nightly").token.id
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
     workbench.close()
@@ -143,7 +144,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     first = demo_case_files()[0]
     some = b"".join(first.read_bytes().splitlines(keepends=True)[:4])
     (folder / "data" / "cases" / first.name).write_bytes(some)
-    return Prepared(folder, {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry})
+    ids = {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry, "8c21d4": token}
+    return Prepared(folder, ids)
 
 
 @pytest.mark.parametrize("each", EVERY)

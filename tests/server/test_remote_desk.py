@@ -150,7 +150,7 @@ def test_a_desk_with_a_token_acts_for_its_owner(team: Served) -> None:
     with masis.Desk(team.url) as desk, pytest.raises(NotAllowed, match="Nobody has signed in"):
         desk.queue()
     with (
-        masis.Desk(team.url, token="masis_x") as desk,  # noqa: S106
+        masis.Desk(team.url, token="masis_x") as desk,
         pytest.raises(NotAllowed, match="token is unknown, revoked or expired"),
     ):
         desk.queue()
