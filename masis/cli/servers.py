@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +24,7 @@ from masis.integrations import require
 from masis.schema.actor import ROLES
 from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.services.arrivals.ingestion import audit_settings, read_sources
+from masis.services.arrivals.ingestion import ProgramSource, audit_settings, read_sources
 from masis.services.arrivals.ingestion import new_token as token_and_digest
 from masis.services.demo_database import Planned, fill_demo
 from masis.settings import database_path, demo_database_path, secret, sources_file
@@ -110,6 +110,12 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     " Connect provider.",
 )
 @click.option("--insecure", is_flag=True, help="Let others in without sign-in. Every page says so.")
+@click.option(
+    "--sources",
+    type=shared.FILE,
+    metavar="PATH",
+    help="Also receive cases from the programs of this file, at /v1/cases (docs/ingestion.md).",
+)
 @click.option("--browser/--no-browser", help="Open a browser.  [default: no-browser]")
 @shared.database_option
 def serve(
@@ -118,6 +124,7 @@ def serve(
     allow_hosts: Names,
     sign_in: Path | None,
     insecure: bool,
+    sources: Path | None,
     browser: bool,
     db: Path | None,
 ) -> None:
@@ -132,6 +139,7 @@ def serve(
     (docs/running.md). GET /healthz and /health.json say how the server is (docs/running.md). Who
     can reach it: docs/security.md.
     """
+    from masis.services.arrivals import webhook
     from masis.services.maintenance import backups as of_backups
     from masis.services.maintenance import retention as of_retention
     from masis.ui.shell.reach import Reach
@@ -152,10 +160,12 @@ def serve(
             f"Backups go to {workbench.settings.backup_folder}, every"
             f" {workbench.settings.backup_hours} hours."
         )
+    known = None if sources is None else read_sources(sources_file(sources))
+    calls = webhook.start(workbench) if known else None
     try:
-        _open_workbench(database, port, reach, browser=browser)
+        _open_workbench(database, port, reach, browser=browser, sources=known)
     finally:
-        for automatic in filter(None, (retention, backups)):
+        for automatic in filter(None, (retention, backups, calls)):
             automatic.end()
 
 
@@ -181,14 +191,19 @@ def _prepare_demo(workbench: Workbench) -> None:
 
 
 def _open_workbench(
-    database: Path, port: int | None, reach: Reach | None = None, *, browser: bool
+    database: Path,
+    port: int | None,
+    reach: Reach | None = None,
+    *,
+    browser: bool,
+    sources: Mapping[str, ProgramSource] | None = None,
 ) -> None:
     from masis.ui.shell.reach import ONLY_HERE
 
     # Streamlit takes a second to import, and --help must not wait for it
     from masis.ui.shell.serve import launch
 
-    if status := launch(database, port, reach or ONLY_HERE, open_browser=browser):
+    if status := launch(database, port, reach or ONLY_HERE, open_browser=browser, sources=sources):
         raise click.exceptions.Exit(status)
 
 

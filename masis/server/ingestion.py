@@ -23,7 +23,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from masis import version
 from masis.errors import InputError, MasisError, MissingExtra
@@ -123,7 +123,7 @@ class IngestionServer:
                 self._notified_at = time.monotonic()
 
     @contextlib.asynccontextmanager
-    async def running(self, app: Starlette) -> AsyncIterator[None]:
+    async def running(self, app: object = None) -> AsyncIterator[None]:
         """Run the writer and the reader while the application runs."""
         reader = RepeatedTask(self.read_arrivals, _IDLE, "reading arrivals").start()
         writer = asyncio.create_task(self.write())
@@ -338,6 +338,31 @@ async def _client_gone(request: Request, error: Exception) -> Response:
     return Response(status_code=400)
 
 
+PREFIX = "/v1"
+
+
+def ingestion_route(server: IngestionServer) -> Mount:
+    """Return the route of ingestion. The caller keeps ``server.running`` entered while it serves.
+
+    It answers under ``/v1``, alone (``masis ingest``) or on the workbench's port.
+    """
+    app = Starlette(
+        routes=[
+            Route("/cases", server.cases, methods=["POST"]),
+            Route("/traces", server.traces, methods=["POST"]),
+            Route("/cases/{id:path}", server.case, methods=["GET"]),
+            Route("/batches/{id}", server.batch, methods=["GET"]),
+            Route("/openapi.json", JSONResponse(_openapi_document()), methods=["GET"]),
+        ],
+        exception_handlers={
+            RequestRefused: _refusal_response,
+            MasisError: _error_response,
+            ClientDisconnect: _client_gone,
+        },
+    )
+    return Mount(PREFIX, app)
+
+
 def application(
     ingestion: IngestionService,
     sources: Mapping[str, ProgramSource],
@@ -349,19 +374,5 @@ def application(
     """
     server = IngestionServer(ingestion, sources, hosts or AllowedHosts(), on_read)
     alive = JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
-    return Starlette(
-        routes=[
-            Route("/v1/cases", server.cases, methods=["POST"]),
-            Route("/v1/traces", server.traces, methods=["POST"]),
-            Route("/v1/cases/{id:path}", server.case, methods=["GET"]),
-            Route("/v1/batches/{id}", server.batch, methods=["GET"]),
-            Route("/v1/openapi.json", JSONResponse(_openapi_document()), methods=["GET"]),
-            Route("/healthz", alive, methods=["GET"]),
-        ],
-        exception_handlers={
-            RequestRefused: _refusal_response,
-            MasisError: _error_response,
-            ClientDisconnect: _client_gone,
-        },
-        lifespan=server.running,
-    )
+    routes = [ingestion_route(server), Route("/healthz", alive, methods=["GET"])]
+    return Starlette(routes=routes, lifespan=server.running)

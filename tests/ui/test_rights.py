@@ -14,11 +14,13 @@ from typing import Any, cast
 
 import pytest
 import streamlit as st
+from starlette.routing import Mount
 from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
 from masis.integrations.mcp.tools import TOOLS
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
+from masis.server.endpoints import ENDPOINTS
 from masis.server.ingestion import application
 from masis.services import SIGN_IN_REQUIRED, Workbench, app_root
 from masis.services.access import ACTS, Access
@@ -97,8 +99,12 @@ def places() -> Iterator[str]:
     yield from (f"tool {name}" for name in TOOLS)
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
     for prefix, group in routes.items():
-        for route in cast("list[Any]", group):
-            yield from (f"{prefix}{method} {route.path}" for method in route.methods - {"HEAD"})
+        for mounted in cast("list[Any]", group):
+            before = mounted.path if isinstance(mounted, Mount) else ""
+            for route in mounted.routes if isinstance(mounted, Mount) else [mounted]:
+                methods = route.methods - {"HEAD"}
+                yield from (f"{prefix}{method} {before}{route.path}" for method in methods)
+    yield from (f"API {endpoint.name}" for endpoint in ENDPOINTS)
 
 
 def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> None:

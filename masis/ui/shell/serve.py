@@ -17,7 +17,7 @@ import time
 import tomllib
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.server.app import ACTOR, Server, api_route
+from masis.server.ingestion import IngestionServer, ingestion_route
+from masis.services.arrivals.ingestion import ProgramSource, audit_settings
 from masis.services.maintenance import ended_sessions
 from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
@@ -138,7 +140,11 @@ class SecurityHeaders:
 
 
 def launch(
-    db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False
+    db: Path,
+    port: int | None = None,
+    reach: Reach = ONLY_HERE,
+    open_browser: bool = False,
+    sources: Mapping[str, ProgramSource] | None = None,
 ) -> int:
     """Serve the workbench on the database ``db`` until interrupted, and return the exit status.
 
@@ -147,6 +153,7 @@ def launch(
         port: The port, by default the first free one from 8501.
         reach: The address and host names to serve, and the sign-in.
         open_browser: Whether to open the workbench in the browser.
+        sources: The programs that may send cases to ``/v1/cases`` on the same port, or None.
 
     Raises:
         PortTaken: If ``port`` isn't free.
@@ -183,7 +190,13 @@ def launch(
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
     api = api_route(Server(served_database.served_workbench, served_jobs, reach.sign_in))
     routes: list[BaseRoute] = [*health_routes(), api]
-    secrets = {}
+    secrets, lifespan = {}, None
+    if sources:
+        receiving = IngestionServer(
+            served_database.served_workbench().ingestion, sources, reach.hosts(), _audit_arrived()
+        )
+        routes.append(ingestion_route(receiving))
+        lifespan = receiving.running
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)
@@ -196,6 +209,7 @@ def launch(
         middleware=guards,
         routes=routes,
         secrets=secrets or None,
+        lifespan=lifespan,
         on_script_error=show_refusal,
     )
     REPORTS.watch()
@@ -214,6 +228,12 @@ def launch(
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def _audit_arrived() -> Callable[[], object] | None:
+    """Return the function that audits the cases from programs, or None if they aren't audited."""
+    settings = audit_settings(served_database.served_workbench().settings)
+    return None if settings is None else lambda: served_jobs().audit_arrived(settings)
 
 
 def import_slow_modules() -> None:

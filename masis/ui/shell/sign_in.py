@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from masis.schema.actor import Actor
 from masis.schema.base import utc_now
+from masis.server import ingestion
 from masis.server.app import ACTOR
 from masis.server.endpoints import PREFIX
 from masis.settings.sign_in import SignIn
@@ -80,8 +81,8 @@ class SignInGate:
             signed_out = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
             signed_out.delete_cookie(session_cookie({}, "").name)
             await signed_out(scope, receive, send)
-        elif path.startswith(f"{PREFIX}/"):
-            # The API has its own refusals, as JSON, and also accepts tokens (masis/server/app.py).
+        elif path.startswith((f"{PREFIX}/", f"{ingestion.PREFIX}/")):
+            # API and ingestion check tokens themselves and answer in JSON (masis/server).
             await self._app(scope, receive, send)
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
             await self._app(scope, receive, send)

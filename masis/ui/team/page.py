@@ -41,6 +41,7 @@ from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
 from masis.ui.team.leases import ask_name
+from masis.ui.team.tokens import draw_tokens
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import duration, moment
 from masis.views.words import DECIDED, WAITS_FOR_YOU
@@ -132,6 +133,7 @@ def show_team(workbench: Workbench) -> None:
             "Policy": _draw_policy,
             "Rubric": _draw_rubric,
             "Label types": _draw_label_types,
+            "Tokens": draw_tokens,
         }
     opened = next(
         (title for title in sections if title.casefold() == address.value("view")), "Progress"
