@@ -40,7 +40,7 @@ from masis.offline.parsing.facts import (
     comparable,
     is_comparison_label,
     likeness,
-    reach,
+    max_difference,
 )
 from masis.offline.parsing.units import TEMPERATURES
 from masis.schema.audit import AbsentFigure, Contradiction
@@ -181,8 +181,8 @@ class FactTable:
 
         A bisection leaves a few of many thousands to compare.
         """
-        first = bisect_left(self._numbers, value - reach(value), key=attrgetter("value"))
-        last = bisect_right(self._numbers, value + reach(value), key=attrgetter("value"))
+        first = bisect_left(self._numbers, value - max_difference(value), key=attrgetter("value"))
+        last = bisect_right(self._numbers, value + max_difference(value), key=attrgetter("value"))
         return self._numbers[first:last]
 
 
