@@ -1,4 +1,4 @@
-"""Find numbers, dates and quotations of a claim that the evidence lacks or contradicts.
+"""Finds numbers, dates and quotations of a claim that the evidence lacks or contradicts.
 
 A figure that isn't in the evidence in any notation is reported as absent. It may have been
 calculated, and a search can't tell a calculation from an invention. A figure is contradicted only
@@ -53,6 +53,8 @@ COUNTED = 12
 """Largest bare number that may count the items the evidence lists. It's never reported absent."""
 _CONTINUATION_WORDS, _FEWEST_COPIED = 4, 3
 """Words around a figure that a copy needs: if either text continues after it, and if neither."""
+# Matches a label before a number that it numbers: "section 3.2, 3.3 and " before "3.4", "phase "
+# before "2", "#" before "12". "about 3.4" and "phases of 2" don't match.
 _LABELLED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix"
     r"|equations?|eqs?\.?|notes?"
@@ -63,15 +65,14 @@ _LABELLED = re.compile(
     r"\s?|§§?\s?|#)(?:\d+(?:\.\d+)*(?:\s?(?:,|and|or|to|-|–)\s?)){0,5}$",
     re.IGNORECASE,
 )
-"""Matches a label before a number that it numbers: "section 3.2, 3.3 and " before "3.4", "phase "
-before "2", "#" before "12".
-"""
+# Matches the text before a figure that is part of a name ("carbon-14"), of a reference ("[3, 14]")
+# or of a number with blanks in it ("132 000"). "a carbon 14" and "see (14" don't match.
 _IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
-"""Matches the text before a figure that is part of a name ("carbon-14"), of a reference ("[3, 14]")
-or of a number with blanks in it ("132 000").
-"""
+# Matches the text after such a figure: "-n" in "2019-nCoV", " 000" in "132 000".
 _NAME_CONTINUES = re.compile(r"-[^\W\d_]| \d{3}\b")
-"""Matches the text after such a figure: "-n" in "2019-nCoV", " 000" in "132 000"."""
+# Matches words beside a figure that may have been calculated: "rose by 12", "a total of 40", "3
+# times". Evidence contradicts such a figure only if the claim copies a sentence except for it. "It
+# weighs 12 kg" doesn't match.
 _COMPUTED = re.compile(
     r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes"
     r" to|amount\w* to"
@@ -82,13 +83,11 @@ _COMPUTED = re.compile(
     r"|extra|another|further)\b",
     re.IGNORECASE,
 )
-"""Matches words beside a figure that may have been calculated: "rose by 12", "a total of 40", "3
-times". Evidence contradicts such a figure only if the claim copies a sentence except for it.
-"""
 _CHARS_BEFORE, _CHARS_AFTER = 30, 15
 """Characters before and after a figure in which such words are searched."""
+# Matches the text before the year of a reference: "(Smith et al., 2013)", "Smith (2013)". "in ("
+# doesn't match, because the word before the bracket needs a capital.
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
-"""Matches the text before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
 QUOTED_WORDS = 4
 """Words that a text in quotation marks needs to be checked as a quotation. Fewer may be a term or a
 nickname.
@@ -96,6 +95,8 @@ nickname.
 # Matches a text in curly, German, French or straight quotation marks: “so they said”, „so sagten
 # sie“, «ont-ils dit», "so they said". Possessive quantifiers keep unclosed marks linear.
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
+# Matches an introduction to words that somebody might say, which don't quote anybody: "you could
+# ask: ", "phrases like ". "the report says: " doesn't match.
 _SUGGESTED = re.compile(
     r"\b(?:such as|for example|for instance|e\.g\.|phrases like|questions? like"
     r"|(?:you|we|one|they|people|parents|teachers) (?:could|can|might|may|should|would)(?: also|"
@@ -105,12 +106,10 @@ _SUGGESTED = re.compile(
     r"|ask(?:ing)? (?:yourself|themselves|questions?|them|him|her))[\s,:;]*+\Z",
     re.IGNORECASE,
 )
-"""Matches an introduction to words that somebody might say, which don't quote anybody: "you could
-ask: ", "phrases like ".
-"""
 _LONGEST_INTRODUCTION = 60
+"""Characters before a quotation that are searched for such an introduction."""
+# Matches a gap or an insertion in a quotation: "[the company]", "…", "...".
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
-"""Matches a gap or an insertion in a quotation: "[the company]", "…", "..."."""
 _CAPITALISED = 0.7
 """Share of capitalized words, among those of four letters or more, that makes a text a title."""
 
@@ -229,7 +228,7 @@ def check_figures(
     """
     text, facts = match.sentence.text, match.sentence.facts[:MOST_FACTS]
     if not facts:
-        return Figures()  # so that the evidence's figures aren't read for most sentences
+        return Figures()  # most sentences, for which the evidence's figures needn't be extracted
     stated = (*question, *origins)
     held = [
         fact
@@ -253,6 +252,8 @@ def check_figures(
         return _says_calculated(text, fact) or is_calculated(text, fact, wide)
 
     for fact in facts:
+        # A figure of the evidence can still be wrong in this sentence: "12 men and 8 women" for
+        # "8 men and 12 women".
         if fact in held:
             if (
                 table.holders(fact, match.allowed)
@@ -521,7 +522,7 @@ def _same_quantity(
         enough = (
             len(words) >= _FEWEST_WORDS
             or not candidates
-            or _says_no_more(match.passages[i], match.sentence)
+            or _has_all_words_of(match.passages[i], match.sentence)
         )
         rivals = [
             (other, sure)
@@ -626,7 +627,7 @@ def _rival_confidence(
     return 0.5 * shared + 0.5 * around
 
 
-def _says_no_more(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
+def _has_all_words_of(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
     """Return whether the claim has all content words of a passage, except in its figures.
 
     An example is the passage "Timeout: 60 seconds".

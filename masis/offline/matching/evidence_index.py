@@ -32,13 +32,15 @@ from masis.schema.audit import AbsentFigure, Contradiction, Quote
 
 # Matches the end of a sentence inside a text: ". " or a line break, but not a final "." or "3.5".
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
+# Matches a sentence that refuses to answer: "I don't know", "I'm sorry", "I cannot help".
 _REFUSAL = re.compile(
     r"\b(?:i (?:don['’]?t|do not) know|idk|no idea|as an ai"
     r"|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)"
     r"|i['’]?m sorry|i am sorry)",
     re.IGNORECASE,
 )
-"""Matches a sentence that refuses to answer: "I don't know", "I'm sorry", "I cannot help"."""
+# Matches a sentence about missing evidence: "The text does not mention a date". "The text mentions
+# no date" doesn't match.
 _MISSING_EVIDENCE = re.compile(
     r"\b(?:(?:insufficient|not enough) (?:evidence|information|context)"
     r"|cannot be (?:determined|answered)"
@@ -48,10 +50,8 @@ _MISSING_EVIDENCE = re.compile(
     r"(?:provid|contain|mention|specif|say|state|address|give|given|includ|availab|found))",
     re.IGNORECASE,
 )
-"""Matches a sentence about missing evidence: "The text does not mention a date".
-
-"The text mentions no date" doesn't match.
-"""
+# Matches the beginning of a question: "Is it ...", "And why ...". A sentence that only ends in a
+# question mark may end in the title of a song or book.
 _QUESTION_START = re.compile(
     r"\W*(?:(?:and|but|so|or)"
     r" )?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|"
@@ -59,10 +59,6 @@ _QUESTION_START = re.compile(
     r"|didn['’]t)\b",
     re.IGNORECASE,
 )
-"""Matches the beginning of a question: "Is it ...", "And why ...".
-
-A sentence that only ends in a question mark may end in the title of a song or book.
-"""
 _COPY_SUPPORT = 0.97
 """The least support of a claim that is a copy of the evidence."""
 _FLAGGED_SUPPORT = 0.2
@@ -316,7 +312,7 @@ class EvidenceIndex:
                 for d, at in near
                 if not any(d == p[0] and p[1] <= at < p[2] for p in copy.places)
             ]
-            if any(change.turns for change in self._copies.changes(sentence, others)):
+            if any(change.alters_meaning for change in self._copies.changes(sentence, others)):
                 objections.append("disputed")
             if self._has_other_subject(sentence, copy, question, claim[:at].strip() or before):
                 objections.append("subject")
