@@ -170,7 +170,7 @@ def _lower_confidence(confidence: Score, audit: CitationAudit) -> Score:
     if audit.carried_references:
         reasons.append(
             f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not"
-            " mended"
+            " fixed"
         )
     if audit.uncited_claims:
         reasons.append(f"{len(audit.uncited_claims)} uncited sentence(s)")

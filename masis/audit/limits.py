@@ -16,7 +16,9 @@ from masis.settings import Settings
 
 _SENTENCE_WITHIN = 2_000
 """How many characters before the limit the end of a sentence may be, so that no sentence is cut."""
-NOT_ALL_EVIDENCE = "Not all of the evidence was checked, so that what it lacks is not known."
+NOT_ALL_EVIDENCE = (
+    "Not all of the evidence was checked, so it isn't known whether something is missing from it."
+)
 
 
 def answer_within(answer: str, settings: Settings) -> str:

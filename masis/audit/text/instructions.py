@@ -54,7 +54,7 @@ class Instruction(NamedTuple):
 
 LABEL = {
     "override": "sets other instructions aside",
-    "authority": "claims authority over the reader",
+    "authority": "claims authority over its reader",
     "aims": "an order to a model",
     "role": "poses as a message of system, user or assistant",
     "template": "a control word of a chat template",
@@ -77,7 +77,7 @@ def instruction_text(text: str, instruction: Instruction) -> str:
     return shorten(words, MAX_QUOTE)
 
 
-REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
+REASON = "This instructs a reader, a model or a tool, so it can't confirm a claim."
 
 
 def withdraw_instruction_support(
