@@ -182,7 +182,7 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     """Return the reasons why these claims don't pass.
 
     There are none if the evidence supports all claims and contradicts none of them. An undecided
-    claim isn't flagged as wrong, but it isn't certified either. The same goes for a figure that
+    claim isn't flagged as wrong, but it isn't certified either. The same applies to a figure that
     isn't in the evidence and may be calculated, and for a word that a tagger marks, whatever a
     second verifier says of the claim. The check ``scored`` handles claims without a verdict.
     """
@@ -278,8 +278,8 @@ FAULT_OF_CLAIM: dict[ClaimVerdict, float] = {
 }
 """The probability that a claim with this verdict is faulty.
 
-The values are chosen to order a queue and aren't calibrated. A flagged claim should be faulty at
-least four times in five; of the answers written for testing, one claim in five is faulty.
+The values are meant to order a queue and aren't calibrated. They assume that at least four of five
+flagged claims are faulty. In the answers written for testing, one claim in five is faulty.
 """
 
 FAULT_OF_ISSUE: dict[Severity, float] = {"critical": 0.8, "high": 0.5, "medium": 0.1, "low": 0.02}
@@ -354,7 +354,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
         and issue.type in GROUNDLESS
         and (issue.severity != "low" or issue.type in ALWAYS_HALLUCINATION)
         and issue.rule != SOURCE_CONFLICT
-        and not _doubted_by_others(issue, iteration)
+        and not _is_doubted_by_others(issue, iteration)
     ]
     reasons = []
     if doubted:
@@ -395,7 +395,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
 _Span = tuple[int | None, int | None]
 
 
-def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
+def _is_doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
     """Return whether claims or citations leave the words of the critic's issue unconfirmed as well.
 
     If the issue quotes no words of the answer, any unconfirmed words may be meant.

@@ -65,7 +65,7 @@ def merge_issues(
 
 
 class RaisedIssues(NamedTuple):
-    """Objections as issues, and as notes those whose quote isn't in the answer."""
+    """Objections as issues. Those with a quote that isn't in the answer are notes instead."""
 
     issues: tuple[Issue, ...]
     notes: tuple[str, ...]
@@ -419,7 +419,7 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     """
     groups: list[list[Issue]] = []
     # The groups with a position. They don't overlap, and are in the order of the answer, so that
-    # bisect finds the first one that ends behind an issue's start.
+    # bisect finds the first one that ends after an issue's start.
     placed_groups: list[tuple[int, int, list[Issue]]] = []
 
     def breadth(issue: Issue) -> tuple[bool, int]:
@@ -428,7 +428,7 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
             same_point = next(
-                (group for group in groups if _repeats_missing_point(issue, group[0])), None
+                (group for group in groups if _is_about_missing_point(issue, group[0])), None
             )
             if same_point is None:
                 groups.append([issue])
@@ -460,7 +460,7 @@ def word_stems(text: str) -> set[str]:
     return {word.casefold()[:_LETTERS] for word in _WORD.findall(text)}
 
 
-def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
+def _is_about_missing_point(issue: Issue, point: Issue) -> bool:
     """Return whether the critic says that the answer as a whole leaves out this missing point."""
     if (
         issue.source != "critic"

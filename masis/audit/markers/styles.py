@@ -1,4 +1,4 @@
-"""The table of citation styles: the ways in which answers point at evidence.
+"""The table of citation styles, the ways in which answers cite evidence.
 
 Each style declares how its markers look (``pattern``), what a marker names (``parse``) and an
 example. The rest of the package uses ``find_markers``, ``marker_spans`` and ``without_markers``, so
@@ -514,13 +514,13 @@ _CIRCLED_PART = re.compile(rf"([{_CIRCLED}])")
 
 
 def _parse_circled(match: Match, index: EvidenceIds) -> Parsed:
-    if _numbers_a_list(match.string):
+    if _are_list_numbers(match.string):
         return None
     return _parse_numbers(match, _CIRCLED_PART, index, lambda sign: _CIRCLED.index(sign) % 20 + 1)
 
 
 @lru_cache(maxsize=4)
-def _numbers_a_list(text: str) -> bool:
+def _are_list_numbers(text: str) -> bool:
     """Return whether circled numbers number the steps or entries of a text.
 
     All circled numbers of such a text point at its steps.
@@ -748,7 +748,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_CIRCLED_NUMBERS,
         parse=_parse_circled,
         example="①",
-        may_follow_stop=lambda match: not _numbers_a_list(match.string),
+        may_follow_stop=lambda match: not _are_list_numbers(match.string),
         explanation="At the end of a clause, unless they number steps or entries in the answer.",
     ),
     MarkerStyle(

@@ -219,7 +219,7 @@ def _fold_quotation_marks(text: str) -> Iterator[FoldEdit]:
             after = text[end : end + 1]
         last_end = end
         is_open = kind in opened and at - opened[kind] <= _LONGEST_QUOTATION
-        if mark in _TRUE_PRIMES or (not is_open and _takes_prime(text, at)):
+        if mark in _TRUE_PRIMES or (not is_open and _may_have_prime(text, at)):
             prime = "‴" if mark == "‴" else kind
             if text[at:end] != prime:
                 yield FoldEdit(at, end, prime)
@@ -248,7 +248,7 @@ def _quote_kind(mark: str) -> str:
     return "″" if mark in _DOUBLE else "′" if mark in _SINGLE else ""
 
 
-def _takes_prime(text: str, at: int) -> bool:
+def _may_have_prime(text: str, at: int) -> bool:
     """Return whether a mark is after a figure, a bracket, or a letter that is a word alone."""
     before = text[at - 1 : at]
     if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:

@@ -284,7 +284,7 @@ class CopyIndex:
                 if allowed is not None and first.document not in allowed:
                     continue
                 second = _EvidenceSentence(first.document, first.number + 1)
-                if second in self._full.get(_behind_join(words[cut:]), ()):
+                if second in self._full.get(_without_join(words[cut:]), ()):
                     yield (first, second)
 
     def _place(self, run: Sequence[_EvidenceSentence]) -> PassagePlace:
@@ -388,7 +388,7 @@ def _split_words(form: str) -> Iterator[str]:
         yield from stretch[end:]
 
 
-def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
+def _without_join(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a second sentence without a leading "and", ", and" or ";"."""
     start = next((len(join) for join in _JOINS if tuple(words[: len(join)]) == join), 0)
     rest = tuple(words[start:])
@@ -429,15 +429,15 @@ def text_without_markers(text: str) -> str:
 
 
 def _is_beside_stop(text: str, start: int, end: int) -> bool:
-    before, behind = text[:start].rstrip(), text[end:].lstrip()
+    before, after = text[:start].rstrip(), text[end:].lstrip()
     if before[-1:] in _STOPS_BESIDE_MARKERS:  # true at the start too: "" is in every string
-        return behind[:1] == "" or not text[end : end + 1].isalnum()
+        return after[:1] == "" or not text[end : end + 1].isalnum()
     if not text[start].isascii() and not text.startswith(style_table().opening_brackets, start):
         return False  # a superscript digit after a word or figure may be an exponent
     is_attached = text[start - 1] == before[-1]
     if is_attached and not before[-3:].isalpha():
         return False  # 10[6], a[0]
-    return behind[:1] == "" or behind[0] in _STOPS_BESIDE_MARKERS
+    return after[:1] == "" or after[0] in _STOPS_BESIDE_MARKERS
 
 
 def _without_bullet(text: str) -> str:

@@ -345,7 +345,7 @@ def _same_digits(fact: Fact, other: Fact) -> bool:
 
     In a table of thousands 54,000 is 54 million. A single digit may match by chance.
     """
-    mine, theirs = (re.sub(r"\D", "", each.text).strip("0") for each in (fact, other))
+    mine, theirs = (re.sub(r"\D", "", figure.text).strip("0") for figure in (fact, other))
     return len(mine) > 1 and mine == theirs and "" in (fact.dimension, other.dimension)
 
 

@@ -410,16 +410,18 @@ def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | Non
         for other in passage.facts[:MOST_FACTS]:
             if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
-            behind = _continuations(passage.text[other.end :])
+            stated_after = _continuations(passage.text[other.end :])
             repeats = after in (
-                behind if len(before) + len(after) >= _CONTINUATION_WORDS else behind[:1]
+                stated_after
+                if len(before) + len(after) >= _CONTINUATION_WORDS
+                else stated_after[:1]
             )
-            goes_on = (
-                behind[0] in continuations[1:]
-                and len(before) + len(behind[0]) >= _CONTINUATION_WORDS
+            continues = (
+                stated_after[0] in continuations[1:]
+                and len(before) + len(stated_after[0]) >= _CONTINUATION_WORDS
             )
             if not repeats and not (
-                goes_on and not any(agree(mine, other) for mine in match.sentence.facts)
+                continues and not any(agree(mine, other) for mine in match.sentence.facts)
             ):
                 continue
             if agree(fact, other):
@@ -445,10 +447,10 @@ def _continues_in_next(passages: Sequence[EvidencePassage], i: int, other: Fact)
 
     A blank after the decimal point ends a sentence, as in "for $ 1. 7 million".
     """
-    behind = passages[i].text[other.end :].strip()
+    rest = passages[i].text[other.end :].strip()
     following = passages[i + 1 : i + 2]
     same = bool(following) and following[0].document == passages[i].document
-    return behind in ("", ".") and same and following[0].text[:1].isdigit()
+    return rest in ("", ".") and same and following[0].text[:1].isdigit()
 
 
 # Matches the mark or conjunction that may end a clause: "," and " but" in "rose to 12, but fell".
@@ -644,11 +646,13 @@ def _same_neighbours(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
 
     An example is "trusted by over 500 firms in all" and "trusted by over 300 firms in all".
     """
-    before, theirs = words_of(text[: fact.start])[::-1], words_of(evidence[: other.start])[::-1]
-    after, behind = words_of(text[fact.end :]), words_of(evidence[other.end :])
+    before, stated_before = (
+        words_of(words)[::-1] for words in (text[: fact.start], evidence[: other.start])
+    )
+    after, stated_after = words_of(text[fact.end :]), words_of(evidence[other.end :])
     sides = [
         sum(takewhile(bool, map(eq, mine, stated)))
-        for mine, stated in ((before, theirs), (after, behind))
+        for mine, stated in ((before, stated_before), (after, stated_after))
     ]
     ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
     return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE

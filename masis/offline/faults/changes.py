@@ -121,7 +121,7 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
     """Return whether a changed figure is clearly wrong but still believable."""
     if fact.kind == "date":
         return True
-    old, new = (float("".join(filter(str.isdigit, each))) for each in (before, after))
+    old, new = (float("".join(filter(str.isdigit, words))) for words in (before, after))
     if not old or not new or abs(new - old) < _LEAST_OFF * old:
         return False
     if fact.dimension == "percent" and abs(fact.value) <= 100 < abs(fact.value) * new / old:
@@ -336,7 +336,7 @@ def _unrelated_chunks(
             _, share = read.nearest(sentence, frozenset({number}))
             content = sentence.parsed.content
             there = frozenset().union(
-                *(each.content for each in read.passages if each.document == number)
+                *(passage.content for passage in read.passages if passage.document == number)
             )
             if share < _SUPPORTING_PASSAGE and len(content & there) < _SUPPORTING_CHUNK * len(
                 content
@@ -410,7 +410,7 @@ def change_name(
     there = {name.words for name in _names_in(source.text)}
     own = [name for name in _names_in(sentence.text) if name.words in there]
     others = {name.words: name for chunk in read.evidence for name in _names_in(chunk.text)}
-    behind = _words_before(read)
+    preceding = _words_before(read)
     known = _lower_words(f"{sentence.text} {read.question} {source.text}")
     for name in draw.sample(own, len(own)):
         fits = [
@@ -418,7 +418,7 @@ def change_name(
             for other in others.values()
             if name.words.count(" ") == other.words.count(" ")
             and len(other.words) > 2  # an initial alone isn't a name
-            and behind[name.words] & behind[other.words]
+            and preceding[name.words] & preceding[other.words]
             and not _lower_words(other.words) & known
         ]
         for other in draw.sample(fits, len(fits)):

@@ -261,7 +261,7 @@ def times_of_day(text: str) -> Iterator[TimeMention]:
         minute = int(match["m"] or (match["military"] or "0000")[2:])
         separator = text[match.end("h") : match.start("m")] if match["h"] else ""
         if separator == "." and not half:
-            continue  # "14.30" is a number, and `possible_times` returns it as a time where it fits
+            continue  # "14.30" is read as a number and, by `possible_times`, as a time
         if match["h4"] and not _BEFORE_TIME.search(text, max(0, match.start() - 12), match.start()):
             continue  # without a word such as "at", "14h" is a duration: "it took 14h"
         written = match["h"] or match["h2"] or match["h3"] or match["h4"] or ""

@@ -306,8 +306,13 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
         pass
     elif unit := read_unit(text, end):
         dimension, factor, end = unit
-    elif (behind := _WORD_AFTER_NUMBER.match(text, end)) and behind["word"].lower() in CURRENCIES:
-        dimension, end = f"money:{CURRENCIES[behind['word'].lower()]}".rstrip(":"), behind.end()
+    elif (following := _WORD_AFTER_NUMBER.match(text, end)) and following[
+        "word"
+    ].lower() in CURRENCIES:
+        dimension, end = (
+            f"money:{CURRENCIES[following['word'].lower()]}".rstrip(":"),
+            following.end(),
+        )
     elif scale == 1 and (money := _money_letter(text, end)):
         scale, dimension, end = money
     scale *= factor
