@@ -33,8 +33,8 @@ ONE_STRETCH = 2
 
 # Quotation marks of English, German and French. Single marks are counted in `_count_quotes`.
 _QUOTES = frozenset('"“”„«»‹›')
-# Matches the bullet, number, letter or hash signs that open an item or heading: "- ", "2. ", "(3)
-# ", "b) ", "## ". It doesn't match "2.5 " or "#1 ".
+# Matches the bullet, number, letter or hash signs that open an item or heading, with the blank
+# after them: "- ", "2. ", "(3) ", "b) ", "## ". It doesn't match "2.5 " or "#1 ".
 _BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 # Opening words, followed by a comma, that link a sentence to the previous one and assert nothing.
 # Examples are "However, " and "“In addition, " but not "However high", which has no comma.
@@ -163,8 +163,9 @@ class PassagePlace(NamedTuple):
 
 
 class CopyMatch(NamedTuple):
-    """The places where the evidence has a claim word for word, and a code for the objection to it,
-    if any.
+    """The places where the evidence has a claim word for word.
+
+    ``objection`` is a code for the reason not to confirm it, or empty.
     """
 
     places: tuple[PassagePlace, ...]
@@ -176,8 +177,9 @@ _ADDED_BLANK = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
 
 
 class WordChange(NamedTuple):
-    """The words that differ between a claim (``here``) and a sentence of the evidence (``there``);
-    either may be empty.
+    """The words that differ between a claim (``here``) and a sentence of the evidence (``there``).
+
+    Either may be empty.
     """
 
     here: tuple[str, ...]
@@ -206,9 +208,7 @@ class CopyIndex:
     """An index of the sentences of the evidence by their words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        """Index the texts of all chunks, in the order of the case; the time is linear in their
-        length.
-        """
+        """Index the texts of all chunks, in the order of the case, in linear time."""
         self._texts = texts
         self._units: list[list[SentenceUnit]] = [split_sentences(text) for text in texts]
         self._full: dict[tuple[str, ...], list[_EvidenceSentence]] = {}
@@ -277,8 +277,7 @@ class CopyIndex:
                     yield (found,)
         if len(words) > 2 * LONGEST_COMPARED:
             return
-        # Two neighboring sentences, "A. B.", that the claim joins as "A and B" or leaves as they
-        # are.
+        # Two neighboring sentences, "A. B.", which the claim may join as "A and B".
         for cut in range(LEAST_WORDS, len(words) - LEAST_WORDS + 1):
             for first in self._full.get(words[:cut], ()):
                 if allowed is not None and first.document not in allowed:

@@ -173,7 +173,7 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
     ):
         return True
     for other in near.numbers:
-        if _same_digits(fact, other) or _is_same_temperature(fact, other):
+        if _has_same_digits(fact, other) or _is_same_temperature(fact, other):
             return True
         if (
             other.head in _GROUPS
@@ -227,7 +227,7 @@ def _is_calculated(text: str, fact: Fact, near: Near) -> bool:
         )
     if any(abs(abs(result) - value) <= slack for result in made):
         return True
-    return _between_dates(fact, near)
+    return _is_between_dates(fact, near)
 
 
 def is_explained(text: str, fact: Fact, near: Near) -> bool:
@@ -246,7 +246,7 @@ def _is_explained(text: str, fact: Fact, near: Near) -> bool:
     value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
     if fact.dimension in ("duration", "months", "clock") and len(near.days) <= FEW_DAYS:
         made = _times_and_differences(fact, near)
-        if any(abs(result - value) <= 1e-6 * value for result in made) or _between_dates(
+        if any(abs(result - value) <= 1e-6 * value for result in made) or _is_between_dates(
             fact, near, spare=0.0
         ):
             return True
@@ -295,7 +295,7 @@ def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
     )
 
 
-def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+def _is_between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
     """Return whether a duration or an age is the time between two dates.
 
     ``spare`` is the tolerance, in days for a duration and otherwise in years.
@@ -340,7 +340,7 @@ def _are_addable(fact: Fact, other: Fact) -> bool:
     )
 
 
-def _same_digits(fact: Fact, other: Fact) -> bool:
+def _has_same_digits(fact: Fact, other: Fact) -> bool:
     """Return whether two figures have the same digits and one has no unit.
 
     In a table of thousands 54,000 is 54 million. A single digit may match by chance.
