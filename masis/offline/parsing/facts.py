@@ -471,10 +471,8 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
         if (ordinal := read_ordinal(lowers, i)) is not None:
             yield fact(i, i + 1 + (word not in _ORDINALS), ordinal, "ordinal")
             i += 1 + (word not in _ORDINALS)
-            i += lowers[i : i + 1] in (
-                ["quarter"],
-                ["half"],
-            )  # "the second quarter of"
+            # In "the second quarter of", the quarter isn't a share.
+            i += lowers[i : i + 1] in (["quarter"], ["half"])
             continue
         if (year := read_year(lowers, i)) is not None:
             read = fact(i, year[1], float(year[0]))
