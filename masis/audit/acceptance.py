@@ -149,7 +149,7 @@ def _check_answered(case: Case) -> _Check:
 
 
 def unanswered_reason(case: Case) -> str:
-    """Return a sentence that says why the system gave no answer, or "" if it gave one."""
+    """Return the reason why the system gave no answer as a sentence, or "" if it gave one."""
     unanswered = case.unanswered
     if unanswered is None:
         return ""
@@ -182,7 +182,7 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     """Return the reasons why these claims don't pass.
 
     There are none if the evidence supports all claims and contradicts none of them. An undecided
-    claim isn't flagged as wrong, but it isn't certified either. The same goes for a figure that
+    claim isn't flagged as wrong, but it isn't certified either. The same applies to a figure that
     isn't in the evidence and may be calculated, and for a word that a tagger marks, whatever a
     second verifier says of the claim. The check ``scored`` handles claims without a verdict.
     """
@@ -278,8 +278,8 @@ FAULT_OF_CLAIM: dict[ClaimVerdict, float] = {
 }
 """The probability that a claim with this verdict is faulty.
 
-The values are chosen to order a queue and aren't calibrated. A flagged claim should be faulty at
-least four times in five; of the answers written for testing, one claim in five is faulty.
+The values are meant to order a queue and aren't calibrated. They assume that at least four of five
+flagged claims are faulty. In the answers written for testing, one claim in five is faulty.
 """
 
 FAULT_OF_ISSUE: dict[Severity, float] = {"critical": 0.8, "high": 0.5, "medium": 0.1, "low": 0.02}
@@ -354,7 +354,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
         and issue.type in GROUNDLESS
         and (issue.severity != "low" or issue.type in ALWAYS_HALLUCINATION)
         and issue.rule != SOURCE_CONFLICT
-        and not _doubted_by_others(issue, iteration)
+        and not _is_doubted_by_others(issue, iteration)
     ]
     reasons = []
     if doubted:
@@ -395,7 +395,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
 _Span = tuple[int | None, int | None]
 
 
-def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
+def _is_doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
     """Return whether claims or citations leave the words of the critic's issue unconfirmed as well.
 
     If the issue quotes no words of the answer, any unconfirmed words may be meant.
@@ -527,10 +527,10 @@ def _check_safety(judged: Iteration) -> _Check:
 
 
 def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
-    """Check that neither the evidence nor the judged or original answer instructs its reader.
+    """Check that evidence, judged answer and original answer have no instructions to a reader.
 
-    A revision without the instruction doesn't help: the original, which may be in use, was still
-    written under its influence.
+    A revision without the instruction doesn't help, because the original answer, which may be in
+    use, was written under its influence.
     """
     instruction_issues = _issues_with_code(judged, "instruction")
     answers = sum(issue.start is not None for issue in instruction_issues)
@@ -541,9 +541,9 @@ def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
         *([count_noun(chunks, "chunk") + " of evidence"] if chunks else []),
     ]
     if not places:
-        return _Check("instructions", "neither answer nor evidence instructs its reader")
+        return _Check("instructions", "no instructions in answer or evidence")
     where = " and ".join(places)
-    message = f"Text that instructs its reader, a model or a tool is in {where}."
+    message = f"There are instructions to a reader, a model or a tool in {where}."
     return _failed_check("instructions", f"instructions in {where}", "instruction", message)
 
 
@@ -551,12 +551,12 @@ def _check_screening(case: Case, settings: Settings) -> _Check:
     """Check that the screening behind the evidence found enough of it.
 
     This applies however faithful the answer is. An answer that was drafted from a screening isn't
-    certified offline either: the draft copies sentences that rules took for the studies' findings,
+    certified offline either, because the draft copies sentences that rules selected as findings,
     and copies always pass the offline verifier.
     """
     outcome = case.evidence_outcome
     if outcome is None:
-        return _Check("screening", "the evidence comes from no screening")
+        return _Check("screening", "the evidence isn't from a screening")
     if outcome == "sufficient" and settings.verifier == OFFLINE and not (case.answer or "").strip():
         message = (
             "The answer was drafted from a screening and only checked offline. Check it against the"
@@ -606,7 +606,7 @@ def _check_threshold(
     """Check that a score reaches its threshold; the check ``scored`` handles a missing one."""
     if value is None:
         return _Check(name, "unscored")
-    detail = f"{value:.2f}, at least {threshold:.2f} is asked"
+    detail = f"{value:.2f}, must be at least {threshold:.2f}"
     if value >= threshold:
         return _Check(name, detail)
     message = f"{name.capitalize()} {value:.2f} is under the threshold of {threshold:.2f}."
@@ -625,13 +625,13 @@ def _check_disagreement(judged: Iteration, settings: Settings) -> _Check:
     scored = judged.critique.confidence is not None
     if scored and distance > settings.review_disagreement:
         message = (
-            f"Citation engine, critic and evaluator are {distance:.2f} apart; at most"
-            f" {settings.review_disagreement:.2f} passes without a person."
+            f"Citation engine, critic and evaluator are {distance:.2f} apart; the limit is"
+            f" {settings.review_disagreement:.2f}."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
     words = "critic and claim check differ about words of the answer; " if contested else ""
     detail = (
-        f"{words}scores {distance:.2f} apart, at most {settings.review_disagreement:.2f} is asked"
+        f"{words}scores {distance:.2f} apart, must be at most {settings.review_disagreement:.2f}"
     )
     return _Check("disagreement", detail, tuple(reasons))
 
@@ -648,7 +648,7 @@ def _judge_spread_reasons(judged: Iteration, settings: Settings) -> Iterator[Rev
             f"{score.name.replace('_', ' ')} by {score.spread:.2f}" for score in wide_scores
         )
         message = (
-            f"Samples of the judge are further apart than {settings.max_judge_spread:.2f}:"
+            f"Scores of the judge's samples differ by more than {settings.max_judge_spread:.2f}:"
             f" {spreads}."
         )
         yield ReviewReason(code="judges_disagree", message=message)
@@ -679,7 +679,7 @@ def _check_scored(judged: Iteration) -> _Check:
     if claims := sum(check.verdict == "unscored" for check in judged.claims):
         unscored.append(count_noun(claims, "claim"))
     if not unscored:
-        return _Check("scored", "every step that was asked for is scored")
+        return _Check("scored", "all requested steps are scored")
     names = ", ".join(unscored)
     return _failed_check("scored", f"unscored: {names}", "unscored", f"Unscored: {names}.")
 
@@ -702,7 +702,7 @@ def _check_checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
         )
     if foreign := [check for check in judged.claims if check.abstained == "language"]:
         message = (
-            f"{count_noun(len(foreign), 'claim')} could not be checked for the language."
+            f"{count_noun(len(foreign), 'claim')} could not be checked because of the language."
             f" {foreign[0].issue or ''}"
         )
         return _failed_check("checkable", detail, "language", message.strip())
@@ -713,7 +713,7 @@ def _check_limits(judged: Iteration) -> _Check:
     """Check that no part of the answer or evidence was left unchecked."""
     left_out = judged.claim_report.unchecked
     if not left_out:
-        return _Check("limits", "answer and evidence lie within the limits")
+        return _Check("limits", "answer and evidence are within the limits")
     message = " ".join(left_out)
     return _failed_check(
         "limits", message, "not_all_checked", f"Not everything was checked: {message}"
@@ -727,10 +727,10 @@ def _check_examined(unexamined: str, settings: Settings) -> _Check:
     if settings.accept_without_exam:
         return _Check(
             "examined",
-            f"not asked for by the settings, although {unexamined} has not passed the exam",
+            f"not required by the settings, but {unexamined} has not passed the exam",
         )
     detail = f"{unexamined} has not passed the exam"
-    message = f"{detail}, so that nothing it judges is accepted without a person."
+    message = f"{detail}, so answers that it judges are never accepted without a person."
     return _failed_check("examined", detail, "model_not_examined", message)
 
 

@@ -47,8 +47,8 @@ def checks_named(names: str) -> dict[str, AnswerCheck]:
 def run_checks(names: str, case: Case, answer: str, before: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return the issues that the named checks raise, numbered after the earlier ones.
 
-    A check that fails raises a serious issue that says so, because its silence would look as if the
-    answer had passed it.
+    A check that fails raises a serious issue about its failure. Otherwise the answer would seem to
+    have passed the check.
     """
     issues: list[Issue] = []
     for name, check in checks_named(names).items():
@@ -57,7 +57,7 @@ def run_checks(names: str, case: Case, answer: str, before: Sequence[Issue]) -> 
             objections = [found._replace(rule=rule) for found in check(case, answer)]
         except Exception as error:  # noqa: BLE001 (a package's check runs code of its own)
             description = f"The check {name} failed: {type(error).__name__}: {error}"
-            suggestion = "Fix the check, or take it out of the setting checks."
+            suggestion = "Fix the check, or remove it from the setting checks."
             objections = [Objection("ambiguity", rule, "high", description, "", suggestion)]
         issues += raise_issues("checks", objections, answer, [*before, *issues]).issues
     return tuple(issues)

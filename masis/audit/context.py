@@ -10,9 +10,9 @@ from masis.schema.case import Evidence
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """One answer with everything found about it so far.
+    """One answer with all results about it so far.
 
-    ``issues`` holds those of citations and claims; the critic's are added after its turn.
+    ``issues`` has those of citations and claims. The critic's issues are added after the critique.
     """
 
     query: str

@@ -19,11 +19,11 @@ from masis.schema.case import Severity
 from masis.schema.rules import IssueType
 
 NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
-"""Replaces a judgement that wasn't requested; this is neither a failure nor a score."""
+"""The result if no critique was requested. It's neither a failure nor a score."""
 
 
 class Objection(NamedTuple):
-    """One issue as the critic raises it; ``quote`` must be in the answer word for word."""
+    """One issue from the critic. ``quote`` must be in the answer word for word."""
 
     type: IssueType
     rule: str
@@ -59,7 +59,7 @@ class CritiqueJudgement(NamedTuple):
 
 
 ALWAYS_HALLUCINATION: frozenset[IssueType] = frozenset({"hallucination", "contradiction"})
-"""Types of issues that say outright that the evidence doesn't say something, or contradicts it."""
+"""Types of issues that always mean that the evidence lacks or contradicts a statement."""
 SOURCE_CONFLICT = "source_conflict"
 """The rule of an issue about chunks that disagree; the answer follows one of them."""
 
@@ -170,7 +170,7 @@ def _lower_confidence(confidence: Score, audit: CitationAudit) -> Score:
     if audit.carried_references:
         reasons.append(
             f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not"
-            " mended"
+            " fixed"
         )
     if audit.uncited_claims:
         reasons.append(f"{len(audit.uncited_claims)} uncited sentence(s)")

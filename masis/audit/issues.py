@@ -65,7 +65,7 @@ def merge_issues(
 
 
 class RaisedIssues(NamedTuple):
-    """Objections as issues, and as notes those whose quote isn't in the answer."""
+    """Objections as issues. Those with a quote that isn't in the answer are notes instead."""
 
     issues: tuple[Issue, ...]
     notes: tuple[str, ...]
@@ -128,7 +128,7 @@ def _severity_of(
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
 INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
 MAX_INSTRUCTIONS = 20
-"""The most issues that one text raises; more would not make it less safe."""
+"""The most issues that one text raises. Further ones wouldn't tell a reviewer anything new."""
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
@@ -138,8 +138,8 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
             INSTRUCTION_IN_ANSWER,
             "The answer instructs a reader, a model or a tool:"
             f" “{instruction_text(answer, instruction)}”",
-            f"Text of this kind ({instruction.label}) is no answer to the question, and may steer"
-            " whoever reads it.",
+            f"Text of this kind ({instruction.label}) doesn't answer the question and may"
+            " manipulate its reader.",
             "Remove it.",
             place=QuotePosition(instruction.start, instruction.end),
             quote=answer[instruction.start : instruction.end],
@@ -151,9 +151,9 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
                 INSTRUCTION_IN_EVIDENCE,
                 f"{chunk.id} instructs a reader, a model or a tool:"
                 f" “{instruction_text(chunk.text, instruction)}”",
-                f"Text of this kind ({instruction.label}) is no evidence, and may have steered"
-                " whoever wrote the answer.",
-                f"Don't rely on {chunk.id}; find out how it got among the evidence.",
+                f"Text of this kind ({instruction.label}) isn't evidence and may have manipulated"
+                " the writer of the answer.",
+                f"Don't rely on {chunk.id}, and find out how it got into the evidence.",
                 evidence_ids=(chunk.id,),
             )
             yield issue.model_copy(
@@ -162,13 +162,13 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
 
 
 def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Iterable[Issue]:
-    # An answer that names no evidence by its id may number the chunks in their order.
+    # If no reference is an id of the evidence, the answer may number the chunks in their order.
     invalid = [citation.status == "invalid" for citation in audit.citations]
     names = {citation.reference for citation in audit.citations}
     counts = all(
         name.isdecimal() and len(name) < 4 and 1 <= int(name) <= len(evidence) for name in names
     )
-    places = _PLACES if counts and all(invalid) else ""
+    places = _CHUNK_NUMBER_HINT if counts and all(invalid) else ""
     for citation in audit.citations:
         if citation.status == "invalid":
             yield _make_issue(
@@ -199,28 +199,28 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
             )
 
 
-_PLACES = (
+_CHUNK_NUMBER_HINT = (
     " All references here are numbers that fit the count of chunks, though the chunks have ids of"
     " their own: where [1] means the first chunk, read the cases with --map evidence.id= (in Python"
     ' map={"evidence.id": None}).'
 )
 
 
-_QUOTES: dict[str, tuple[str, str, str]] = {
+_QUOTE_ISSUES: dict[str, tuple[str, str, str]] = {
     "fabricated": (
         "fabricated_quote",
-        "A citation quotes {id} with words that no evidence holds: “{quote}”",
-        "The quote stands neither in the evidence it names nor in any other.",
+        "A citation quotes {id} with words that aren't in the evidence: “{quote}”",
+        "The quote isn't in the cited chunk or in any other.",
     ),
     "spliced": (
         "spliced_quote",
         "A citation quotes {id} with words put together from several places: “{quote}”",
-        "Its parts stand in the evidence, but not one after the other.",
+        "Its parts are in the evidence, but not next to each other.",
     ),
     "other_document": (
         "quote_from_another_document",
-        "A citation quotes {id}, but the words stand in {other}: “{quote}”",
-        "The quote stands in another document than the one cited.",
+        "A citation quotes {id}, but the words are in {other}: “{quote}”",
+        "The quote is in another document than the cited one.",
     ),
 }
 
@@ -229,14 +229,14 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
     for check in audit.quotes:
         if check.finding == "verbatim":
             continue
-        rule, described, reason = _QUOTES[check.finding]
+        rule, described, reason = _QUOTE_ISSUES[check.finding]
         quote = shorten(check.quote, 200)
         yield _make_issue(
             "citations",
             rule,
             described.format(id=check.evidence_id, other=check.found_in, quote=quote),
             reason,
-            "Quote the evidence as it stands and cite the chunk that holds it, or drop the"
+            "Quote the evidence word for word and cite the chunk that has the words, or remove the"
             " sentence.",
             place=QuotePosition(check.start, check.end) if check.start < check.end else None,
             evidence_ids=(check.found_in or check.evidence_id,),
@@ -411,7 +411,7 @@ def _make_issue(
 
 
 def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
-    """Group the issues that are about the same words, which a reader sees as one fault.
+    """Group the issues about the same words, which a reader sees as one issue.
 
     The issues of the checks set the words. The critic speaks of whole sentences, which may have
     several faults, so its issue joins the first of them. If it concerns no words but says that a
@@ -419,7 +419,7 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     """
     groups: list[list[Issue]] = []
     # The groups with a position. They don't overlap, and are in the order of the answer, so that
-    # bisect finds the first one that ends behind an issue's start.
+    # bisect finds the first one that ends after an issue's start.
     placed_groups: list[tuple[int, int, list[Issue]]] = []
 
     def breadth(issue: Issue) -> tuple[bool, int]:
@@ -428,7 +428,7 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
             same_point = next(
-                (group for group in groups if _repeats_missing_point(issue, group[0])), None
+                (group for group in groups if _is_about_missing_point(issue, group[0])), None
             )
             if same_point is None:
                 groups.append([issue])
@@ -460,7 +460,7 @@ def word_stems(text: str) -> set[str]:
     return {word.casefold()[:_LETTERS] for word in _WORD.findall(text)}
 
 
-def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
+def _is_about_missing_point(issue: Issue, point: Issue) -> bool:
     """Return whether the critic says that the answer as a whole leaves out this missing point."""
     if (
         issue.source != "critic"

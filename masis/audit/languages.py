@@ -1,4 +1,4 @@
-"""The tables of ``languages.toml``, and the languages that apply to a text.
+"""Reads the tables of ``languages.toml``, and finds the languages that apply to a text.
 
 A text needs no language code. English abbreviations apply everywhere, because English titles,
 companies and Latin shorthand are quoted everywhere. Those of another language apply if the text has
@@ -16,7 +16,7 @@ from importlib import resources
 
 _WORD = re.compile(r"[^\W\d_]+")
 _EVIDENCE_OF_LETTERS = 2
-"""A letter that only one language has counts like this many function words."""
+"""How many function words a letter that only one language has counts for."""
 
 _FILE = resources.files("masis.audit").joinpath("languages.toml")
 _CONTENT = tomllib.loads(_FILE.read_text(encoding="utf-8"))
@@ -27,7 +27,7 @@ _EVERYWHERE = sum(
 )
 
 FULL_STOPS: str = _CONTENT["full_stops"]
-"""Stops that always end a sentence: those of scripts that don't use the Latin stop."""
+"""The stops of scripts that don't use the Latin stop. They always end a sentence."""
 
 QUESTION_MARKS: str = _CONTENT["question_marks"]
 """The question marks of all scripts."""

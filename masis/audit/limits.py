@@ -1,8 +1,8 @@
-"""Limits of what an audit checks in an answer or a case that is larger than the settings allow.
+"""Selects the parts of an answer and its evidence to check if they exceed the limits.
 
-Checked are the beginning of the answer, its first claims, and as much evidence as fits, cited
-chunks first. Warnings name the rest, and an answer that was not checked in full always needs review
-(``acceptance``).
+An audit checks the beginning of the answer, its first claims, and as much evidence as fits, cited
+chunks first. Warnings list the parts that weren't checked, and an answer that wasn't checked in
+full always needs review (``acceptance``).
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from masis.schema.case import Evidence
 from masis.settings import Settings
 
 _SENTENCE_WITHIN = 2_000
-"""How many characters before the limit the end of a sentence may be, so that no sentence is cut."""
-NOT_ALL_EVIDENCE = "Not all of the evidence was checked, so that what it lacks is not known."
+"""How many characters before the limit the last sentence may end, so that no sentence is cut."""
+NOT_ALL_EVIDENCE = (
+    "Not all of the evidence was checked, so it isn't known whether something is missing from it."
+)
 
 
 def answer_within(answer: str, settings: Settings) -> str:

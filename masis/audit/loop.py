@@ -125,8 +125,9 @@ class AuditProgress:
 
     Attributes:
         steps: The finished steps of the iteration after those.
-        rewritten: Whether the last revision was written outside of the audit. It is then audited
-            even if its text equals the answer before it, where a reviser's would end the loop.
+        rewritten: Whether the last revision was written outside of the audit. It's then audited
+            even if its text equals the answer before it. An equal revision by the reviser ends the
+            loop.
 
     """
 
@@ -267,7 +268,7 @@ class RunReporter:
         log.log(level, "run %s: %s", subject, message, extra={"fields": all_fields})
 
     def log_text(self, name: str, text: object) -> None:
-        """Write a text in full at DEBUG, where the settings allow it (REQ-CRITIC-OBS-004)."""
+        """Write a text in full at DEBUG, if the settings allow it (REQ-CRITIC-OBS-004)."""
         if self.log_texts and log.isEnabledFor(logging.DEBUG):
             fields = {"event": "text", "run": self.run_id, name: to_jsonable_python(text)}
             log.debug("run %s: %s: %s", self.run_id, name, text, extra={"fields": fields})

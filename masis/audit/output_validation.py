@@ -90,7 +90,7 @@ class PydanticValidator:
         checked = _parse_revision(revision)
         if fault := next(faults(checked.revised_answer, context), None):
             raise InvalidRevision(
-                f"The revised answer does not pass: {fault}.", raw=checked.revised_answer
+                f"The revised answer is invalid: {fault}.", raw=checked.revised_answer
             )
         if self.answer is not None and checked.revised_answer != context.answer:
             _check_answer_form(checked.revised_answer, self.answer)
@@ -146,14 +146,14 @@ def faults(answer: str, context: AuditContext) -> Iterator[str]:
     if len(answer) > longest:
         yield f"it has {len(answer):,} characters, more than the limit of {longest:,}"
     if Counter(_UNPRINTABLE.findall(answer)) - Counter(_UNPRINTABLE.findall(before)):
-        yield "it has control characters that the answer before it did not have"
+        yield "it adds control characters to the answer before it"
     if _FORM.match(answer) and not _FORM.match(before):
-        yield "it is the form of a reply, not an answer"
+        yield "it is a JSON form of a reply instead of an answer"
     if count_empty_markers(answer) > count_empty_markers(before):
-        yield "it has a citation that names nothing"
+        yield "it has an empty citation"
     names = {chunk.id for chunk in context.evidence}
     if unclosed_markers(answer, names) > unclosed_markers(before, names):
-        yield "it has a citation that is not closed"
+        yield "it has a citation without a closing bracket"
 
 
 def _parse_revision(revision: Any) -> Revision:
@@ -172,7 +172,7 @@ def _check_answer_form(answer: str, form: type[BaseModel]) -> None:
         form.model_validate(json.loads(answer))
         return
     except RecursionError:
-        reason = "nested too deep"
+        reason = "nested too deeply"
     except ValidationError as error:
         reason = f"wrong in {_error_fields(error, 'answer')}"
     except ValueError:

@@ -1,8 +1,8 @@
-"""Judge variance: a judge asked several times, so that its noise becomes visible.
+"""Asks a judge several times to show how much its scores vary.
 
 A model that scores the same answer twice may give different scores. With ``judge_samples`` above 1,
-critic and evaluator are asked that often in parallel and the mean counts. Each score keeps its
-spread (highest less lowest). A spread above ``max_judge_spread`` or a split vote on hallucination
+critic and evaluator are asked that many times in parallel, and the mean is used. Each score has its
+spread (highest minus lowest). A spread above ``max_judge_spread`` or a split vote on hallucination
 sends the run to a person (``masis/audit/acceptance.py``). Failed samples are reported and left out
 of the mean; if all failed, there is no score.
 """

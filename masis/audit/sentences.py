@@ -71,7 +71,7 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _FULL_LINE = 55
-"""The length in characters from which a line was wrapped; a shorter one ended on purpose."""
+"""The shortest line, in characters, that may have been wrapped. A shorter one ended on purpose."""
 
 
 def split_blocks(text: str) -> list[TextBlock]:

@@ -175,17 +175,17 @@ def ends_sentence(
             and not following.startswith(tables.CONNECTIVES)
         )
     if not _WIDE.isdisjoint(run) or run == "፡፡":
-        return cited or not _wide_sentence_goes_on(text, stop, start)
+        return cited or not _wide_sentence_continues(text, stop, start)
     following = text[end]
     if not following.isspace():
         # Without a space after it, the stop is part of a number, an address or a file name. It ends
-        # the sentence all the same if a marker is between them, or in a script without spaces.
+        # the sentence anyway if a marker is between them, or in a script without spaces.
         if cited:
             return following.isupper() or following == "<" or ord(following) > 0x2E80
         return (
             run[0] in "!?"
             and _SETS_NO_BLANKS.match(following) is not None
-            and not _ends_name(text, at, start, languages)
+            and not _is_end_of_name(text, at, start, languages)
             and not (
                 _QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40])
             )
@@ -197,7 +197,7 @@ def ends_sentence(
     if blanks and ((blanks[0] in ",;:)]}%=<>" and not opens_tag) or _SPACED_STOP.match(blanks)):
         return False
     next_word = word.group(1) or ""
-    # The next word of "Blue. [chunk_2] Grass" is an id, whose case says nothing.
+    # The next word of "Blue. [chunk_2] Grass" is an id, whose case is irrelevant.
     lower_follows = not marked and next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
     closings = style_table().closing_brackets
@@ -206,21 +206,21 @@ def ends_sentence(
         return True
     last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
     stopped = last_word.group() if last_word else ""
-    if is_full_stop and _is_plain(stopped):
+    if is_full_stop and _is_plain_word(stopped):
         return not lower_follows or (cited and len(stopped) > 2)
     place = _StopContext(
         text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages
     )
     if is_full_stop:
-        return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
+        return _full_stop_ends_sentence(place, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
         return run[0] == "." and cited
-    if _ends_name(text, at, start, languages) and not place.next_word_starts_sentence():
+    if _is_end_of_name(text, at, start, languages) and not place.next_word_starts_sentence():
         return False
-    return not (_QUOTES_CLOSED & set(run) and _ends_spoken_quotation(text, stop, end, start))
+    return not (_QUOTES_CLOSED & set(run) and _is_end_of_spoken_quotation(text, stop, end, start))
 
 
-def _is_plain(word: str) -> bool:
+def _is_plain_word(word: str) -> bool:
     """Return whether the word isn't an abbreviation in any language.
 
     A stop after such a word, or after a citation, ends the sentence. This shortcut spares most
@@ -236,7 +236,9 @@ def _is_plain(word: str) -> bool:
     )
 
 
-def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cited: bool) -> bool:
+def _full_stop_ends_sentence(
+    place: _StopContext, word: str, *, lower_follows: bool, cited: bool
+) -> bool:
     languages, following, folded = place.languages, place.following.lower(), word.lower()
     if ".-" in folded and folded not in tables.ABBREVIATIONS and not _DOTTED.match(folded):
         folded = folded.rpartition(".-")[2]  # Dipl.-Ing
@@ -283,13 +285,13 @@ def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cite
             or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
         )
     if len(word) == 1 and word.isalpha():
-        return _single_letter_ends(place, word)
+        return _letter_ends_sentence(place, word)
     if seldom_ends or _DOTTED.match(word):
         return place.next_word_starts_sentence()
     return not (_is_short_indic(word) and languages.uses_danda)
 
 
-def _single_letter_ends(place: _StopContext, letter: str) -> bool:
+def _letter_ends_sentence(place: _StopContext, letter: str) -> bool:
     """Return whether a sentence ends after a letter: "vitamin C." but not "A. A. Milne"."""
     if len(place.following) == 1 and place.following_is_dotted:
         return False
@@ -311,7 +313,7 @@ def _is_short_indic(word: str) -> bool:
     return _INDIC.match(word) is not None and sum(map(str.isalpha, word)) <= 2
 
 
-def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
+def _wide_sentence_continues(text: str, stop: re.Match[str], start: int) -> bool:
     """Return whether the sentence continues after a stop of a script without spaces.
 
     It does after the stop of a decimal or of a quotation.
@@ -324,10 +326,10 @@ def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
         return False
     if tables.QUOTATION_GOES_ON.match(text[end : end + 40]):
         return True
-    return quoted and _ends_spoken_quotation(text, stop, end, start)
+    return quoted and _is_end_of_spoken_quotation(text, stop, end, start)
 
 
-def _ends_name(text: str, at: int, start: int, languages: TextLanguages) -> bool:
+def _is_end_of_name(text: str, at: int, start: int, languages: TextLanguages) -> bool:
     """Return whether the mark is the end of a name: Yahoo!"""
     word = _LAST_WORD.search(text[max(start, at - 30) : at])
     return (
@@ -337,7 +339,7 @@ def _ends_name(text: str, at: int, start: int, languages: TextLanguages) -> bool
     )
 
 
-def _ends_spoken_quotation(text: str, stop: re.Match[str], end: int, start: int) -> bool:
+def _is_end_of_spoken_quotation(text: str, stop: re.Match[str], end: int, start: int) -> bool:
     """Return whether a quotation is the whole sentence so far, and its speaker follows.
 
     An example is the first mark in ``"Why?" Smith asked.``

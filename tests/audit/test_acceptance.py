@@ -522,14 +522,17 @@ def test_a_storable_answer_passes_unchanged(answer: str) -> None:
         (GOOD + "\x00", "control characters"),
         (GOOD + "\x1b[31m", "control characters"),
         (GOOD + "\ud800", "control characters"),
-        ('{"revised_answer": "The bridge', "form of a reply"),
-        ("```json\n{'revised_answer': 'The bridge'}\n```", "form of a reply"),
-        ("The bridge is 120 metres long []", "names nothing"),
-        ("The bridge is 120 metres long 【 】", "names nothing"),
-        ("The bridge is 120 metres long [chunk_1. It opened in 1931", "not closed"),
-        ("The bridge is 120 metres long [chunk_1\nIt opened in 1931 [chunk_2].", "not closed"),
-        ("The bridge is 120 metres long [chu", "not closed"),
-        ("The bridge is 120 metres long [", "not closed"),
+        ('{"revised_answer": "The bridge', "JSON form of a reply"),
+        ("```json\n{'revised_answer': 'The bridge'}\n```", "JSON form of a reply"),
+        ("The bridge is 120 metres long []", "empty citation"),
+        ("The bridge is 120 metres long 【 】", "empty citation"),
+        ("The bridge is 120 metres long [chunk_1. It opened in 1931", "without a closing bracket"),
+        (
+            "The bridge is 120 metres long [chunk_1\nIt opened in 1931 [chunk_2].",
+            "without a closing bracket",
+        ),
+        ("The bridge is 120 metres long [chu", "without a closing bracket"),
+        ("The bridge is 120 metres long [", "without a closing bracket"),
     ],
 )
 def test_an_invalid_revision_is_rejected_with_a_reason(answer: str, why: str) -> None:
@@ -579,7 +582,7 @@ def test_an_invalid_revision_ends_the_loop_with_the_best_answer() -> None:
     assert run.final_answer == GOOD
     (warning,) = run.warnings
     assert (warning.code, warning.step, warning.iteration) == ("CRITIC-ERR-006", "revision", 2)
-    assert "not closed" in warning.message
+    assert "without a closing bracket" in warning.message
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
@@ -612,7 +615,7 @@ def test_a_standalone_revision_is_validated(monkeypatch: pytest.MonkeyPatch) -> 
     run = run_with(GOOD)
     filled = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
     monkeypatch.setattr(stepwise, "build_roles", lambda settings: filled)
-    with pytest.raises(InvalidRevision, match="not closed"):
+    with pytest.raises(InvalidRevision, match="without a closing bracket"):
         stepwise.revise_once(
             Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE), run, Settings()
         )

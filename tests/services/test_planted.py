@@ -103,7 +103,7 @@ def test_an_answer_without_a_certain_fault_is_skipped_with_a_reason(
     made = bench.planted.plant(ADA, 1, ("figure",))
     assert made.total == 0
     assert list(made.refused) == [
-        "no figure of the answer is one of the cited evidence that can be changed beyond doubt"
+        "the answer has no figure that is also in the cited evidence and can certainly be falsified"
     ]
 
 

@@ -394,7 +394,7 @@ def test_a_review_reason_without_an_issue_can_be_the_headline(
 def test_conflicting_sources_are_quoted() -> None:
     answer, claim = "The town hall was built in 1906 [a].", "The town hall was built in 1906."
     both = run_audit(case_of(answer, {"a": claim, "b": "The town hall was built in 1946."}))
-    assert headline(both).text == "Sources disagree: a supports “1906”, b has “1946”"
+    assert headline(both).text == "Sources disagree: a says “1906”, but b says “1946”"
     apart = run_audit(case_of(answer, {"a": claim, "b": "The school was built in 1946 by Berg."}))
     assert headline(apart).kind in ("nothing", "unconfirmed")
 

@@ -1,4 +1,4 @@
-"""Citation markers: where an answer points at evidence, in which style, and what each marker names.
+"""Citation markers: their positions in an answer, their style, and the evidence that they cite.
 
 Only this package knows what a marker looks like. See ``docs/audits.md``.
 """

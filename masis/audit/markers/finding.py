@@ -1,4 +1,4 @@
-"""Finds and removes the markers of a text, and tells which of them end a sentence."""
+"""Finds and removes the markers of a text, and decides which of them end a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of citation styles: the ways in which answers point at evidence.
+"""The table of citation styles, the ways in which answers cite evidence.
 
 Each style declares how its markers look (``pattern``), what a marker names (``parse``) and an
 example. The rest of the package uses ``find_markers``, ``marker_spans`` and ``without_markers``, so
@@ -514,13 +514,13 @@ _CIRCLED_PART = re.compile(rf"([{_CIRCLED}])")
 
 
 def _parse_circled(match: Match, index: EvidenceIds) -> Parsed:
-    if _numbers_a_list(match.string):
+    if _are_list_numbers(match.string):
         return None
     return _parse_numbers(match, _CIRCLED_PART, index, lambda sign: _CIRCLED.index(sign) % 20 + 1)
 
 
 @lru_cache(maxsize=4)
-def _numbers_a_list(text: str) -> bool:
+def _are_list_numbers(text: str) -> bool:
     """Return whether circled numbers number the steps or entries of a text.
 
     All circled numbers of such a text point at its steps.
@@ -627,7 +627,7 @@ def _parse_source_line(match: Match, index: EvidenceIds) -> Parsed:
     return None
 
 
-def _never(match: Match) -> bool:
+def _never_after_stop(match: Match) -> bool:
     return False
 
 
@@ -659,8 +659,9 @@ STYLES: tuple[MarkerStyle, ...] = (
         words=lambda match: _label_words(match.group(1)),
         example="[[1]](https://a.example/report)",
         explanation=(
-            "A link cites the chunks of its address. Where chunks have web addresses, one that none"
-            " of them has is a fabrication, whatever its label. Else the label counts."
+            "A link cites the chunks that have its address. If chunks have web addresses and none"
+            " of them is this one, the link is a fabrication, whatever its label. Otherwise the"
+            " label counts."
         ),
     ),
     MarkerStyle(
@@ -672,8 +673,9 @@ STYLES: tuple[MarkerStyle, ...] = (
         write=lambda names: "".join(f"[^{name}]" for name in names),
         example="[^1]",
         explanation=(
-            "Names what its definition names, else the evidence of that number. A definition by an"
-            " id or an address that the evidence doesn't have makes it a fabrication. `[^1^]` is"
+            "Cites the evidence in its definition or, without a definition, the evidence with that"
+            " number. If its definition has an id or an address that isn't in the evidence, it's a"
+            " fabrication. `[^1^]` is"
             " the same."
         ),
     ),
@@ -708,7 +710,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         may_follow_stop=lambda match: _ROUND_SOURCE.fullmatch(match.group()) is not None,
         example="(Source 1)",
         explanation=(
-            "Only with a word for evidence, or an id of letters and digits: `(1)` is no citation."
+            "Only with a word for evidence, or an id of letters and digits. `(1)` isn't a citation."
         ),
     ),
     MarkerStyle(
@@ -727,7 +729,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         parse=_parse_raised,
         example="¹",
         explanation=(
-            "Behind a word or a stop; not behind a number, a unit or a letter: `10⁸`, `m³`, `x²`."
+            "After a word or a stop, but not after a number, a unit or a letter: `10⁸`, `m³`, `x²`."
         ),
     ),
     MarkerStyle(
@@ -746,8 +748,8 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_CIRCLED_NUMBERS,
         parse=_parse_circled,
         example="①",
-        may_follow_stop=lambda match: not _numbers_a_list(match.string),
-        explanation="At the end of a clause; none of an answer whose steps or entries they number.",
+        may_follow_stop=lambda match: not _are_list_numbers(match.string),
+        explanation="At the end of a clause, unless they number steps or entries in the answer.",
     ),
     MarkerStyle(
         name="tag",
@@ -775,7 +777,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_GROUNDED_SPAN_END,
         parse=_parse_names,
         example="</co: 1>",
-        explanation="The end of a span that Cohere's models ground in documents.",
+        explanation="The end of a span for which Cohere's models cite documents.",
     ),
     MarkerStyle(
         name="HTML link",
@@ -784,7 +786,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         parse=_parse_html_link,
         words=lambda match: _label_words(match.group(2)),
         example='<a href="https://a.example/report">1</a>',
-        explanation="As a link in Markdown.",
+        explanation="Like a link in Markdown.",
     ),
     MarkerStyle(
         name="numbers from 0",
@@ -813,7 +815,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_PLAIN_TURNS,
         parse=lambda match, index: _parse_turns(match, _PLAIN_TURN, index),
         example="citeturn0search1",
-        explanation="The same where a copy has lost its control characters.",
+        explanation="The same in text that has lost its control characters.",
     ),
     MarkerStyle(
         name="address",
@@ -821,12 +823,12 @@ STYLES: tuple[MarkerStyle, ...] = (
         signs=("://", "www."),
         pattern=_BARE_ADDRESS,
         parse=_parse_address,
-        may_follow_stop=_never,
+        may_follow_stop=_never_after_stop,
         example="https://a.example/report",
         explanation=(
-            "Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`,"
-            ' in `()` and in lists of sources, and behind words such as "according to", where'
-            " chunks have web addresses; else it is only an address."
+            "Cites the chunks that come from it. If chunks have web addresses and none of them is"
+            " this one, it's a fabrication in `<>`, in `()`, in lists of sources, and after words"
+            ' such as "according to". Elsewhere it is only an address.'
         ),
     ),
     MarkerStyle(
@@ -834,7 +836,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening=":：",
         pattern=_SOURCE_LINE,
         parse=_parse_source_line,
-        may_follow_stop=_never,
+        may_follow_stop=_never_after_stop,
         example="\nSources: chunk_1",
         explanation="A line of ids without brackets, if it names any evidence at all.",
     ),

@@ -82,7 +82,7 @@ OF_RUN = _histograms(
     (
         "masis.loop.duration",
         "s",
-        "Total refinement loop duration, by the clock on the wall",
+        "Total refinement loop duration, in wall-clock time",
         SECONDS,
         "loop_ms",
     ),

@@ -117,7 +117,7 @@ MEANS = {
         for name in ("iterations", "improvement_percentage", "quality", "confidence", "overall")
     },
 }
-"""Rates and means, with the column that each is the mean of, over the runs where it is known."""
+"""Rates and means, each with its column. The mean is over the runs that have a value for it."""
 TOTALS = ("calls", "input_tokens", "output_tokens", "cost_usd")
 SUMMED = (*MEANS.values(), *TOTALS)
 """The summed columns, each of which has a count of the runs where it is known (``_known``)."""

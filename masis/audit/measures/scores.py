@@ -29,15 +29,13 @@ def normalise_score(name: str, judged: Any, measurements: tuple[Measurement, ...
                 rule="percentage",
                 before=value,
                 after=value / 100,
-                why="above 1: read as a percentage",
+                why="read as a percentage because it is above 1",
             )
         )
         value /= 100
     clamped = max(0.0, min(value, 1.0))
     if clamped != value:
-        rules.append(
-            FiredRule(rule="clamp", before=value, after=clamped, why="kept within 0 and 1")
-        )
+        rules.append(FiredRule(rule="clamp", before=value, after=clamped, why="limited to 0 to 1"))
     return Score(name=name, raw=raw, value=clamped, rules=tuple(rules), measurements=measurements)
 
 

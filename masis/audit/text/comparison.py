@@ -164,8 +164,8 @@ _COMPOUND_STARTS = frozenset(
         tri two ultra un under up well wide with
     """.split()
 )
-"""First parts of compounds that mean something else without a hyphen, "re-signed" and "resigned",
-or that usually have one, "well-known". A word broken after one keeps its hyphen.
+"""First parts of compounds that have another meaning without the hyphen ("re-signed", "resigned")
+or that usually have one ("well-known"). A word that is broken after one keeps its hyphen.
 """
 
 
@@ -219,7 +219,7 @@ def _fold_quotation_marks(text: str) -> Iterator[FoldEdit]:
             after = text[end : end + 1]
         last_end = end
         is_open = kind in opened and at - opened[kind] <= _LONGEST_QUOTATION
-        if mark in _TRUE_PRIMES or (not is_open and _takes_prime(text, at)):
+        if mark in _TRUE_PRIMES or (not is_open and _may_have_prime(text, at)):
             prime = "‴" if mark == "‴" else kind
             if text[at:end] != prime:
                 yield FoldEdit(at, end, prime)
@@ -248,7 +248,7 @@ def _quote_kind(mark: str) -> str:
     return "″" if mark in _DOUBLE else "′" if mark in _SINGLE else ""
 
 
-def _takes_prime(text: str, at: int) -> bool:
+def _may_have_prime(text: str, at: int) -> bool:
     """Return whether a mark is after a figure, a bracket, or a letter that is a word alone."""
     before = text[at - 1 : at]
     if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:
@@ -494,9 +494,9 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "invisible characters",
-        "soft hyphens, zero-width blanks, marks of direction and of presentation; not joiners,"
-        " which tell words apart",
-        "a reader sees none of them; a soft hyphen at the end of a line says that the word goes on",
+        "soft hyphens, zero-width blanks, direction marks and variation selectors, but not joiners,"
+        " which distinguish words",
+        "readers don't see them; a soft hyphen at the end of a line shows that the word continues",
         ("The of\u00adfice is open.", "The office is open."),
         (
             "The \u0646\u0627\u0645\u0647\u200c\u0627\u06cc.",
@@ -508,7 +508,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "ligatures",
         "the typographic ligatures of f and s",
-        "they are shapes of the same letters; æ, œ and ß are letters of their own",
+        "they are shapes of the same letters; æ, œ and ß are separate letters and stay",
         ("The o\ufb03ce is open.", "The office is open."),
         ("The \u0153uvre is open.", "The euvre is open."),
         _pattern("[\ufb00-\ufb06]", lambda match: match.group().translate(LIGATURES)),
@@ -517,7 +517,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "width",
         "letters, digits and signs in the width of Chinese characters",
-        "the width says how much room a character takes",
+        "the width only affects the layout",
         ("The fee is \uff11\uff12 euros.", "The fee is 12 euros."),
         ("The fee is \u2460 euros.", "The fee is 1 euros."),
         _pattern("[\uff01-\uff5e]", lambda match: chr(ord(match.group()) - 0xFEE0)),
@@ -525,7 +525,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "micro sign",
         "the micro sign and the Greek letter",
-        "both are written for a millionth, and fonts draw them alike",
+        "people write either for a millionth, and they look the same",
         ("It weighs 5 \u00b5g.", "It weighs 5 \u03bcg."),
         ("It weighs 5 \u00b5g.", "It weighs 5 mg."),
         _pattern("\u00b5", "\u03bc"),
@@ -542,10 +542,9 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "broken words",
-        "the hyphen at which a line was broken, within a word in small letters; a compound keeps"
-        " its hyphen",
-        "the hyphen is the typesetter's; behind what may begin a compound it is kept, since"
-        " re-signed is not resigned",
+        "the hyphen at a line break within a lowercase word, but not in a compound",
+        "the typesetter added the hyphen; after a possible first part of a compound it stays,"
+        " because re-signed isn't resigned",
         ("The may-\nor opened it.", "The mayor opened it."),
         ("The mayor re-\nsigned.", "The mayor resigned."),
         _join_broken_words,
@@ -553,10 +552,10 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "quotation marks",
-        "which marks stand around words, and that they do; apostrophes; primes typed as quotation"
+        "kind and presence of quotation marks; kinds of apostrophes; primes typed as quotation"
         " marks",
-        "copies count the marks of both sides, quotations quote what is within them; behind a"
-        " figure they are primes",
+        "the check for copies counts quotation marks separately, and a quotation is the text within"
+        " the marks; after a figure, marks are primes",
         ("The ‘dam’ isn’t “safe”.", "The 'dam' isn't \"safe\"."),
         ("It is 5″ wide.", "It is 5′ wide."),
         _fold_quotation_marks,
@@ -564,8 +563,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "blanks",
-        "kinds and numbers of blanks and line ends",
-        "they lay out the text; none and one stay different",
+        "kind and number of blanks and line ends",
+        "they only affect the layout; one blank and none stay different",
         ("The\u00a0dam  is\nsafe.", "The dam is safe."),
         ("The dam is under ground.", "The dam is underground."),
         _fold_blanks,
@@ -573,8 +572,8 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "dashes",
         "kinds of dashes between two words, and the blanks around one",
-        "fonts and keyboards have one or the other; beside figures and behind a letter a dash may"
-        " be a sign",
+        "the kind depends on font and keyboard; next to a figure and after a letter, a dash may be"
+        " a sign",
         (
             "The dam\u2014a well\u2011known one\u2014is safe.",
             "The dam - a well-known one - is safe.",
@@ -585,8 +584,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "minus",
-        "kinds of minus in front of a figure, and the word",
-        "in front of a figure, behind a blank or a sign, each of them makes it negative",
+        "kinds of minus before a figure, and the word",
+        "each of them makes the figure negative if a blank or sign is before it",
         ("It fell to \u22125 degrees.", "It fell to minus 5 degrees."),
         ("It fell to \u22125 degrees.", "It fell to 5 degrees."),
         _pattern(
@@ -597,7 +596,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "ranges",
         "the dash between two figures, and the word",
-        "both name the two ends; numbers of more parts, dates and formulas are left",
+        "both state the two ends; numbers of several parts, dates and formulas stay",
         ("It takes 5–10 minutes.", "It takes 5 to 10 minutes."),
         ("It takes 5-10 minutes.", "It takes 5 10 minutes."),
         _spell_ranges,
@@ -606,7 +605,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "thousands",
         "commas between groups of three digits",
-        "English separates thousands so; a list in square brackets is left",
+        "this is the English notation of thousands; a list in square brackets stays",
         ("It cost 1,500 euros.", "It cost 1500 euros."),
         ("It cost 1,50 euros.", "It cost 150 euros."),
         _drop_grouping_commas,
@@ -614,7 +613,7 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "leading point",
-        "a figure that begins with its decimal point, and one with a zero before it",
+        "a figure that starts with its decimal point, and one with a zero before the point",
         "the value is the same",
         ("The dose is .5 mg.", "The dose is 0.5 mg."),
         ("The dose is .5 mg.", "The dose is 5 mg."),
@@ -623,9 +622,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "first letter",
-        "the case of the first letter of a sentence, where the rest of its word is in small"
-        " letters",
-        "a sentence begins with a capital whatever the word; mRNA, pH and mW are left",
+        "the case of the first letter of a sentence, if the rest of the word is lowercase",
+        "any word gets a capital at the start of a sentence; mRNA, pH and mW stay",
         ("The dam is safe.", "the dam is safe."),
         ("MW are its unit.", "mW are its unit."),
         _lower_sentence_start,
@@ -634,8 +632,8 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "case in quotations",
         "capitals at the start of longer words and of function words, and longer words in capitals",
-        "a quotation is looked up, and its place is shown: names, codes and units of up to three"
-        " letters or of mixed case keep theirs",
+        "readers see the place of the quotation that was found; names, codes and units of up to"
+        " three letters or of mixed case stay",
         ("The Road Is Safe.", "the road is SAFE."),
         ("It has 5 MW.", "It has 5 mW."),
         _pattern(r"(?<!\w)[^\W\d_a-z][^\W\d_]*+(?!\w)", _word_case),
@@ -643,8 +641,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "number words",
-        "whole numbers below a hundred in words, in small letters, but for the pronoun one",
-        "the value is the same; in a compound, two-thirds, the word is left",
+        "whole numbers below a hundred in lowercase words, except the pronoun one",
+        "the value is the same; in a compound such as two-thirds, the word stays",
         ("The dam has twenty-five gates.", "The dam has 25 gates."),
         ("The dam has one gate.", "The dam has 1 gate."),
         _pattern(
@@ -654,8 +652,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "per cent",
-        "the word behind a figure, and the sign",
-        "both name the same unit; ‰ and percentage points are others",
+        "the word after a figure, and the sign",
+        "both are the same unit; ‰ and percentage points are other units",
         ("It grew by 5 per cent.", "It grew by 5%."),
         ("It grew by 5‰.", "It grew by 5%."),
         _pattern(r"(?<=\d) ?per ?cent\b", "%"),
@@ -663,9 +661,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "contractions",
-        "short forms of not, am, are, have and will; of is only where an article or a negation"
-        " follows",
-        "the full form is the only reading: it's may be it is or it has",
+        "short forms of not, am, are, have and will, and of is before an article or negation",
+        "only one full form is possible; elsewhere, it's may be it is or it has",
         ("The dam isn't safe, and we've seen it.", "The dam is not safe, and we have seen it."),
         ("It's left.", "It is left."),
         _pattern(
@@ -678,7 +675,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "ampersand",
         "the sign between two words, and the word",
-        "between words it is read so; beside single letters and in code it may be an operator",
+        "between words it means and; next to single letters and in code it may be an operator",
         ("Smith & Jones own it.", "Smith and Jones own it."),
         ("The mask is a & b.", "The mask is a and b."),
         _pattern(r"(?<=[^\W\d_]{2}) & (?=[^\W\d_]{2})", " and "),
@@ -687,7 +684,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "ellipsis",
         "three dots, and the sign",
-        "they are the same sign; two dots, as of a path, are left",
+        "they are the same sign; two dots, as in a path, stay",
         ("The dam ... is safe.", "The dam … is safe."),
         ("The path is ../data.", "The path is .../data."),
         _pattern(r"(?<!\.)\.\.\.(?!\.)", "…"),
@@ -696,7 +693,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "blank before a unit",
         "a blank between a figure and an unmistakable unit",
-        "both are written; letters that may be names or words are left",
+        "people write either; letters that may be names or words stay",
         ("The dose is 5 mg.", "The dose is 5mg."),
         ("It is the 3 D model.", "It is the 3D model."),
         _pattern(rf"(?<=\d) (?=(?:{'|'.join(_UNITS)})(?![\w/-]))", ""),
@@ -704,18 +701,18 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "blanks beside punctuation",
-        "a blank before a closing sign and behind an opening bracket",
-        "some languages and tokenizers set one; a sign that opens a word (!ready, .5) is left",
+        "a blank before a closing sign and after an opening bracket",
+        "some languages and tokenizers add one; a sign that starts a word (!ready, .5) stays",
         ("It grew by 5 % ( or so ) .", "It grew by 5% (or so)."),
         ("It runs when !ready holds.", "It runs when ready! holds."),
         _pattern(r" (?=[.,;:!?)\]}%]++(?: |$))|(?<=[(\[]) ", ""),
     ),
     Fold(
         "commas",
-        "the comma behind an introduction, before a clause and before a year, where no negation"
-        " precedes it",
-        "it marks a pause there; commas of lists and before who, which, that, because and not may"
-        " turn the sense",
+        "the comma after an introduction, before a clause and before a year, unless a negation is"
+        " before it",
+        "it marks a pause there; commas in lists and before who, which, that, because and not may"
+        " alter the meaning",
         (
             "In May, the dam was closed, but it is safe.",
             "In May the dam was closed but it is safe.",
@@ -727,9 +724,9 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "final stop",
-        "the stop of a sentence, and an exclamation mark behind a word",
-        "the sentence ends there all the same; behind a figure or a letter the mark may be a"
-        " factorial",
+        "the stop of a sentence, and an exclamation mark after a word",
+        "the sentence ends there without it too; after a figure or a letter, the exclamation mark"
+        " may be a factorial",
         ("The dam is safe!", "The dam is safe."),
         ("There are 5!", "There are 5."),
         _drop_final_stop,

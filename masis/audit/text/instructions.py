@@ -54,7 +54,7 @@ class Instruction(NamedTuple):
 
 LABEL = {
     "override": "sets other instructions aside",
-    "authority": "claims authority over the reader",
+    "authority": "claims authority over its reader",
     "aims": "an order to a model",
     "role": "poses as a message of system, user or assistant",
     "template": "a control word of a chat template",
@@ -77,7 +77,7 @@ def instruction_text(text: str, instruction: Instruction) -> str:
     return shorten(words, MAX_QUOTE)
 
 
-REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
+REASON = "This instructs a reader, a model or a tool, so it can't confirm a claim."
 
 
 def withdraw_instruction_support(
@@ -98,13 +98,13 @@ def withdraw_instruction_support(
         return tuple(checks)
     return tuple(
         withhold_verdict(check, "instruction", REASON)
-        if _rests_on_instruction(check, answer_instructions, by_chunk)
+        if _is_based_on_instruction(check, answer_instructions, by_chunk)
         else check
         for check in checks
     )
 
 
-def _rests_on_instruction(
+def _is_based_on_instruction(
     check: ClaimCheck,
     answer_instructions: Sequence[Instruction],
     by_chunk: Mapping[str, Sequence[Instruction]],
@@ -427,13 +427,13 @@ _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 
 
 def _encoded_instructions(text: str) -> Iterator[Instruction]:
-    if _ROT13.search(text) and _instructs(codecs.decode(text, "rot13")):
+    if _ROT13.search(text) and _is_instruction(codecs.decode(text, "rot13")):
         yield Instruction(0, len(text), "encoded")
     if not _RUN.search(text):
         return
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
         for match in pattern.finditer(text):
-            if _instructs(decode(match.group()).decode("utf-8", errors="replace")):
+            if _is_instruction(decode(match.group()).decode("utf-8", errors="replace")):
                 yield Instruction(match.start(), match.end(), "encoded")
 
 
@@ -444,7 +444,7 @@ def _from_base64(text: str) -> bytes:
         return b""
 
 
-def _instructs(decoded: str) -> bool:
+def _is_instruction(decoded: str) -> bool:
     printable = sum(character.isprintable() or character.isspace() for character in decoded)
     if not decoded or "\ufffd" in decoded or printable < len(decoded):
         return False

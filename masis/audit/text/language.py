@@ -30,21 +30,21 @@ from masis.schema.case import Evidence
 from masis.schema.run import LocalModel
 
 MIN_CONFIDENCE = 0.8
-"""The lowest probability at which a language is believed; see above."""
+"""The lowest probability at which a detected language is used; see the module docstring."""
 ENGLISH_RULED_OUT = 0.002
 """The probability below which a text isn't English; the lowest of 6,000 English sentences was
 0.009.
 """
 MIN_LETTERS = 20
-"""Fewer letters say nothing, unless their script does (``MIN_WIDE``)."""
+"""The fewest letters from which a language is detected, unless the script shows it."""
 MIN_WIDE = 8
+"""The fewest letters of a script that shows by itself that a text isn't English."""
 MAX_READ = 2_000
-"""The most characters that are read; more say nothing new."""
+"""The most characters that are read; more wouldn't change the result."""
 ENGLISH_SHARE = 0.25
 """The share of English function words that is enough for English; most texts then need no model."""
 MIN_LOWER = 0.45
-"""The lowest share of lower-case words; below it a text is a list of names, a title
-or a reference.
+"""The lowest share of lower-case words. A text below it is a list of names, a title or a reference.
 """
 
 # Addresses, code, formulas and words with figures, which don't indicate a language:
@@ -222,7 +222,7 @@ class WithinLanguages:
         plain = plain_claim(check.claim)
         claim_language = detect_language(plain) or answer_language
         code = None if claim_language in self.languages else claim_language
-        code = code or self._of_evidence(check, foreign_chunks, chunks)
+        code = code or self._unreadable_evidence(check, foreign_chunks, chunks)
         if code is None:
             return check
         if check.verdict == "supported" and any(
@@ -235,7 +235,7 @@ class WithinLanguages:
         )
         return withhold_verdict(check, "language", reason)
 
-    def _of_evidence(
+    def _unreadable_evidence(
         self, check: ClaimCheck, foreign_chunks: dict[str, str], chunks: Sequence[Evidence]
     ) -> str | None:
         """Return the language of unreadable evidence that might change the verdict."""

@@ -137,7 +137,7 @@ def _find_needle(needle: str, text: str, after: int) -> int:
         end = at + len(needle)
         continues_word = at > 0 and text[at - 1].isalnum() and text[at].isalnum()
         continues_after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-        if not _cuts_figure(text, at, end):
+        if not _is_inside_figure(text, at, end):
             if not (continues_word or continues_after):
                 return at
             first = at if first < 0 else first
@@ -145,7 +145,7 @@ def _find_needle(needle: str, text: str, after: int) -> int:
     return first if len(needle) >= SHORT else -1
 
 
-def _cuts_figure(text: str, start: int, end: int) -> bool:
+def _is_inside_figure(text: str, start: int, end: int) -> bool:
     """Return whether a span begins or ends inside a figure and so shows another one.
 
     That is ``5`` from ``.5``, ``−5``, ``15``, ``5³`` or ``5.5``.

@@ -31,24 +31,31 @@ LONGEST_COMPARED = 120
 ONE_STRETCH = 2
 """The most words by which a near-copy may differ from its sentence."""
 
+# Quotation marks of English, German and French. Single marks are counted in `_count_quotes`.
 _QUOTES = frozenset('"“”„«»‹›')
+# Matches the bullet, number, letter or hash signs that open an item or heading, with the blank
+# after them: "- ", "2. ", "(3) ", "b) ", "## ". It doesn't match "2.5 " or "#1 ".
 _BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
+# Opening words, followed by a comma, that link a sentence to the previous one and assert nothing.
+# Examples are "However, " and "“In addition, " but not "However high", which has no comma.
 _CONNECTIVE = re.compile(
     r"[\s\"“]*(?:however|moreover|furthermore|additionally|in addition|besides|notably|in"
     r" fact),\s+",
     re.IGNORECASE,
 )
-"""Opening words, followed by a comma, that link a sentence to the previous one and assert nothing.
-"""
-_DRAWN = re.compile(
+# Opening words that assert how the sentence follows; a copy may omit them but may not add them.
+# Examples are "Therefore, " and "For example, " but not "Thus far".
+_CONCLUDING = re.compile(
     r"[\s\"“]*(?:therefore|thus|hence|consequently|as a result|for example|for instance),\s+", re.I
 )
-"""Opening words that assert how the sentence follows; a copy may omit them but may not add them."""
+# Matches author and year, several of them if separated: "Smith et al., 2013; see Lee and Park
+# 2015a". It doesn't match "smith 2013", which has no capital.
 _REFERENCE = (
     r"(?:(?:see |cf\. |e\.g\.,? )?(?-i:[A-Z])[\w’'-]+(?:,? (?:et al\.?|(?:and|&)"
     r" (?-i:[A-Z])[\w’'-]+))?"
     r",? (?:19|20)\d\d[a-z]?(?:[;,] ?)?)+"
 )
+# Matches "(Smith, 2013)", "[see Table 2]" and "(MRI)" but not "(12 patients)" or "(e.g. rain)".
 _ASIDE = re.compile(
     rf"\s*[(\[](?:{_REFERENCE}|(?:see )?(?:figs?\.|figures?|tables?|eqs?\.) ?\d+[a-z]?"
     r"|(?P<short>(?-i:[A-Z])[A-Za-z]{1,7}s?))[)\]]",
@@ -57,7 +64,9 @@ _ASIDE = re.compile(
 """Text in brackets that a copy may omit: a reference, a figure number, or an abbreviation of the
 words before it.
 """
+# Verbs that start a second predicate: "The dam was built in 1960 and was closed in 1990."
 _FINITE = frozenset("is are was were has had have will did does".split())
+# Words that bind the first predicate to the second ("both ... and"), so that it can't stand alone.
 _PAIRED = frozenset("both either neither nor whether only".split())
 _LIMITS = frozenset(
     """
@@ -75,7 +84,8 @@ _LIMITS = frozenset(
     """.split()
 )
 """Words that may limit the words before them; a second predicate that has one can't be omitted."""
-_TURNS = _LIMITS | frozenset(
+# Words whose change alters the meaning of a near-copy: "before" for "after", "rose" for "fell".
+_ALTERING_WORDS = _LIMITS | frozenset(
     """
         will shall must always often sometimes usually rarely up down up in out on off to from by
         for against with largest smallest highest lowest greatest third fourth fifth next previous
@@ -85,7 +95,9 @@ _TURNS = _LIMITS | frozenset(
         opened closed east west north south left right before after open shut
     """.split()
 )
-_FALSE = (
+# Matches what a sentence says of a statement to deny it: "false", "a myth", "no longer", "not
+# true".
+_FALSEHOOD = (
     r"(?:false|untrue|wrong|incorrect|mistaken|inaccurate|misleading|myths?|fiction\w*|fabricated"
     r"|invented|hoax|lies?"
     r"|disprove[dn]|refuted|rejected|denied|disputed|retracted|withdrawn|repealed|revoked"
@@ -95,13 +107,16 @@ _FALSE = (
     r" longer"
     r"|not (?:the case|true|correct|so))"
 )
-_QUALIFIES = re.compile(
+# Matches the beginning of a sentence that retracts or limits the previous one: "However,
+# ...", "This was later retracted", "It applies only to ...", "Today ... now" and "An exception is
+# ...". It doesn't match "This was later confirmed".
+_QUALIFICATION = re.compile(
     r"[\s\"“'(\[]*(?:(?:however|but|yet|still|nevertheless|nonetheless|instead|rather|except|unless"
     r"|only|not"
     r" so|in fact"
     r"|in reality|actually|in truth|correction|erratum|conversely|or so|so"
     r" (?:said|claimed|wrote))\b"
-    rf"|(?:this|that|these|those|it|they|both|such|the) (?:[\w’-]+ ){{0,9}}?{_FALSE}\b"
+    rf"|(?:this|that|these|those|it|they|both|such|the) (?:[\w’-]+ ){{0,9}}?{_FALSEHOOD}\b"
     r"|(?:this|that|these|those|the) (?:[\w’-]+ ){0,4}?(?:do(?:es)? not|did"
     r" not|don['’]t|doesn['’]t|didn['’]t)"
     r" (?:apply|hold|count)"
@@ -111,8 +126,9 @@ _QUALIFIES = re.compile(
     r"|(?:an |one |the |some )?exceptions?\b|later (?:work|studies|tests|analys))",
     re.IGNORECASE,
 )
-"""Matches the beginning of a sentence that retracts or limits the previous one."""
-_HEADS = re.compile(
+# Matches headings of sections whose sentences the evidence may not assert: "Common myths",
+# "Draft proposal", "Not covered". It doesn't match "Results".
+_DOUBTFUL_HEADING = re.compile(
     r"\b(?:false|untrue|wrong|incorrect|myths?|fiction\w*|hypothetical\w*|drafts?|propos\w+"
     r"|alleg\w+|rumou?rs?|hoax|parody"
     r"|satir\w*|advertis\w+|slogans?|scenarios?|not"
@@ -120,18 +136,19 @@ _HEADS = re.compile(
     r"|repealed)\b",
     re.IGNORECASE,
 )
-"""Matches headings of sections whose sentences the evidence may not assert."""
-_ANNOUNCES = re.compile(
+# Matches sentences that may introduce a statement that the evidence doesn't assert:
+# "Consider the following statements.", "Suppose that ...", "The claim is false" and "a legend". It
+# doesn't match "The committee met in May."
+_INTRODUCTION = re.compile(
     r"\b(?:the following (?:\w+"
     r" ){0,2}(?:statements?|claims?|sentences?|passages?|versions?|words|wording)|as follows"
     r"|suppose that|imagine|thought"
     r" experiment|myths?|legends?|drafts?|proposals?|allegations?|alleged|rumou?rs?|hoax"
     r"|parody|(?:is|are|was|were) (?:\w+"
-    rf" )?{_FALSE}|(?:fictional|false|untrue|hypothetical|invented)"
+    rf" )?{_FALSEHOOD}|(?:fictional|false|untrue|hypothetical|invented)"
     r" (?:statement|claim|belief|stor|example|scenario|report)\w*)\b",
     re.IGNORECASE,
 )
-"""Matches sentences that may introduce a statement that the evidence doesn't assert."""
 _STOPS = frozenset(".!?…。！？।؟")
 
 
@@ -146,20 +163,23 @@ class PassagePlace(NamedTuple):
 
 
 class CopyMatch(NamedTuple):
-    """The places where the evidence has a claim word for word, and a code for the objection to it,
-    if any.
+    """The places where the evidence has a claim word for word.
+
+    ``objection`` is a code for the reason not to confirm it, or empty.
     """
 
     places: tuple[PassagePlace, ...]
     objection: str = ""
 
 
-_BESIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
+# Matches the blank after an opening bracket and before punctuation, which `" ".join` has added.
+_ADDED_BLANK = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
 
 
 class WordChange(NamedTuple):
-    """The words that differ between a claim (``here``) and a sentence of the evidence (``there``);
-    either may be empty.
+    """The words that differ between a claim (``here``) and a sentence of the evidence (``there``).
+
+    Either may be empty.
     """
 
     here: tuple[str, ...]
@@ -168,13 +188,13 @@ class WordChange(NamedTuple):
     @property
     def texts(self) -> tuple[str, str]:
         """Both sides as text, with punctuation and brackets attached to their words."""
-        here, there = (_BESIDE.sub("", " ".join(words)) for words in self)
+        here, there = (_ADDED_BLANK.sub("", " ".join(words)) for words in self)
         return here, there
 
     @property
-    def turns(self) -> bool:
+    def alters_meaning(self) -> bool:
         """Whether the change has a figure or a word that alters the meaning."""
-        return any(_turns_meaning(word) for word in (*self.here, *self.there))
+        return any(_alters_meaning(word) for word in (*self.here, *self.there))
 
 
 class _EvidenceSentence(NamedTuple):
@@ -188,9 +208,7 @@ class CopyIndex:
     """An index of the sentences of the evidence by their words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        """Index the texts of all chunks, in the order of the case; the time is linear in their
-        length.
-        """
+        """Index the texts of all chunks, in the order of the case, in linear time."""
         self._texts = texts
         self._units: list[list[SentenceUnit]] = [split_sentences(text) for text in texts]
         self._full: dict[tuple[str, ...], list[_EvidenceSentence]] = {}
@@ -259,13 +277,13 @@ class CopyIndex:
                     yield (found,)
         if len(words) > 2 * LONGEST_COMPARED:
             return
-        # Two neighbours: "A. B." as "A and B", or one after the other.
+        # Two neighboring sentences, "A. B.", which the claim may join as "A and B".
         for cut in range(LEAST_WORDS, len(words) - LEAST_WORDS + 1):
             for first in self._full.get(words[:cut], ()):
                 if allowed is not None and first.document not in allowed:
                     continue
                 second = _EvidenceSentence(first.document, first.number + 1)
-                if second in self._full.get(_behind_join(words[cut:]), ()):
+                if second in self._full.get(_without_join(words[cut:]), ()):
                     yield (first, second)
 
     def _place(self, run: Sequence[_EvidenceSentence]) -> PassagePlace:
@@ -290,7 +308,9 @@ class CopyIndex:
             return "introduced"
         after = units[run[-1].number + 1 : run[-1].number + 2]
         return (
-            "qualified" if after and _QUALIFIES.match(text[after[0].start : after[0].end]) else ""
+            "qualified"
+            if after and _QUALIFICATION.match(text[after[0].start : after[0].end])
+            else ""
         )
 
 
@@ -317,25 +337,26 @@ def one_change(mine: Sequence[str], theirs: Sequence[str]) -> WordChange | None:
     return WordChange(here, there)
 
 
-def _turns_meaning(word: str) -> bool:
+def _alters_meaning(word: str) -> bool:
     """Return whether a word has a figure, a sign, or a part that alters the meaning."""
     parts = _LETTERS.findall(word.lower())
     return (
         any(character.isdigit() for character in word)
         or not (_PLAIN.fullmatch(word) or word in _QUIET)
-        or any(part in _TURNS or part.startswith(("un", "non", "dis")) for part in parts)
+        or any(part in _ALTERING_WORDS or part.startswith(("un", "non", "dis")) for part in parts)
     )
 
 
 _LETTERS = re.compile(r"[^\W\d_]+")
+# Matches words without a sign that carries meaning: "well-known", "U.S." but not "C++" or "A*".
 _PLAIN = re.compile(r"[\w'.-]+")
-"""Words without a sign that carries meaning."""
 _QUIET = frozenset("()[]{},;:.!-–…")
 """Punctuation that doesn't alter the meaning by itself."""
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]},;:.!?")
+# Matches Chinese and Japanese characters; these scripts don't separate words by blanks.
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-"""Matches Chinese and Japanese characters; these scripts don't separate words by blanks."""
+# Matches a stretch between punctuation, or one punctuation mark.
 _WIDE_PART = re.compile(r"[^,;:.!?、。]+|.")
 
 
@@ -366,7 +387,7 @@ def _split_words(form: str) -> Iterator[str]:
         yield from stretch[end:]
 
 
-def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
+def _without_join(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a second sentence without a leading "and", ", and" or ";"."""
     start = next((len(join) for join in _JOINS if tuple(words[: len(join)]) == join), 0)
     rest = tuple(words[start:])
@@ -395,7 +416,7 @@ def text_without_markers(text: str) -> str:
     groups: list[tuple[int, int]] = []
     for start, end in marker_spans(text):
         if groups and not text[groups[-1][1] : start].strip(" ,"):
-            # "ten years.[4][5]": what stands beside the first counts for both
+            # In "ten years.[4][5]", the point before the first marker counts for both.
             groups[-1] = (groups[-1][0], end)
         else:
             groups.append((start, end))
@@ -407,15 +428,15 @@ def text_without_markers(text: str) -> str:
 
 
 def _is_beside_stop(text: str, start: int, end: int) -> bool:
-    before, behind = text[:start].rstrip(), text[end:].lstrip()
-    if before[-1:] in _STOPS_BESIDE_MARKERS:  # also where nothing stands before it
-        return behind[:1] == "" or not text[end : end + 1].isalnum()
+    before, after = text[:start].rstrip(), text[end:].lstrip()
+    if before[-1:] in _STOPS_BESIDE_MARKERS:  # true at the start too: "" is in every string
+        return after[:1] == "" or not text[end : end + 1].isalnum()
     if not text[start].isascii() and not text.startswith(style_table().opening_brackets, start):
-        return False  # a raised digit behind a word or a figure may be an exponent
+        return False  # a superscript digit after a word or figure may be an exponent
     is_attached = text[start - 1] == before[-1]
     if is_attached and not before[-3:].isalpha():
         return False  # 10[6], a[0]
-    return behind[:1] == "" or behind[0] in _STOPS_BESIDE_MARKERS
+    return after[:1] == "" or after[0] in _STOPS_BESIDE_MARKERS
 
 
 def _without_bullet(text: str) -> str:
@@ -428,17 +449,19 @@ def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
     for rest in dict.fromkeys((text, text_without_markers(text))):
         if rest != text:
             yield words_of(rest)
-        if lead := _CONNECTIVE.match(rest) or _DRAWN.match(rest):
+        if lead := _CONNECTIVE.match(rest) or _CONCLUDING.match(rest):
             rest = rest[lead.end() :]
             yield words_of(rest)
-        bare = _ASIDE.sub(_kept_aside, rest)
+        bare = _ASIDE.sub(_replace_aside, rest)
         if bare != rest:
             yield words_of(bare)
 
 
-def _kept_aside(match: re.Match[str]) -> str:
-    """Return an empty string for an aside that may be omitted; an abbreviation must match the words
-    before it.
+def _replace_aside(match: re.Match[str]) -> str:
+    """Return the replacement of a match of `_ASIDE`: an empty string if it may be omitted.
+
+    An abbreviation may be omitted only if its letters are the initials of the words before it:
+    "magnetic resonance imaging (MRI)".
     """
     if match["short"] is None:
         return ""
@@ -467,6 +490,7 @@ def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _count_quotes(text: str) -> int:
+    """Count the quotation marks. A single mark counts only where it opens a word."""
     single = len(re.findall(r"(?:^|[\s(])[‘'](?=\w)", text))
     return sum(character in _QUOTES for character in text) + single
 
@@ -490,11 +514,13 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
     if not body or body[0].islower() or body.startswith(("…", "...")):
         return True
     before = text[: first.start].rstrip(" \t")
+    # A single line break after a line without a final point may be a hard wrap within a sentence.
     broken_line = before.endswith("\n") and not before.endswith("\n\n") and not listed
     previous = before.rstrip()
     ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
     if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
         return True
+    # Markers after the final point are removed: "It grew.[3][4]" ends with a point.
     stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", text[last.start : last.end].rstrip())
     stretch = text_without_markers(stretch).rstrip("\"”’'»)]}*_ ")
     if stretch.endswith(("…", "...")):
@@ -506,15 +532,13 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
 
 
 def _is_announced(text: str, units: Sequence[SentenceUnit], number: int) -> bool:
-    """Return whether the text before the sentence introduces it as something that isn't "
-    "asserted.
-    """
+    """Return whether the text before a sentence shows that the evidence may not assert it."""
     at = number - 1
     while at >= 0 and units[number].kind == units[at].kind == "item":
         at -= 1  # the lead-in of a list counts for each of its items
     if at < 0:
         return False
     before = text[units[at].start : units[at].end].rstrip()
-    if before.endswith(":") or (units[at].kind == "heading" and _HEADS.search(before)):
+    if before.endswith(":") or (units[at].kind == "heading" and _DOUBTFUL_HEADING.search(before)):
         return True
-    return bool(_ANNOUNCES.search(before))
+    return bool(_INTRODUCTION.search(before))

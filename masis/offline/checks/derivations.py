@@ -38,37 +38,47 @@ MOST_IN_PASSAGE = 8
 """The most values of one passage for which all pairs are divided."""
 MOST_RATIOS = 20
 """The most values of all passages for which all pairs are divided."""
+# Seconds of a day, and the mean number of days of a month (365.25 / 12, rounded).
 _DAY, _MONTH = 86400.0, 30.44
 _ABOUT = 0.1
 """The relative error that "about" or "more than" allows."""
-_LOOSE = re.compile(
+# Matches words before a figure that make it rounded, or a part in so many. "exactly " and "about
+# the year. In " don't match; the words must be close, in the same clause.
+_APPROXIMATE = re.compile(
     r"\b(?:about|around|roughly|approximately|approx|some|circa|ca|close"
     r" to|well|just|within|half|thirds?|quarters?"
     r"|in \w+|out of \w+|every)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Matches words before a figure that make it rounded, or a part in so many."""
-_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
-_BELOW = re.compile(
+# Matches "more than " and "over the " but not "moreover ".
+_LOWER_BOUND = re.compile(
+    r"\b(?:over|above|beyond|more than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE
+)
+# Matches words before a figure that make it a bound: "nearly 100", "less than 100". "at most" isn't
+# in the list, because it states a limit that the value needn't be close to.
+_UPPER_BOUND = re.compile(
     r"\b(?:nearly|almost|under|below|less than|fewer than|short of)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Matches words before a figure that make it a bound of a value up to half as large again, or
-smaller; "at most" states a limit.
-"""
 _BOUND = 1.5
-_TIMES = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
-"""Matches the text after a figure that is the ratio of two others."""
-_PARTED = re.compile(
+"""The largest ratio of a value to the bound that a claim states for it."""
+# Matches the text after a figure that is the ratio of two others. Matches "x" in "3x", " times" in
+# "3 times", "-fold" in "3-fold". It doesn't match "3 xenon".
+_MULTIPLE = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
+# Matches words for parts and multiples: "halved", "two thirds", "doubling". It doesn't match
+# "threefold", which `_MULTIPLE` reads after a figure.
+_FRACTION_WORDS = re.compile(
     r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?"
     r"|ing)|tenfold)\b",
     re.IGNORECASE,
 )
-_ONE = re.compile(
+# Matches a unit of time with the count one. Matches "a day", "per year", "each week". It doesn't
+# match "two days".
+_ONE_TIME_UNIT = re.compile(
     r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b",
     re.IGNORECASE,
 )
-"""Matches a unit of time with the count one."""
+# Matches words for periods: "months", "weekly", "annual". It doesn't match "second" or "minute".
 _PERIODIC = re.compile(
     r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b"
     r"|\bannual\b",
@@ -76,6 +86,7 @@ _PERIODIC = re.compile(
 )
 _PERIODS = (12.0, 7.0, 4.0, 24.0, 60.0, 52.0, 365.0)
 """The factors between neighboring units of time: a monthly payment is a twelfth of a yearly one."""
+# The parts and multiples that are tried if the text has words such as "half" or "twice".
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
 _GROUPS = {
     "pair": 2,
@@ -109,23 +120,25 @@ class Near(NamedTuple):
 def near_values(
     passages: Sequence[EvidencePassage], others: Sequence[Fact] = (), most: int = MOST_VALUES
 ) -> Near:
-    """Return the figures of these passages, and other nearby figures, up to the limits for
-    calculations.
-    """
+    """Return the figures of these passages and other figures, at most ``most`` of each kind."""
     stated = [_all_readings(passage.facts) for passage in passages] + [_all_readings(others)]
     groups = tuple(
         tuple(fact for fact in facts if fact.kind == "number")[:most] for facts in stated
     )
     numbers = dict.fromkeys(fact for group in groups for fact in group)
     days = dict.fromkeys(fact.day for facts in stated for fact in facts if fact.kind == "date")
-    words = (unit_of(unit.lower()) for passage in passages for unit in _ONE.findall(passage.text))
+    words = (
+        unit_of(unit.lower())
+        for passage in passages
+        for unit in _ONE_TIME_UNIT.findall(passage.text)
+    )
     ones = dict.fromkeys(unit for unit in words if unit)
     return Near(
         groups,
         tuple(numbers)[:most],
         tuple(days)[:most],
         tuple(ones),
-        parted=any(_PARTED.search(passage.text) for passage in passages),
+        parted=any(_FRACTION_WORDS.search(passage.text) for passage in passages),
         periodic=any(_PERIODIC.search(passage.text) for passage in passages),
     )
 
@@ -135,8 +148,9 @@ def _all_readings(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def restates(text: str, fact: Fact, near: Near) -> bool:
-    """Return whether a claim's figure restates one of the evidence: rounded, as a bound, or in
-    another unit.
+    """Return whether a claim's figure restates one of the evidence.
+
+    It may be rounded, be a bound, or have another unit.
     """
     return any(_restates(text, reading, near) for reading in fact.readings)
 
@@ -159,7 +173,7 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
     ):
         return True
     for other in near.numbers:
-        if _same_digits(fact, other) or _same_warmth(fact, other):
+        if _has_same_digits(fact, other) or _is_same_temperature(fact, other):
             return True
         if (
             other.head in _GROUPS
@@ -177,39 +191,43 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
 
 
 def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
-    """Return whether words mark a figure as rounded, and the least value that it bounds (0 for
-    none).
-    """
+    """Return whether words mark a figure as rounded, and the least value that it bounds, or 0."""
     before = text[max(0, fact.start - 30) : fact.start]
     value = abs(fact.value)
-    least = value if _ABOVE.search(before) else value / _BOUND if _BELOW.search(before) else 0.0
-    return _LOOSE.search(before) is not None, least
+    least = (
+        value
+        if _LOWER_BOUND.search(before)
+        else value / _BOUND
+        if _UPPER_BOUND.search(before)
+        else 0.0
+    )
+    return _APPROXIMATE.search(before) is not None, least
 
 
 def is_calculated(text: str, fact: Fact, near: Near) -> bool:
     """Return whether a claim's figure can be calculated from the nearby values."""
-    return any(_follows_from(text, reading, near) for reading in fact.readings)
+    return any(_is_calculated(text, reading, near) for reading in fact.readings)
 
 
-def _follows_from(text: str, fact: Fact, near: Near) -> bool:
+def _is_calculated(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
-        return _date_follows(fact, near)
+        return _is_date_at_distance(fact, near)
     value = abs(fact.value)
     loose, _ = _looseness(text, fact)
     slack = max(1e-6 * value, half_unit(fact), _ABOUT * value if loose else 0.0) * (1 + 1e-9)
     if fact.dimension == "percent" and not any(character.isdigit() for character in fact.text):
         slack = max(slack, ABOUT_SHARE)
-    parted = near.parted or _PARTED.search(text) is not None
+    parted = near.parted or _FRACTION_WORDS.search(text) is not None
     periodic = near.periodic or _PERIODIC.search(text) is not None
     made = _computed_values(fact, near, parted=parted, periodic=periodic)
-    if _TIMES.match(text, fact.end):
+    if _MULTIPLE.match(text, fact.end):
         values = [other.value for other in near.numbers if other.value]
         made = (
             ratio for one, other in combinations(values, 2) for ratio in (one / other, other / one)
         )
-    if any(abs(abs(each) - value) <= slack for each in made):
+    if any(abs(abs(result) - value) <= slack for result in made):
         return True
-    return _between_dates(fact, near)
+    return _is_between_dates(fact, near)
 
 
 def is_explained(text: str, fact: Fact, near: Near) -> bool:
@@ -219,22 +237,22 @@ def is_explained(text: str, fact: Fact, near: Near) -> bool:
     and the product or share of two of the few figures of one sentence ("5 floors with 8 flats
     each", "36 of 240 patients").
     """
-    return any(_surely_follows(text, reading, near) for reading in fact.readings)
+    return any(_is_explained(text, reading, near) for reading in fact.readings)
 
 
-def _surely_follows(text: str, fact: Fact, near: Near) -> bool:
+def _is_explained(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
-        return len(near.days) <= FEW_DAYS and _date_follows(fact, near, spare=0.0)
+        return len(near.days) <= FEW_DAYS and _is_date_at_distance(fact, near, spare=0.0)
     value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
     if fact.dimension in ("duration", "months", "clock") and len(near.days) <= FEW_DAYS:
         made = _times_and_differences(fact, near)
-        if any(abs(each - value) <= 1e-6 * value for each in made) or _between_dates(
+        if any(abs(result - value) <= 1e-6 * value for result in made) or _is_between_dates(
             fact, near, spare=0.0
         ):
             return True
     for group in near.groups:
         if len(group) <= FEW_IN_PASSAGE and any(
-            abs(each - value) <= slack for each in _combinations_of_two(fact, group)
+            abs(result - value) <= slack for result in _combinations_of_two(fact, group)
         ):
             return True
     return False
@@ -263,8 +281,9 @@ def _combinations_of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
 
 
 def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
-    """Return whether a figure is the stated one plus or minus another nearby: 20 million, and
-    "another 5 million".
+    """Return whether a figure is the stated one plus or minus another nearby figure.
+
+    An example is 25 million for "20 million" and "another 5 million".
     """
     others = [other.value for other in near.numbers if other.dimension == fact.dimension]
     others += [
@@ -276,9 +295,10 @@ def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
     )
 
 
-def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
-    """Return whether a duration or an age is the time between two dates; ``spare`` is in years or
-    days.
+def _is_between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+    """Return whether a duration or an age is the time between two dates.
+
+    ``spare`` is the tolerance, in days for a duration and otherwise in years.
     """
     pairs = list(combinations(near.days, 2))
     if fact.dimension == "duration":
@@ -306,7 +326,7 @@ def _days_between(one: Day, other: Day) -> int | None:
 def _date(day: Day, year: int) -> date | None:
     try:
         return date(day.year or year, day.month, day.day)
-    except ValueError:  # 31 February
+    except ValueError:  # no such day, for example February 31
         return None
 
 
@@ -320,16 +340,16 @@ def _are_addable(fact: Fact, other: Fact) -> bool:
     )
 
 
-def _same_digits(fact: Fact, other: Fact) -> bool:
+def _has_same_digits(fact: Fact, other: Fact) -> bool:
     """Return whether two figures have the same digits and one has no unit.
 
     In a table of thousands 54,000 is 54 million. A single digit may match by chance.
     """
-    mine, theirs = (re.sub(r"\D", "", each.text).strip("0") for each in (fact, other))
+    mine, theirs = (re.sub(r"\D", "", figure.text).strip("0") for figure in (fact, other))
     return len(mine) > 1 and mine == theirs and "" in (fact.dimension, other.dimension)
 
 
-def _same_warmth(fact: Fact, other: Fact) -> bool:
+def _is_same_temperature(fact: Fact, other: Fact) -> bool:
     """Return whether two temperatures, or differences, on two scales are equal up to rounding."""
     if (
         fact.dimension not in TEMPERATURES
@@ -346,8 +366,9 @@ def _same_warmth(fact: Fact, other: Fact) -> bool:
 
 
 def half_unit(fact: Fact) -> float:
-    """Return half a unit of the last written digit: 50 for "1,200", 0.05 for "14.2", 5e5 for "67
-    million".
+    """Return half a unit of the last significant digit.
+
+    It's 0.05 for "14.2", 5e5 for "67 million" and 50 for "1,200".
     """
     if fact.digits:
         return float(0.5 * 10.0**-fact.digits * fact.scale)
@@ -355,7 +376,7 @@ def half_unit(fact: Fact) -> float:
     if not any(character.isdigit() for character in fact.text) or not plain:
         return 0.0
     digits = f"{plain:.0f}"
-    # 120 is no 100, though one of its digits may have been rounded away.
+    # The limit of 5% keeps a short number from being read as too coarse: 100 isn't 120 rounded.
     return float(
         min(0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))), max(0.5, 0.05 * plain))
         * fact.scale
@@ -369,31 +390,30 @@ def _is_rounding(fact: Fact, stated: Fact, *, loose: bool) -> bool:
         return abs(other * factor - value) <= 0.04 * value
     if loose and abs(other - value) <= _ABOUT * max(value, other):
         return True
-    # A converted unit comes with another rounding. In the same unit the evidence may have rounded
-    # what the claim has in full (78.1 of 78.15), but 99.9% is no rounding of 99.99%.
+    # A conversion to another unit allows 0.5%, because both sides were rounded. In the same unit,
+    # the evidence may have rounded a value that the claim has in full (78.1 for 78.15), but 99.9%
+    # isn't a rounding of 99.99%.
     slack = 0.005 * value if fact.dimension else 0.0
     if slack and _unit(fact) == _unit(stated):
         slack = min(slack, half_unit(stated))
-    # 0.05 as floats have it
+    # The factor allows for the representation of 0.05 and the like as floats.
     return other != value and abs(other - value) <= max(half_unit(fact), slack) * (1 + 1e-9)
 
 
 def may_be_rounded(fact: Fact, stated: Fact) -> bool:
-    """Return whether the evidence may have rounded a figure that the claim gives in full: 33% of
-    33.3%.
-    """
+    """Return whether the evidence may have rounded a figure of the claim: 33% for 33.3%."""
     one = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
     return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= one
 
 
 def _unit(fact: Fact) -> str:
-    """Return the unit of a figure in the singular; percent has several spellings."""
+    """Return the unit of a figure in the singular, with "%" for all spellings of percent."""
     return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())
 
 
 def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterator[float]:
     """Yield the results of calculations with the nearby values, in the unit of the figure."""
-    money = not fact.dimension  # "270 million" may leave the currency out
+    money = not fact.dimension  # the currency may be left out: "270 million"
     same = [
         other.value
         for other in near.numbers
@@ -430,7 +450,7 @@ def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) ->
         yield from (value * (1 + share) for share in shares)
         yield from (value * (1 - share) for share in shares)
         if not fact.dimension and value <= 50:
-            yield from (value - 1, value + 1)  # "one of 36 failed": 35 did not
+            yield from (value - 1, value + 1)  # 35 succeeded if "one of 36 failed"
     if parted:
         yield from (value * 2**power for value in same for power in range(2, 6))
         yield from (
@@ -442,7 +462,7 @@ def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) ->
         yield from (
             made for value in same for times in _PERIODS for made in (value * times, value / times)
         )
-        # five working days and a Saturday
+        # A week of five equal working days and a different Saturday.
         yield from (
             a * times + b for a in same for b in same for times in (5.0, 6.0, 7.0, 12.0) if a != b
         )
@@ -459,7 +479,7 @@ def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) ->
         ]:
             yield from (value * count for count in (*inside, *bare[:MOST_IN_PASSAGE]) if count > 1)
             yield from (value / count for count in inside)
-            if periodic:  # paid once a year, compared with twelve months
+            if periodic:  # a yearly price compared with twelve monthly payments
                 yield from (abs(value * times - one) for one in same for times in _PERIODS)
     if fact.dimension == "percent":
         yield from _percentages(near)
@@ -467,9 +487,7 @@ def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) ->
 
 
 def _times_and_differences(fact: Fact, near: Near) -> Iterator[float]:
-    """Yield shifted times of day, the time between two of them, and the difference in points of two
-    shares.
-    """
+    """Yield shifted times of day, times between two of them, and differences of two percentages."""
     clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
     if fact.dimension == "duration":
         yield from (abs(one - other) for one, other in combinations(clock, 2))
@@ -485,6 +503,7 @@ def _times_and_differences(fact: Fact, near: Near) -> Iterator[float]:
 
 
 def _percentages(near: Near) -> Iterator[float]:
+    """Yield remainders to 100%, ratios and relative changes in percent."""
     few = (near.numbers,) if len(near.numbers) <= MOST_RATIOS else ()
     for group in (*near.groups, *few):
         kinds = {other.dimension for other in group}
@@ -498,7 +517,7 @@ def _percentages(near: Near) -> Iterator[float]:
                 yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
 
 
-def _date_follows(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+def _is_date_at_distance(fact: Fact, near: Near, spare: float = 1.0) -> bool:
     """Return whether a date is a stated time away from another: 1968 for "1964, four years before".
 
     The match is exact to the day if both dates have a day. Otherwise it is in months or years, with

@@ -1,4 +1,4 @@
-"""Find numbers, dates and quotations of a claim that the evidence lacks or contradicts.
+"""Finds numbers, dates and quotations of a claim that the evidence lacks or contradicts.
 
 A figure that isn't in the evidence in any notation is reported as absent. It may have been
 calculated, and a search can't tell a calculation from an invention. A figure is contradicted only
@@ -40,7 +40,7 @@ from masis.offline.parsing.facts import (
     comparable,
     is_comparison_label,
     likeness,
-    reach,
+    max_difference,
 )
 from masis.offline.parsing.units import TEMPERATURES
 from masis.schema.audit import AbsentFigure, Contradiction
@@ -53,6 +53,8 @@ COUNTED = 12
 """Largest bare number that may count the items the evidence lists. It's never reported absent."""
 _CONTINUATION_WORDS, _FEWEST_COPIED = 4, 3
 """Words around a figure that a copy needs: if either text continues after it, and if neither."""
+# Matches a label before a number that it numbers: "section 3.2, 3.3 and " before "3.4", "phase "
+# before "2", "#" before "12". "about 3.4" and "phases of 2" don't match.
 _LABELLED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix"
     r"|equations?|eqs?\.?|notes?"
@@ -63,15 +65,14 @@ _LABELLED = re.compile(
     r"\s?|§§?\s?|#)(?:\d+(?:\.\d+)*(?:\s?(?:,|and|or|to|-|–)\s?)){0,5}$",
     re.IGNORECASE,
 )
-"""Matches a label before a number that it numbers: "section 3.2, 3.3 and " before "3.4", "phase "
-before "2", "#" before "12".
-"""
+# Matches the text before a figure that is part of a name ("carbon-14"), of a reference ("[3, 14]")
+# or of a number with blanks in it ("132 000"). "a carbon 14" and "see (14" don't match.
 _IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
-"""Matches the text before a figure that is part of a name ("carbon-14"), of a reference ("[3, 14]")
-or of a number with blanks in it ("132 000").
-"""
+# Matches the text after such a figure: "-n" in "2019-nCoV", " 000" in "132 000".
 _NAME_CONTINUES = re.compile(r"-[^\W\d_]| \d{3}\b")
-"""Matches the text after such a figure: "-n" in "2019-nCoV", " 000" in "132 000"."""
+# Matches words beside a figure that may have been calculated: "rose by 12", "a total of 40", "3
+# times". "It weighs 12 kg" doesn't match. Evidence contradicts such a figure only if the claim
+# copies a sentence except for it.
 _COMPUTED = re.compile(
     r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes"
     r" to|amount\w* to"
@@ -82,20 +83,18 @@ _COMPUTED = re.compile(
     r"|extra|another|further)\b",
     re.IGNORECASE,
 )
-"""Matches words beside a figure that may have been calculated: "rose by 12", "a total of 40", "3
-times". Evidence contradicts such a figure only if the claim copies a sentence except for it.
-"""
 _CHARS_BEFORE, _CHARS_AFTER = 30, 15
 """Characters before and after a figure in which such words are searched."""
+# Matches the text before the year of a reference: "(Smith et al., 2013)", "Smith (2013)". "in ("
+# doesn't match, because the word before the bracket needs a capital.
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
-"""Matches the text before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
 QUOTED_WORDS = 4
-"""Words that a text in quotation marks needs to be checked as a quotation. Fewer may be a term or a
-nickname.
-"""
+"""The fewest words of a quotation that is checked. A shorter one may be a term or a nickname."""
 # Matches a text in curly, German, French or straight quotation marks: “so they said”, „so sagten
 # sie“, «ont-ils dit», "so they said". Possessive quantifiers keep unclosed marks linear.
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
+# Matches an introduction to words that somebody might say, which don't quote anybody: "you could
+# ask: ", "phrases like ". "the report says: " doesn't match.
 _SUGGESTED = re.compile(
     r"\b(?:such as|for example|for instance|e\.g\.|phrases like|questions? like"
     r"|(?:you|we|one|they|people|parents|teachers) (?:could|can|might|may|should|would)(?: also|"
@@ -105,12 +104,10 @@ _SUGGESTED = re.compile(
     r"|ask(?:ing)? (?:yourself|themselves|questions?|them|him|her))[\s,:;]*+\Z",
     re.IGNORECASE,
 )
-"""Matches an introduction to words that somebody might say, which don't quote anybody: "you could
-ask: ", "phrases like ".
-"""
 _LONGEST_INTRODUCTION = 60
+"""Characters before a quotation that are searched for such an introduction."""
+# Matches a gap or an insertion in a quotation: "[the company]", "…", "...".
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
-"""Matches a gap or an insertion in a quotation: "[the company]", "…", "..."."""
 _CAPITALISED = 0.7
 """Share of capitalized words, among those of four letters or more, that makes a text a title."""
 
@@ -158,7 +155,7 @@ class FactTable:
             if fact.dimension in TEMPERATURES:
                 near = [other for other in self._where if other.dimension in TEMPERATURES]
         for other in near:
-            if _same_figure(fact, other):
+            if _is_same_figure(fact, other):
                 yield from self._where[other]
 
     @cached_property
@@ -181,8 +178,8 @@ class FactTable:
 
         A bisection leaves a few of many thousands to compare.
         """
-        first = bisect_left(self._numbers, value - reach(value), key=attrgetter("value"))
-        last = bisect_right(self._numbers, value + reach(value), key=attrgetter("value"))
+        first = bisect_left(self._numbers, value - max_difference(value), key=attrgetter("value"))
+        last = bisect_right(self._numbers, value + max_difference(value), key=attrgetter("value"))
         return self._numbers[first:last]
 
 
@@ -191,7 +188,7 @@ def _without_place(fact: Fact) -> Fact:
     return fact._replace(start=0, end=0, head="", others=tuple(map(_without_place, fact.others)))
 
 
-def _same_figure(fact: Fact, other: Fact) -> bool:
+def _is_same_figure(fact: Fact, other: Fact) -> bool:
     """Return whether two facts agree except for their sign; "forty cabins" doesn't say "41.2%"."""
     if fact.value and other.value and fact.negative != other.negative:
         other = other._replace(value=-other.value)
@@ -229,7 +226,7 @@ def check_figures(
     """
     text, facts = match.sentence.text, match.sentence.facts[:MOST_FACTS]
     if not facts:
-        return Figures()  # so that the evidence's figures aren't read for most sentences
+        return Figures()  # most sentences, for which the evidence's figures needn't be extracted
     stated = (*question, *origins)
     held = [
         fact
@@ -250,9 +247,11 @@ def check_figures(
 
     @cache
     def calculable(fact: Fact) -> bool:
-        return _says_calculated(text, fact) or is_calculated(text, fact, wide)
+        return _mentions_calculation(text, fact) or is_calculated(text, fact, wide)
 
     for fact in facts:
+        # A figure of the evidence can still be wrong in this sentence: "12 men and 8 women" for
+        # "8 men and 12 women".
         if fact in held:
             if (
                 table.holders(fact, match.allowed)
@@ -277,7 +276,7 @@ def check_figures(
             not _may_count(fact)
             and not is_explained(text, fact, close)
             and not (
-                (count <= VERY_FEW or (count <= FEW_VALUES and _says_calculated(text, fact)))
+                (count <= VERY_FEW or (count <= FEW_VALUES and _mentions_calculation(text, fact)))
                 and is_calculated(text, fact, close)
             )
         ):
@@ -409,23 +408,25 @@ def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | Non
         for other in passage.facts[:MOST_FACTS]:
             if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
-            behind = _continuations(passage.text[other.end :])
+            stated_after = _continuations(passage.text[other.end :])
             repeats = after in (
-                behind if len(before) + len(after) >= _CONTINUATION_WORDS else behind[:1]
+                stated_after
+                if len(before) + len(after) >= _CONTINUATION_WORDS
+                else stated_after[:1]
             )
-            goes_on = (
-                behind[0] in continuations[1:]
-                and len(before) + len(behind[0]) >= _CONTINUATION_WORDS
+            continues = (
+                stated_after[0] in continuations[1:]
+                and len(before) + len(stated_after[0]) >= _CONTINUATION_WORDS
             )
             if not repeats and not (
-                goes_on and not any(agree(mine, other) for mine in match.sentence.facts)
+                continues and not any(agree(mine, other) for mine in match.sentence.facts)
             ):
                 continue
             if agree(fact, other):
                 return None
-            if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
+            if other.others or not _is_same_measure(fact, other) or may_be_rounded(fact, other):
                 continue
-            if any(agree(fact, stated) for stated in passage.facts) or _continues_in_next(
+            if any(agree(fact, stated) for stated in passage.facts) or _may_continue_in_next(
                 match.passages, i, other
             ):
                 continue  # "the rent was 900 euros, then 1,000"
@@ -439,15 +440,15 @@ def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | Non
     return _signal(fact, passage, other, 1.0 if altered else 0.9)
 
 
-def _continues_in_next(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
+def _may_continue_in_next(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
     """Return whether a figure may continue in the next passage.
 
     A blank after the decimal point ends a sentence, as in "for $ 1. 7 million".
     """
-    behind = passages[i].text[other.end :].strip()
+    rest = passages[i].text[other.end :].strip()
     following = passages[i + 1 : i + 2]
     same = bool(following) and following[0].document == passages[i].document
-    return behind in ("", ".") and same and following[0].text[:1].isdigit()
+    return rest in ("", ".") and same and following[0].text[:1].isdigit()
 
 
 # Matches the mark or conjunction that may end a clause: "," and " but" in "rose to 12, but fell".
@@ -481,20 +482,20 @@ def says_in_the_same_words(text: str, statement: str) -> bool:
     return False
 
 
-def _of_one_kind(fact: Fact, other: Fact) -> bool:
+def _is_same_measure(fact: Fact, other: Fact) -> bool:
     """Return whether two figures with the same words around them measure one thing."""
     if fact.kind == "date":
-        return fact.dimension == other.dimension and _as_exact(fact, other)
+        return fact.dimension == other.dimension and _has_same_precision(fact, other)
     both_money = fact.dimension.startswith("money") and other.dimension.startswith("money")
     return fact.dimension == other.dimension or both_money or comparable(fact, other)
 
 
-def _as_exact(fact: Fact, other: Fact) -> bool:
+def _has_same_precision(fact: Fact, other: Fact) -> bool:
     """Return whether two dates state the same parts: year, month, day."""
     return [bool(part) for part in fact.day] == [bool(part) for part in other.day]
 
 
-def _says_calculated(text: str, fact: Fact) -> bool:
+def _mentions_calculation(text: str, fact: Fact) -> bool:
     return (
         _COMPUTED.search(text, max(0, fact.start - _CHARS_BEFORE), fact.end + _CHARS_AFTER)
         is not None
@@ -521,7 +522,7 @@ def _same_quantity(
         enough = (
             len(words) >= _FEWEST_WORDS
             or not candidates
-            or _says_no_more(match.passages[i], match.sentence)
+            or _has_all_words_of(match.passages[i], match.sentence)
         )
         rivals = [
             (other, sure)
@@ -590,13 +591,13 @@ def _rival_confidence(
 ) -> float:
     """Return how sure it is, from 0 to 1, that two figures are values of the same quantity.
 
-    Either the words next to both are the same (`_same_neighbours`), or the passage has most of the
-    claim's ``words`` and nothing shows that the figure was calculated. In both cases the passage is
-    about the same things and times (`_states_the_same`).
+    Either the words next to both are the same (`_has_same_neighbors`), or the passage has most of
+    the claim's ``words`` and nothing shows that the figure was calculated. In both cases the
+    passage is about the same things and times (`_is_about_the_same`).
     """
     text, passage = match.sentence.text, match.passages[i]
-    if _same_neighbours(text, fact, passage.text, other):
-        return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
+    if _has_same_neighbors(text, fact, passage.text, other):
+        return 1.0 if _is_about_the_same(match, fact, facts, i, other) else 0.0
     if not words:
         return 0.0
     shared = match.coverage((i,), words)
@@ -608,7 +609,7 @@ def _rival_confidence(
         # The value of another year rarely has the same digits in another order, so the dates of
         # such a pair may differ.
         timed = not _has_digits_exchanged(fact, other)
-        same = sure and _states_the_same(match, fact, facts, i, other, altered=True, timed=timed)
+        same = sure and _is_about_the_same(match, fact, facts, i, other, altered=True, timed=timed)
         return 0.5 + 0.5 * shared if same else 0.0
     # The word before a date must be the same: "until 2025" and "from 2026" don't contradict.
     before, other_before = text[: fact.start], passage.text[: other.start]
@@ -619,14 +620,14 @@ def _rival_confidence(
     enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
     enough = enough and not calculable(fact)
     named = () if near else words
-    if not enough or not _states_the_same(
+    if not enough or not _is_about_the_same(
         match, fact, facts, i, other, named, whole=shared >= _WHOLE
     ):
         return 0.0
     return 0.5 * shared + 0.5 * around
 
 
-def _says_no_more(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
+def _has_all_words_of(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
     """Return whether the claim has all content words of a passage, except in its figures.
 
     An example is the passage "Timeout: 60 seconds".
@@ -638,22 +639,24 @@ def _says_no_more(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
     )
 
 
-def _same_neighbours(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
+def _has_same_neighbors(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
     """Return whether two figures have the same words on both sides.
 
     An example is "trusted by over 500 firms in all" and "trusted by over 300 firms in all".
     """
-    before, theirs = words_of(text[: fact.start])[::-1], words_of(evidence[: other.start])[::-1]
-    after, behind = words_of(text[fact.end :]), words_of(evidence[other.end :])
+    before, stated_before = (
+        words_of(words)[::-1] for words in (text[: fact.start], evidence[: other.start])
+    )
+    after, stated_after = words_of(text[fact.end :]), words_of(evidence[other.end :])
     sides = [
         sum(takewhile(bool, map(eq, mine, stated)))
-        for mine, stated in ((before, theirs), (after, behind))
+        for mine, stated in ((before, stated_before), (after, stated_after))
     ]
     ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
     return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
 
 
-def _states_the_same(
+def _is_about_the_same(
     match: Match,
     fact: Fact,
     facts: Sequence[Fact],
@@ -693,7 +696,7 @@ def _states_the_same(
         rivals = [
             stated
             for stated in passage.facts
-            if stated.kind == mate.kind == "date" and _as_exact(mate, stated)
+            if stated.kind == mate.kind == "date" and _has_same_precision(mate, stated)
         ]
         if words or rivals or mate.kind != "date" or not _is_dated(match, mate, passage.document):
             return False
@@ -752,10 +755,10 @@ def _figure_candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) 
         and not other.others
         and other.dimension == fact.dimension
         and (
-            _as_exact(fact, other)
+            _has_same_precision(fact, other)
             if fact.kind == "date"
             else fact.dimension
-            or _counts_the_same(match, fact, i, other)
+            or _has_same_noun(match, fact, i, other)
             or _has_digits_exchanged(fact, other)
         )
         and not is_comparison_label(passage.text, other)
@@ -780,7 +783,7 @@ def _surroundings(
     return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _counts_the_same(match: Match, fact: Fact, i: int, other: Fact) -> bool:
+def _has_same_noun(match: Match, fact: Fact, i: int, other: Fact) -> bool:
     """Return whether the same noun directly follows both: "450 people", "300 people"."""
     mine = match.sentence.content_after(fact.end, 1)
     theirs = match.passages[i].content_after(other.end, 1)

@@ -88,8 +88,10 @@ def change_figure(
                 else _other_digits(part.group(), draw)
             )
             text = sentence.text[:start] + words + sentence.text[end:]
-            if _is_credible(part.group(), words, fact) and _is_new(read, text, words, fact, near):
-                yield FaultChange(*sentence.place(start, end), words, ids)
+            if _is_credible(part.group(), words, fact) and _is_absent_from_evidence(
+                read, text, words, fact, near
+            ):
+                yield FaultChange(*sentence.to_answer_offsets(start, end), words, ids)
                 break
 
 
@@ -119,7 +121,7 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
     """Return whether a changed figure is clearly wrong but still believable."""
     if fact.kind == "date":
         return True
-    old, new = (float("".join(filter(str.isdigit, each))) for each in (before, after))
+    old, new = (float("".join(filter(str.isdigit, words))) for words in (before, after))
     if not old or not new or abs(new - old) < _LEAST_OFF * old:
         return False
     if fact.dimension == "percent" and abs(fact.value) <= 100 < abs(fact.value) * new / old:
@@ -127,7 +129,9 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
     return max(old, new) <= _MOST_OFF * min(old, new)
 
 
-def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> bool:
+def _is_absent_from_evidence(
+    read: ReadAnswer, text: str, words: str, was: Fact, near: Near
+) -> bool:
     """Return whether the evidence lacks the altered sentence's figure in every reading."""
     new = next((fact for fact in extract(text) if fact.start == was.start), None)
     if new is None or new.others or (new.kind, new.dimension) != (was.kind, was.dimension):
@@ -163,17 +167,17 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _behind(verbs: str, word: str) -> dict[str, str]:
+def _verbs_before(verbs: str, word: str) -> dict[str, str]:
     return {verb: f"{verb} {word}" for verb in verbs.split()}
 
 
-def _negated_verbs(verbs: str, word: str) -> dict[str, str]:
+def _verbs_after(verbs: str, word: str) -> dict[str, str]:
     return {verb: f"{word} {verb}" for verb in verbs.split()}
 
 
 NEGATIONS: Mapping[str, NegationWords] = {
     "en": NegationWords(
-        _behind("is are was were will would should", "not") | {"can": "cannot"},
+        _verbs_before("is are was were will would should", "not") | {"can": "cannot"},
         _word_set(
             "not no never none nobody nothing neither nor cannot without hardly scarcely rarely"
             " seldom n't"
@@ -184,7 +188,7 @@ NEGATIONS: Mapping[str, NegationWords] = {
         ),
     ),
     "de": NegationWords(
-        _behind("ist sind war waren wird wurde wurden", "nicht"),
+        _verbs_before("ist sind war waren wird wurde wurden", "nicht"),
         _word_set(
             "nicht kein keine keinen keiner keinem keines nie niemals niemand nichts weder ohne"
             " kaum selten"
@@ -195,7 +199,7 @@ NEGATIONS: Mapping[str, NegationWords] = {
         ),
     ),
     "nl": NegationWords(
-        _behind("is was waren wordt werd werden", "niet"),
+        _verbs_before("is was waren wordt werd werden", "niet"),
         _word_set("niet geen nooit niemand niets noch zonder nauwelijks zelden"),
         _word_set(
             "alle elke elk ieder sommige alleen altijd vaak soms als indien of hoewel tenzij maar"
@@ -214,26 +218,28 @@ NEGATIONS: Mapping[str, NegationWords] = {
         _word_set("tous toutes tout chaque seulement toujours souvent parfois si quoique mais que"),
     ),
     "es": NegationWords(
-        _negated_verbs("es son era eran fue fueron está están", "no"),
+        _verbs_after("es son era eran fue fueron está están", "no"),
         _word_set("no nunca jamás nada nadie ninguno ninguna ningún ni sin tampoco apenas"),
         _word_set("todos todas todo cada sólo solo siempre a_veces si aunque salvo pero se le lo"),
     ),
     "it": NegationWords(
-        _negated_verbs("è sono era erano fu furono", "non"),
+        _verbs_after("è sono era erano fu furono", "non"),
         _word_set("non no mai nulla niente nessuno nessuna né senza appena"),
         _word_set("tutti tutte tutto ogni solo sempre spesso talvolta se benché ma ci si ne"),
     ),
     "pt": NegationWords(
-        _negated_verbs("é são era eram foi foram está estão", "não"),
+        _verbs_after("é são era eram foi foram está estão", "não"),
         _word_set("não nunca jamais nada ninguém nenhum nenhuma nem sem tampouco"),
         _word_set("todos todas todo cada só apenas sempre se embora salvo mas lhe"),
     ),
 }
 """The languages in which a negation can be added or removed by rule, by their two-letter code."""
 
+# Matches a run of letters: two in "don't", none in "42".
 _WORD = re.compile(r"[^\W\d_]+")
+# Matches the contracted "not" in "isn't" and "can’t".
 _NOT_SHORTENED = re.compile(r"n['’]t\b", re.IGNORECASE)
-_OPPOSED = 0.6
+_POSSIBLE_DENIAL = 0.6
 """Share of a sentence's content that a passage needs to be a possible denial of it."""
 
 
@@ -245,36 +251,39 @@ def change_negation(
     source = read.source_of(sentence)
     if words is None or source is None or sentence.text.rstrip().endswith("?"):
         return
-    own = _negations(sentence.text, words)
+    own = _count_negations(sentence.text, words)
     if (
         own > 1
-        or own != _negations(source.text, words)
+        or own != _count_negations(source.text, words)
         or words.limiting & _lower_words(sentence.text)
     ):
         return
     content = sentence.parsed.content
     for passage in read.passages:
-        # code can't decide which of two chunks is right if one denies the other
+        # If one chunk denies the other, it's unknown which is right, so the change isn't certain.
         if (
-            len(content & passage.content) >= _OPPOSED * len(content)
-            and _negations(passage.text, words) != own
+            len(content & passage.content) >= _POSSIBLE_DENIAL * len(content)
+            and _count_negations(passage.text, words) != own
         ):
             return
     pairs = [
         (negated, plain) if own else (plain, negated) for plain, negated in words.pairs.items()
     ]
     for before, after in draw.sample(pairs, len(pairs)):
-        # a verb at the end of its clause isn't negated after itself: "weil er krank war"
+        # The verb must be followed by a word: in "weil er krank war" it ends its clause, and the
+        # negation belongs before it.
         found = re.search(rf"(?<![\w'’-]){re.escape(before)}(?= [\w\"“«])", sentence.text)
         if found is not None:
-            yield FaultChange(*sentence.place(*found.span()), after, (source.evidence_id,))
+            yield FaultChange(
+                *sentence.to_answer_offsets(*found.span()), after, (source.evidence_id,)
+            )
 
 
 def _lower_words(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(text))
 
 
-def _negations(text: str, words: NegationWords) -> int:
+def _count_negations(text: str, words: NegationWords) -> int:
     """Count the words that negate. French "ne ... pas" is one negation of two words."""
     found = [word for word in _WORD.findall(text.lower()) if word in words.negative]
     if "pas" in words.negative:
@@ -285,9 +294,9 @@ def _negations(text: str, words: NegationWords) -> int:
 
 # Citations
 
-_ELSEWHERE = 0.4
+_SUPPORTING_PASSAGE = 0.4
 """Share of a sentence's content that a passage needs to support it."""
-_ANYWHERE = 0.5
+_SUPPORTING_CHUNK = 0.5
 """The same for all passages of a chunk together."""
 _MOST_TARGETS = 6
 """Chunks that are tried for a moved reference. Each trial audits the answer's citations."""
@@ -301,7 +310,7 @@ def change_citation(
     """Yield references to chunks that are unrelated to the sentence or don't exist."""
     inside = read.citations_in(sentence)
     if len(inside) != 1 or inside[0].evidence_id is None or inside[0].start < sentence.start:
-        return  # what another reference supports is not wrong
+        return  # with a second reference, the sentence might still be supported
     citation = inside[0]
     targets = [*_unrelated_chunks(read, sentence, citation), None]
     for target in draw.sample(targets, min(len(targets), _MOST_TARGETS)):
@@ -327,9 +336,11 @@ def _unrelated_chunks(
             _, share = read.nearest(sentence, frozenset({number}))
             content = sentence.parsed.content
             there = frozenset().union(
-                *(each.content for each in read.passages if each.document == number)
+                *(passage.content for passage in read.passages if passage.document == number)
             )
-            if share < _ELSEWHERE and len(content & there) < _ANYWHERE * len(content):
+            if share < _SUPPORTING_PASSAGE and len(content & there) < _SUPPORTING_CHUNK * len(
+                content
+            ):
                 yield chunk.id
 
 
@@ -366,8 +377,10 @@ def _refers_to(altered: ReadAnswer, start: int, target: str | None) -> bool:
 
 NAMED_LANGUAGES = frozenset({"en", "fr", "es", "it", "pt", "nl"})
 """Languages in which only names are capitalized within a sentence and names aren't inflected."""
-_CAPITALISED = re.compile(r"[^\W\d_][^\W_]*(?:-[^\W_]+)*")
-_NEAR = 0.5
+# Matches a word, with hyphens but without digits at the start: "Oslo", "Jean-Luc", "A320". The
+# caller checks the capital.
+_NAME_WORD = re.compile(r"[^\W\d_][^\W_]*(?:-[^\W_]+)*")
+_SUPPORTING_OTHER_NAME = 0.5
 """Share of the rest of a sentence that a passage needs to support it for another name."""
 _CALENDAR = frozenset(
     stem(word)
@@ -397,7 +410,7 @@ def change_name(
     there = {name.words for name in _names_in(source.text)}
     own = [name for name in _names_in(sentence.text) if name.words in there]
     others = {name.words: name for chunk in read.evidence for name in _names_in(chunk.text)}
-    behind = _words_before(read)
+    preceding = _words_before(read)
     known = _lower_words(f"{sentence.text} {read.question} {source.text}")
     for name in draw.sample(own, len(own)):
         fits = [
@@ -405,13 +418,15 @@ def change_name(
             for other in others.values()
             if name.words.count(" ") == other.words.count(" ")
             and len(other.words) > 2  # an initial alone isn't a name
-            and behind[name.words] & behind[other.words]
+            and preceding[name.words] & preceding[other.words]
             and not _lower_words(other.words) & known
         ]
         for other in draw.sample(fits, len(fits)):
-            if not _may_be_said_of(read, sentence, name, other):
+            if not _may_be_true_of(read, sentence, name, other):
                 yield FaultChange(
-                    *sentence.place(name.start, name.end), other.words, (source.evidence_id,)
+                    *sentence.to_answer_offsets(name.start, name.end),
+                    other.words,
+                    (source.evidence_id,),
                 )
                 break
 
@@ -432,13 +447,13 @@ def _names_in(text: str) -> list[_Name]:
     """Return the runs of capitalized words in a text, except for the first word of a sentence."""
     found: list[_Name] = []
     last = None
-    for match in _CAPITALISED.finditer(text):
+    for match in _NAME_WORD.finditer(text):
         word = match.group()
         before = "" if last is None else last.group().lower()
         between = "" if last is None else text[last.end() : match.start()]
         begins = last is None or any(mark in between for mark in '.!?:;\n"“«(')
         last = match
-        # EUR and MRI are units, roles and methods as well
+        # A word in capitals may be a unit, role or method (EUR, CEO, MRI) instead of a name.
         is_name = word[0].isupper() and not word.isupper()
         if not is_name or word.lower() in STOPWORDS or stem(word.lower()) in _CALENDAR:
             continue
@@ -450,13 +465,14 @@ def _names_in(text: str) -> list[_Name]:
     return found
 
 
-def _may_be_said_of(read: ReadAnswer, sentence: AnswerSentence, name: _Name, other: _Name) -> bool:
-    """Return whether a passage with the other name may support the sentence for it."""
+def _may_be_true_of(read: ReadAnswer, sentence: AnswerSentence, name: _Name, other: _Name) -> bool:
+    """Return whether a passage with the other name may support the sentence with that name."""
     own = {stem(word) for word in _lower_words(name.words)}
     rest = sentence.parsed.content - own
     named = {stem(word) for word in _lower_words(other.words)}
     return any(
-        named & passage.content and len(rest & passage.content) >= _NEAR * len(rest)
+        named & passage.content
+        and len(rest & passage.content) >= _SUPPORTING_OTHER_NAME * len(rest)
         for passage in read.passages
     )
 
@@ -467,25 +483,24 @@ CHANGES: Mapping[FaultKind, Changes] = {
     "citation": change_citation,
     "name": change_name,
 }
-"""How each kind of fault is made."""
+"""The function that makes each kind of fault."""
 
 NOTHING_CERTAIN: Mapping[FaultKind, str] = {
     "figure": (
-        "no figure of the answer is one of the cited evidence that can be changed beyond doubt"
+        "the answer has no figure that is also in the cited evidence and can certainly be falsified"
     ),
     "negation": (
-        "no sentence of the answer is a near copy of the evidence whose negation can be changed by"
-        " rule"
+        "the answer has no near copy of the evidence whose negation can be changed by rule"
     ),
-    "citation": "no sentence of the answer has one reference alone that can be moved",
+    "citation": "the answer has no sentence with exactly one reference that can be changed",
     "name": (
-        "no name of the answer can be swapped with another name of the case of which the evidence"
-        " says otherwise"
+        "the answer has no name that can be replaced by another one for which the evidence doesn't"
+        " support the sentence"
     ),
 }
 """Why a kind of fault can't be planted in an answer."""
 
 
 def languages_of(kind: FaultKind) -> Sequence[str] | None:
-    """Return the codes of the languages that a kind of fault can be planted in; None for any."""
+    """Return the codes of the languages that a kind of fault supports, or None for all."""
     return {"negation": tuple(NEGATIONS), "name": tuple(sorted(NAMED_LANGUAGES))}.get(kind)

@@ -1,5 +1,6 @@
-"""Plant one certain fault in a copy of a sound answer, the same one for the same seed, or say why
-it can't be done.
+"""Plants one certain fault in a copy of a correct answer.
+
+The same seed gives the same fault. If no certain fault is possible, the result has the reason.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from masis.schema.case import Evidence
 from masis.schema.faults import FaultKind, PlantedFault
 
 MOST_TRIED = 60
-"""Sentences that are tried, drawn at random: what none of so many allows, the others seldom do."""
+"""How many sentences, drawn at random, are tried. If all of them fail, others rarely succeed."""
 
 
 @dataclass(frozen=True)
 class FaultyAnswer:
-    """A sound answer with one fault planted in it."""
+    """A copy of a correct answer with one fault planted in it."""
 
     answer: str
     fault: PlantedFault
@@ -28,7 +29,7 @@ class FaultyAnswer:
 
 @dataclass(frozen=True)
 class NoCertainFault:
-    """Why no fault of a kind can be planted in an answer, in words."""
+    """The reason, as text, why no certain fault of a kind can be planted in an answer."""
 
     kind: FaultKind
     reason: str
@@ -37,14 +38,14 @@ class NoCertainFault:
 def plant_fault(
     answer: str, evidence: Sequence[Evidence], kind: FaultKind, *, seed: int = 0, question: str = ""
 ) -> FaultyAnswer | NoCertainFault:
-    """Return a copy of a sound answer with one certain fault, or why none of this kind can be made.
+    """Return a copy of a correct answer with one certain fault, or the reason why there is none.
 
     Args:
-        answer: An answer that people found sound: nothing here asks whether it is.
-        evidence: The chunks that it rests on.
-        kind: What is changed.
-        seed: Draws place and words. The same seed gives the same fault.
-        question: The question; its figures and names are not changed into.
+        answer: An answer that people judged to be correct. It isn't checked here.
+        evidence: The chunks of the case.
+        kind: The kind of the fault.
+        seed: The seed for the random choice of place and words.
+        question: The question. Its figures and names aren't used as replacements.
 
     """
     if len(answer) > LONGEST_ANSWER:
@@ -56,7 +57,7 @@ def plant_fault(
     if languages is not None and read.language not in languages:
         known = ", ".join(map(language_name, languages))
         return NoCertainFault(
-            kind, f"it can be made in {known} only, and the answer is in none of them for sure"
+            kind, f"only {known} are supported, and the answer isn't certainly in one of them"
         )
     draw = random.Random(f"{kind}:{seed}")
     for sentence in draw.sample(read.sentences, min(len(read.sentences), MOST_TRIED)):
@@ -69,12 +70,10 @@ def plant_fault(
 def _plant_fault(
     read: ReadAnswer, sentence: AnswerSentence, change: FaultChange, kind: FaultKind, seed: int
 ) -> FaultyAnswer | None:
-    """Return the altered answer; None where the change would move more than the words
-    it is about.
-    """
+    """Return the altered answer, or None if the change would affect other sentences."""
     altered = read.replace_words(change.start, change.end, change.words)
     if len(altered.audit.sentences) != len(read.audit.sentences):
-        return None  # a stop or a capital too many: the sentences around it would read otherwise
+        return None  # a point or capital in the new words changes where sentences end
     end = change.start + len(change.words)
     number = sentence.claim.sentence or 0
     fault = PlantedFault(

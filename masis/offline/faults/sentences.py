@@ -1,5 +1,6 @@
-"""A sound answer with its evidence, read once: its sentences, what they cite, and which passages
-say them.
+"""An answer and its evidence, parsed for planting a fault.
+
+`ReadAnswer` has the sentences of the answer, their references and the passages that they copy.
 """
 
 from __future__ import annotations
@@ -20,23 +21,20 @@ from masis.schema.audit import Citation, Claim
 from masis.schema.case import Evidence
 
 NEAR_COPY = 0.8
-"""Share of a sentence's content words that one passage has, from which the passage says the
-sentence.
-"""
+"""The least share of a sentence's content words in a passage that makes it a near copy of it."""
 FEWEST_WORDS = 4
-"""Content words that a sentence needs: of a shorter one many passages have most."""
+"""The fewest content words of a sentence. Many passages have most words of a shorter one."""
 LONGEST_ANSWER = 20_000
-"""Characters of an answer that a fault is put into. People read it whole, so a longer one measures
-patience.
-"""
+"""The longest answer, in characters. Reviewers must read it all to find the fault."""
 MOST_EVIDENCE = 300_000
-"""Characters of evidence: each sentence that is tried is compared with all passages."""
+"""The most evidence, in characters, because each sentence is compared with all passages."""
 
 
 @dataclass(frozen=True)
 class AnswerSentence:
-    """A sentence of the answer that asserts something; ``text`` has its markers blanked, so that
-    offsets hold.
+    """A sentence of the answer that asserts something.
+
+    ``text`` has blanks instead of citation markers, so that offsets stay valid.
     """
 
     claim: Claim
@@ -44,13 +42,13 @@ class AnswerSentence:
     text: str
     parsed: ParsedSentence
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """Return offsets into the sentence as offsets into the answer."""
+    def to_answer_offsets(self, start: int, end: int) -> tuple[int, int]:
+        """Convert offsets into the sentence to offsets into the answer."""
         return self.start + start, self.start + end
 
 
 class ReadAnswer:
-    """An answer with its evidence. Everything is read when it is first asked for."""
+    """An answer with its evidence. Each property is computed on first use."""
 
     def __init__(self, answer: str, evidence: Sequence[Evidence], question: str = "") -> None:
         self.answer, self.evidence, self.question = answer, tuple(evidence), question
@@ -58,7 +56,7 @@ class ReadAnswer:
         self.number_of = {chunk.id: number for number, chunk in enumerate(self.evidence)}
 
     def replace_words(self, start: int, end: int, words: str) -> ReadAnswer:
-        """Return the answer with other words at one place."""
+        """Return the answer with `answer[start:end]` replaced by other words."""
         return ReadAnswer(
             self.answer[:start] + words + self.answer[end:], self.evidence, self.question
         )
@@ -100,31 +98,30 @@ class ReadAnswer:
 
     @cached_property
     def language(self) -> str | None:
-        """The two-letter code of the language of the answer; None where that can't be said for
-        sure.
-        """
+        """The two-letter code of the answer's language, or None if it isn't certain."""
         return detect_language(self.answer)
 
     @cached_property
     def repeatable_facts(self) -> list[Fact]:
-        """The figures of the question and of where the evidence is from, which an answer may
-        repeat.
-        """
+        """The figures of the question and of the evidence's origins, which an answer may repeat."""
         return [
             *extract(self.question),
             *(fact for chunk in self.evidence for fact in extract(origin_of(chunk))),
         ]
 
     def cited_by(self, sentence: AnswerSentence) -> frozenset[int] | None:
-        """Return the numbers of the chunks that a sentence cites; None where it cites none."""
+        """Return the indices of the chunks that a sentence cites, or None if it cites none."""
         cited = frozenset(
-            self.number_of[each] for each in sentence.claim.cited if each in self.number_of
+            self.number_of[chunk_id]
+            for chunk_id in sentence.claim.cited
+            if chunk_id in self.number_of
         )
         return cited or None
 
     def source_of(self, sentence: AnswerSentence) -> EvidencePassage | None:
-        """Return the passage, of a cited chunk where any is cited, that the sentence is a near copy
-        of.
+        """Return the passage that the sentence is a near copy of, or None.
+
+        If the sentence cites chunks, only their passages count.
         """
         passage, share = self.nearest(sentence, self.cited_by(sentence))
         return passage if share >= NEAR_COPY else None
@@ -132,16 +129,23 @@ class ReadAnswer:
     def nearest(
         self, sentence: AnswerSentence, allowed: frozenset[int] | None = None
     ) -> tuple[EvidencePassage | None, float]:
-        """Return the passage of the allowed chunks that has most of a sentence's content words, and
-        their share.
+        """Return the passage that has most of a sentence's content words, and their share.
+
+        If ``allowed`` is given, only passages of these chunks count.
         """
         content = sentence.parsed.content
-        within = [each for each in self.passages if allowed is None or each.document in allowed]
+        within = [
+            passage for passage in self.passages if allowed is None or passage.document in allowed
+        ]
         if len(content) < FEWEST_WORDS or not within:
             return None, 0.0
         best = max(within, key=lambda passage: len(content & passage.content))
         return best, len(content & best.content) / len(content)
 
     def citations_in(self, sentence: AnswerSentence) -> list[Citation]:
-        """Return the references that stand in a sentence."""
-        return [each for each in self.audit.citations if each.sentence == sentence.claim.sentence]
+        """Return the references in a sentence."""
+        return [
+            citation
+            for citation in self.audit.citations
+            if citation.sentence == sentence.claim.sentence
+        ]

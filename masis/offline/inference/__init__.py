@@ -1,1 +1,1 @@
-"""Likeness of meaning: the sentence encoder and its files."""
+"""The sentence encoder, which measures similarity of meaning, and its files."""

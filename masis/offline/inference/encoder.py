@@ -1,8 +1,7 @@
-"""The sentence encoder: MiniLM-L6 as an int8 ONNX file, which sees likeness of meaning where words
-differ.
+"""The sentence encoder (MiniLM-L6), which measures similarity of meaning if the words differ.
 
-Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/export_encoder.py`
-makes them.
+It's an int8 ONNX file. `minilm/MODEL_CARD.md` describes its files, license and limits, and
+`tools/export_encoder.py` generates the files.
 """
 
 from __future__ import annotations
@@ -17,23 +16,26 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 FILES = Path(__file__).parent / "minilm"
 MAX_PIECES = 256
-"""Word pieces of one text that the encoder reads; passages are far shorter (`LONGEST_PASSAGE`)."""
+"""How many word pieces of a text are encoded. Passages are far shorter (`LONGEST_PASSAGE`)."""
 MAX_CACHED_TEXTS = 2000
-"""Texts that stay encoded; 1.5 KB each."""
+"""How many vectors are cached, at 1.5 KB each."""
 
 
 class SentenceEncoder:
-    """Encodes texts one by one, on one thread, and caches the results; may be shared by threads.
+    """Encodes texts one at a time and caches the results. Threads may share an encoder.
 
-    Each text is encoded by itself because the scales of dynamic int8 quantisation depend on
-    everything in a batch: batched, the vector of a text would depend on its neighbours.
+    Texts aren't batched because dynamic int8 quantization computes its scales from the whole batch,
+    so the vector of a text would depend on the other texts.
     """
 
     def __init__(self, folder: Path = FILES, max_cached_texts: int = MAX_CACHED_TEXTS) -> None:
-        """Open `model.onnx` and `tokenizer.json` in the folder; raises OSError where one can't be
-        read.
+        """Load `model.onnx` and `tokenizer.json` from a folder.
+
+        Raises:
+            OSError: A file can't be read.
+
         """
-        # Half a second and 40 MB: only who encodes pays for them.
+        # These imports cost half a second and 40 MB, so they aren't at the top of the module.
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -41,7 +43,7 @@ class SentenceEncoder:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.log_severity_level = 3
+        options.log_severity_level = 3  # errors only
         self.digest = hashlib.sha256(model).hexdigest()
         self._session = onnxruntime.InferenceSession(
             model, options, providers=["CPUExecutionProvider"]
@@ -54,7 +56,7 @@ class SentenceEncoder:
         self._cached = lru_cache(max_cached_texts)(self._encode)
 
     def encode(self, text: str) -> Array:
-        """Return the sum of the text's token vectors (384), from the cache where possible."""
+        """Return the sum of the text's token vectors (384 dimensions), cached."""
         return self._cached(text)
 
     def _encode(self, text: str) -> Array:
@@ -68,5 +70,5 @@ class SentenceEncoder:
 
 @cache
 def load_encoder() -> SentenceEncoder:
-    """Return the encoder that ships with the package; opened once a process."""
+    """Return the encoder in the package. It's loaded once per process."""
     return SentenceEncoder()

@@ -1,11 +1,10 @@
-"""The evidence of a case as an index that judges claims: verdict, flags, supporting passages,
-closeness.
+"""An index of a case's evidence that checks claims and returns verdicts with supporting passages.
 
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
     index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
 
-docs/models.md explains how it judges. The same input gives the same answer, without a network;
-scores of the encoder differ in the third digit between kinds of CPU.
+docs/models.md explains the checks. The same input always gives the same verdict, and no network is
+used. Scores of the encoder differ in the third digit between kinds of CPU.
 """
 
 import re
@@ -31,15 +30,18 @@ from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, loose_keys, tokens
 from masis.schema.audit import AbsentFigure, Contradiction, Quote
 
+# Matches the end of a sentence inside a text: ". " or a line break, but not a final "." or "3.5".
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
-_REFUSES = re.compile(
+# Matches a sentence that refuses to answer: "I don't know", "I'm sorry", "I cannot help".
+_REFUSAL = re.compile(
     r"\b(?:i (?:don['’]?t|do not) know|idk|no idea|as an ai"
     r"|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)"
     r"|i['’]?m sorry|i am sorry)",
     re.IGNORECASE,
 )
-"""A sentence that declines to assert."""
-_SILENT = re.compile(
+# Matches a sentence about missing evidence: "The text does not mention a date". "The text mentions
+# no date" doesn't match.
+_MISSING_EVIDENCE = re.compile(
     r"\b(?:(?:insufficient|not enough) (?:evidence|information|context)"
     r"|cannot be (?:determined|answered)"
     r"|(?:context|source|evidence|passage|document|text|reference|information|excerpt"
@@ -48,61 +50,70 @@ _SILENT = re.compile(
     r"(?:provid|contain|mention|specif|say|state|address|give|given|includ|availab|found))",
     re.IGNORECASE,
 )
-"""A sentence that says that the evidence is silent."""
-_ASKS = re.compile(
+# Matches the beginning of a question: "Is it ...", "And why ...". A sentence that only ends in a
+# question mark may end in the title of a song or book.
+_QUESTION_START = re.compile(
     r"\W*(?:(?:and|but|so|or)"
     r" )?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|"
     r"will|would|should|shall|may|might|has|have|had|am|any|isn['’]t|aren['’]t|don['’]t|doesn['’]t"
     r"|didn['’]t)\b",
     re.IGNORECASE,
 )
-"""How a question begins; what only ends in a question mark may be the name of a song."""
 _COPY_SUPPORT = 0.97
-"""The least support of a claim that is a copy."""
-_ACCUSED_SUPPORT = 0.2
-"""The most support of a claim that is flagged: of high severity by DRAFT-CRITIQUE-SEVERITY, however
-close the rest.
+"""The least support of a claim that is a copy of the evidence."""
+_FLAGGED_SUPPORT = 0.2
+"""The most support of a flagged claim. It makes the issue serious (DRAFT-CRITIQUE-SEVERITY) even if
+the rest of the claim is close to the evidence.
 """
-_REFERRING = frozenset(
+_BACK_REFERENCES = frozenset(
     "it its he she they his her their them this these that those such both the there here one"
     " another".split()
 )
-"""First words of a sentence that takes its subject from before it."""
+"""First words of a sentence whose subject is in the sentences before it."""
 _SUBJECT_WORDS = 3
-"""First words of a sentence among which its subject is named."""
+"""How many first words of a sentence are searched for the name of its subject."""
 _LOOK_BACK = 3
-"""Passages before a copy in which its subject is looked for."""
+"""How many passages before a copy are searched for the name of its subject."""
 Part = tuple[int, Match]
-"""A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
+"""A sentence of a claim, or a piece of one: its offset in the claim, and its match."""
 ALWAYS_JUDGED = 1000
-"""Characters of a claim that is judged however long the evidence is."""
+"""The longest claim, in characters, that is checked against evidence of any length."""
 MOST_COMPARED = 12_000_000
-"""Characters of a longer claim, times sentences of the evidence and its words (up to
-`_WORDS_COMPARED`), that are compared: 5 s of processor time (benchmarks/slow_strings.py). Beyond,
-the claim is left unverifiable: a verdict on a part of it would be taken for one on all of it."""
-_WORDS_COMPARED = 350
-"""Words of the evidence that the words of a sentence are compared with one by one, about: those of
-the best runs.
+"""The limit for longer claims: their characters, times the sentences of the evidence plus its words
+(at most `_WORDS_COMPARED`). It equals 5 s of processor time (benchmarks/slow_strings.py). A claim
+beyond it is left unverifiable, because readers would take a verdict on a part of it for one on
+the whole.
 """
+_WORDS_COMPARED = 350
+"""About how many words of the evidence are compared one by one with those of a sentence."""
 TOO_LONG = "long"
-"""The code of what kept such a claim from being judged."""
+"""The code for a claim that was too long to check."""
 
 Verdict = Literal["supported", "contradicted", "unsupported", "unverifiable"]
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimAssessment:
-    """How far the evidence supports one claim.
+    """The result of checking one claim against the evidence.
 
-    `support` says how close the evidence comes, 0..1, None where there is nothing to check against:
-    an order for the queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals`
-    flag with what the evidence has instead, `absent` with quotations that the evidence lacks
-    (their `evidence_id` and `evidence_text` are empty). `figures` flag nobody: the evidence lacks
-    them, and they may be calculated. `vetoes` are codes of what kept a copy from being confirmed,
-    `change` the words in which a near-copy differs from its sentence: those of the claim, those of
-    the evidence. `supporting` holds at most three passages, the best first, each with the share of
-    the claim's content that it covers; of a confirmed claim the ones that it copies. `uncovered`
-    are the spans of the claim that no evidence covers, or the flagged ones alone.
+    Attributes:
+        support: How close the evidence is to the claim, from 0 to 1. It orders the queue and isn't
+            a probability. None if there is no evidence to check against.
+        verdict: The verdict.
+        confidence: How sure the verdict is, from 0 to 1.
+        signals: Flags with the value that the evidence has instead.
+        absent: Flags for quotations that aren't in the evidence. Their `evidence_id` and
+            `evidence_text` are empty.
+        figures: Figures that aren't in the evidence. They don't flag the claim, because they may
+            have been calculated.
+        vetoes: Codes for the reasons why a copy wasn't confirmed.
+        change: The words in which a near-copy differs from the evidence: those of the claim, then
+            those of the evidence.
+        supporting: At most three passages, the best first, each with the share of the claim's
+            content that it has. If the claim is confirmed, the passages that it copies.
+        uncovered: The spans of the claim that no evidence covers, or the spans of the flagged
+            quotations.
+
     """
 
     support: float | None
@@ -121,10 +132,7 @@ _NOTHING_ASSERTED = ClaimAssessment(None, "unverifiable", 0.8)
 
 
 class EvidenceIndex:
-    """The evidence of one case, ready to assess claims.
-
-    Assessments are cached, so a repeated question costs nothing.
-    """
+    """An index of the evidence of one case. Assessments are cached."""
 
     def __init__(
         self,
@@ -137,10 +145,10 @@ class EvidenceIndex:
 
         Args:
             evidence: Pairs of id and text, in the order of the case; texts may be empty.
-            origins: Where the chunks are from (title, date ...), in words: nobody is flagged of a
-                figure of theirs.
-            encoder: The sentence encoder; the one that ships where None, opened when the first
-                claim is judged.
+            encoder: The sentence encoder. By default the one in the package, which is loaded for
+                the first claim.
+            origins: The origins of the chunks (title, date ...) as text. Figures in them aren't
+                flagged.
 
         """
         self._encoder = encoder
@@ -150,7 +158,7 @@ class EvidenceIndex:
         for document, (evidence_id, text) in enumerate(self._chunks):
             self._documents.setdefault(evidence_id, []).append(document)
             self.passages.extend(passages(document, evidence_id, text))
-        # The passages that have each content stem, and each looser key.
+        # Postings: the indices of the passages that have each content stem, and each looser key.
         self._exact: dict[str, list[int]] = {}
         self._loose: dict[str, list[int]] = {}
         for at, passage in enumerate(self.passages):
@@ -164,6 +172,7 @@ class EvidenceIndex:
         self._sizes = Counter(passage.document for passage in self.passages)
         self._copies = CopyIndex([text for _, text in self._chunks])
         self._quotable = Quotable([text for _, text in self._chunks])
+        # A capital doesn't show a name in the first word of a sentence, so that word is skipped.
         inner = (word for passage in self.passages for word in passage.words[1:])
         self._names = frozenset(
             word.stem for word in inner if word.weight >= NAMED and word.text[0].isupper()
@@ -179,20 +188,19 @@ class EvidenceIndex:
         question: str = "",
         before: str = "",
     ) -> ClaimAssessment:
-        """Judge a claim against the evidence; repeated calls are answered from a cache.
+        """Check a claim against the evidence. Repeated calls are answered from a cache.
 
         Args:
             claim: The text of the claim, one sentence or several, without citation markers.
-            only: The evidence ids to judge against; all evidence where None. Unknown ids are
-                ignored.
-            question: What the answer is to: its figures are not flagged, and a claim that names
-                nothing is about it.
-            before: What the answer says just before the claim.
+            only: The ids of the chunks to check against, or None for all. Unknown ids are ignored.
+            question: The question of the case. Its figures aren't flagged, and a claim that names
+                no subject is taken to be about it.
+            before: The sentence of the answer before the claim.
 
         Returns:
             The verdict with support and confidence (0 to 1), flags, supporting passages and
-            the spans of the claim that no evidence covers. Support is None where there is nothing
-            to check, and where claim and evidence are too long to be compared (`MOST_COMPARED`).
+            the spans of the claim that no evidence covers. Support is None if there is nothing
+            to check, or if claim and evidence are too long to compare (`MOST_COMPARED`).
 
         """
         allowed = None
@@ -221,6 +229,7 @@ class EvidenceIndex:
             return _NOTHING_ASSERTED
         encoder = self._encoder or load_encoder()
         weight = sum(match.total for _, match in parts)
+        # The closeness of the claim is the mean over its sentences, weighted by their content.
         close = round(
             sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4
         )
@@ -251,7 +260,7 @@ class EvidenceIndex:
         signals = tuple(signal for signal in flagged if signal.evidence_id)
         absent = tuple(signal for signal in flagged if not signal.evidence_id)
         return ClaimAssessment(
-            support=min(close, _ACCUSED_SUPPORT),
+            support=min(close, _FLAGGED_SUPPORT),
             verdict="contradicted" if signals else "unsupported",
             confidence=round(0.5 + 0.5 * flagged[0].strength, 4),
             signals=signals,
@@ -285,13 +294,14 @@ class EvidenceIndex:
         question: str,
         before: str,
     ) -> tuple[tuple[CopyMatch, ...], tuple[str, ...]]:
-        """Return where the evidence says every sentence of the claim, if so, and what speaks
-        against confirming it.
+        """Return the copies of all sentences of the claim, and codes for objections to them.
+
+        Both are empty if a sentence isn't a copy.
         """
         found: list[CopyMatch] = []
         objections: list[str] = []
         near = self._nearest(parts)
-        for at, sentence in _asserting(claim):
+        for at, sentence in _asserted_sentences(claim):
             copy = self._copies.find(sentence, allowed)
             if copy is None:
                 return (), ()
@@ -302,9 +312,9 @@ class EvidenceIndex:
                 for d, at in near
                 if not any(d == p[0] and p[1] <= at < p[2] for p in copy.places)
             ]
-            if any(change.turns for change in self._copies.changes(sentence, others)):
+            if any(change.alters_meaning for change in self._copies.changes(sentence, others)):
                 objections.append("disputed")
-            if self._about_another(sentence, copy, question, claim[:at].strip() or before):
+            if self._has_other_subject(sentence, copy, question, claim[:at].strip() or before):
                 objections.append("subject")
         return tuple(found), tuple(dict.fromkeys(objections))
 
@@ -325,17 +335,18 @@ class EvidenceIndex:
             if score >= max(0.2, 0.5 * leader)
         ]
         return tuple(
-            _quote(*self._chunks[each.document], each.start, each.end, score)
-            for each, score in near
+            _quote(*self._chunks[passage.document], passage.start, passage.end, score)
+            for passage, score in near
         )
 
-    def _about_another(self, sentence: str, copy: CopyMatch, question: str, before: str) -> bool:
-        """Return whether a copy may be about something else than the question and the answer so
-        far.
+    def _has_other_subject(
+        self, sentence: str, copy: CopyMatch, question: str, before: str
+    ) -> bool:
+        """Return whether a copy may be about another subject than the question and the answer.
 
-        Its subject is the name that it begins with, or, of "It is 80 metres long", the name that
-        the evidence has just before; where question and answer name something, that has to be among
-        it.
+        The subject is the name at the beginning of the sentence. If the sentence refers back ("It
+        is 80 meters long"), it's the last name before it in the evidence. Question and answer
+        must have that name.
         """
         words = tokens(sentence)
         context = {word.stem for word in tokens(f"{question} {before}")}
@@ -345,7 +356,9 @@ class EvidenceIndex:
         own = self._named_tokens(words)
         if own and own[0] in words[:_SUBJECT_WORDS]:
             return bool(asked) and own[0].stem not in context
-        if words[0].text.lower() not in _REFERRING or any(word.stem in context for word in own):
+        if words[0].text.lower() not in _BACK_REFERENCES or any(
+            word.stem in context for word in own
+        ):
             return False
         place = copy.places[0]
         earlier = [
@@ -362,7 +375,7 @@ class EvidenceIndex:
     def _find_conflicts(
         self, claim: str, parts: Sequence[Part], question: str
     ) -> tuple[list[Contradiction], tuple[AbsentFigure, ...]]:
-        """Return the flags, the strongest first, and the figures that the evidence lacks."""
+        """Return the flags, the strongest first, and the figures that aren't in the evidence."""
         asked = extract(question)
         flagged = list(self._quotable.find_absent(claim, question))
         absent: list[AbsentFigure] = []
@@ -377,14 +390,12 @@ class EvidenceIndex:
         ), tuple(absent)
 
     def _match_sentences(self, claim: str) -> list[Part]:
-        """Return the sentences that assert something, matched with the evidence, long ones in
-        pieces.
-        """
+        """Return the matches of the sentences that assert something. Long ones are in pieces."""
         if claim not in self._matched_claims:
             parts = (
                 (offset, match_sentence(parsed, self.passages, self._exact, self._loose))
-                for at, sentence in _asserting(claim)
-                for offset, parsed in _bounded_parts(at, sentence)
+                for at, sentence in _asserted_sentences(claim)
+                for offset, parsed in _split_long_sentence(at, sentence)
             )
             self._matched_claims[claim] = [
                 (offset, part) for offset, part in parts if part.total >= 1.0
@@ -392,32 +403,33 @@ class EvidenceIndex:
         return self._matched_claims[claim]
 
 
-_Placed = TypeVar("_Placed", Contradiction, AbsentFigure)
+_WithOffsets = TypeVar("_WithOffsets", Contradiction, AbsentFigure)
 
 
-def _shift_signal(signal: _Placed, offset: int) -> _Placed:
-    """Return what is said of a sentence with its place in the whole claim."""
+def _shift_signal(signal: _WithOffsets, offset: int) -> _WithOffsets:
+    """Return a flag or figure with offsets into the claim instead of one of its sentences."""
     place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
     return signal.model_copy(update=place)
 
 
-def _asserting(claim: str) -> Iterator[tuple[int, str]]:
-    """Yield the sentences that assert something: no question, no refusal, nothing on what the
-    evidence lacks.
+def _asserted_sentences(claim: str) -> Iterator[tuple[int, str]]:
+    """Yield the sentences that assert something, with their offsets.
+
+    Questions, refusals and statements about missing evidence are skipped.
     """
     spans = [(0, claim)]
     if _INNER_STOP.search(claim):
         spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
     for at, sentence in spans:
-        asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence)
-        if sentence.strip() and not (asks or _REFUSES.search(sentence) or _SILENT.search(sentence)):
+        asks = sentence.rstrip().endswith("?") and _QUESTION_START.match(sentence)
+        if sentence.strip() and not (
+            asks or _REFUSAL.search(sentence) or _MISSING_EVIDENCE.search(sentence)
+        ):
             yield at, sentence
 
 
-def _bounded_parts(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
-    """Yield the sentence, or pieces of one that runs on, to be judged one by one: nothing is
-    truncated.
-    """
+def _split_long_sentence(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
+    """Yield a sentence, or its pieces if it's very long, with their offsets in the claim."""
     words = tokens(sentence)
     cuts = [
         0,
@@ -437,6 +449,7 @@ def _quote(evidence_id: str, text: str, start: int, end: int, score: float) -> Q
 
 
 def _uncovered_spans(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
+    """Return the spans of content words that no evidence has. Neighboring words form one span."""
     spans: list[tuple[int, int]] = []
     for offset, match in parts:
         text, covered, last = match.sentence.text, match.joint_hits(match.hits), -1

@@ -1,6 +1,4 @@
-"""The evidence of a case as the offline roles share it: one cached index, and the key points the
-question asks for.
-"""
+"""Helpers that the offline roles share: the cached evidence index and the question's key points."""
 
 from __future__ import annotations
 
@@ -18,29 +16,36 @@ from masis.schema.case import Evidence
 
 OFFLINE = "offline"
 VERSION = "6"
-"""Raised whenever an offline role judges otherwise than before."""
+"""Increased with every change to a verdict or score of an offline role."""
 
 JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)
 
-_ASKING = frozenset(
+# Words of a question that don't say what it is about.
+_QUESTION_WORDS = frozenset(
     "what which who whom whose when where why how tell explain describe list name give "
     "compare".split()
 )
+# Matches the bullet or number of a list item: "- ", "• ", "1. ", "(2) ", "a) ". It doesn't match
+# "-5" or "3.5", because a blank must follow.
 _LEAD = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
 KEY_SHARE = 0.6
+"""Least relevance of a key point, as a share of the relevance of the best one."""
 KEY_LEAST = 0.25
+"""Least relevance of a key point, as a share of the question's content."""
 KEY_MOST = 6
+"""The most key points of a question."""
 KEY_WORDS = 4
-"""Content words that a passage needs to count as a key point: a heading or a date line is none."""
+"""The fewest content words of a key point. Headings and date lines have fewer."""
 ORIGIN_MOST = 300
-"""Characters of a field of a chunk's origin in which figures are looked for."""
+"""How many characters of each field of a chunk's origin are searched for figures."""
 OWN_PART = 0.6
-"""Weight of a passage's own words in its relevance, against those of its whole chunk."""
+"""Weight of a passage's own words in its relevance; the words of its chunk have the rest."""
 
 
 class KeyPoint(NamedTuple):
-    """A passage of evidence that the question asks for; ``relevance`` is 0..1 against the most
-    relevant one.
+    """A passage that helps to answer the question.
+
+    ``relevance`` is relative to the most relevant passage, from 0 to 1.
     """
 
     passage: EvidencePassage
@@ -48,10 +53,9 @@ class KeyPoint(NamedTuple):
 
 
 def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
-    """Return the index of this evidence, built once for all roles and iterations.
+    """Return the index of this evidence, which all roles and iterations share.
 
-    Of a chunk's origin (source, title, date) figures count as evidence, as they do for whoever
-    reads it.
+    Figures in a chunk's origin (source, title, date) count as evidence, because readers see them.
     """
     return _index(
         tuple((chunk.id, chunk.text) for chunk in evidence), tuple(map(origin_of, evidence))
@@ -59,7 +63,7 @@ def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
 
 
 def origin_of(chunk: Evidence) -> str:
-    """Return where a chunk is from, in words: its source, title, date and the like."""
+    """Return the text of the fields that tell a chunk's origin: source, title, date and others."""
     extra = (
         str(value) for value in (chunk.model_extra or {}).values() if isinstance(value, str | int)
     )
@@ -72,9 +76,7 @@ def _index(evidence: tuple[tuple[str, str], ...], origins: tuple[str, ...]) -> E
 
 
 def plain_text(claim: Claim) -> str:
-    """Return the text of a claim with its markers and its bullet blanked, so that offsets stay
-    valid.
-    """
+    """Return the text of a claim with blanks for its markers and bullet, so offsets stay valid."""
     text = claim.text
     for start, end in claim.markers:
         text = text[:start] + " " * (end - start) + text[end:]
@@ -83,17 +85,16 @@ def plain_text(claim: Claim) -> str:
 
 
 def lead_of(text: str) -> str:
-    """Return the bullet or number that opens a list item, with the blanks around it; empty where
-    there is none.
-    """
+    """Return the bullet or number of a list item, with the blanks around it, or an empty string."""
     found = _LEAD.match(text)
     return found.group() if found else ""
 
 
 @lru_cache(maxsize=1024)
 def stems(text: str) -> frozenset[str]:
-    """Return the content stems of a text, with the looser keys (prefix, synonyms) under which
-    related words meet.
+    """Return the content stems of a text and their looser keys (prefix, synonyms).
+
+    Two related words share a looser key.
     """
     found: set[str] = set()
     for token in tokens(text):
@@ -104,32 +105,30 @@ def stems(text: str) -> frozenset[str]:
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """Return what the question is about: content stems with their weights, question
-    words left out.
-    """
+    """Return the content stems of the question with their weights, without question words."""
     return {
         token.stem: token.weight
         for token in tokens(query)
-        if token.weight > 0 and token.text.lower() not in _ASKING
+        if token.weight > 0 and token.text.lower() not in _QUESTION_WORDS
     }
 
 
 def aspects(query: str) -> tuple[frozenset[str], ...]:
-    """Return the plain content words of the question, each as the keys under which related words
-    meet it.
+    """Return the plain content words of the question, each as its stem and looser keys.
 
-    Names, numbers and question words are none.
+    Names, numbers and question words are left out.
     """
     return tuple(
         frozenset([token.stem, *loose_keys(token.stem)])
         for token in tokens(query)
-        if token.weight == 1.0 and token.text.lower() not in _ASKING
+        if token.weight == 1.0 and token.text.lower() not in _QUESTION_WORDS
     )
 
 
 def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
-    """Return the share (by weight) of the wanted stems that are found, if loosely; 1 where nothing
-    is wanted.
+    """Return the weighted share of the wanted stems that are in ``found``.
+
+    A related word counts like the same one. The share is 1 if there are no wanted stems.
     """
     total = sum(wanted.values())
     if not total:
@@ -144,10 +143,10 @@ def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
 
 @lru_cache(maxsize=4)
 def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
-    """Return the passages most relevant to the question, the best first; at most six.
+    """Return the passages most relevant to the question, the best first, at most `KEY_MOST`.
 
-    A passage is as relevant as its own words and, in part, the chunk around it: what follows the
-    sentence that names the subject is about the subject too.
+    The relevance of a passage depends on its own words and, in part, on those of its chunk. The
+    chunk counts because a subject is named in one sentence and then referred to by "it".
     """
     stems_of = [stems(passage.text) for passage in index.passages]
     wanted = {
@@ -176,23 +175,23 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
 
 
 def _rarity(root: str, stems_of: list[frozenset[str]]) -> float:
-    """Return the inverse passage frequency of a stem; 0 where no passage has it."""
+    """Return the inverse passage frequency of a stem, or 0 if no passage has it."""
     keys = [root, *loose_keys(root)]
     holding = sum(not own.isdisjoint(keys) for own in stems_of)
     return math.log(1 + len(stems_of) / holding) if holding else 0.0
 
 
 def share_covered(passage: EvidencePassage, answer: frozenset[str]) -> float:
-    """Return the share of a passage that the answer covers, 0..1 by word weight."""
+    """Return the weighted share of a passage's words that the answer has, from 0 to 1."""
     return share_met({word.stem: word.weight for word in passage.words if word.weight > 0}, answer)
 
 
 def measurement(name: str, value: float, meaning: str) -> Measurement:
-    """Return one measured quantity of a score, with what it means in words."""
+    """Return one measured component of a score. ``meaning`` explains it in words."""
     return Measurement(name=name, value=value, meaning=meaning)
 
 
 def mean(values: Iterable[float], empty: float = 0.0) -> float:
-    """Return the mean, or ``empty`` where there is none."""
+    """Return the mean of the values, or ``empty`` if there are none."""
     numbers = list(values)
     return sum(numbers) / len(numbers) if numbers else empty

@@ -1,9 +1,9 @@
-"""Which words of a claim occur in which passages, and how close these come to it.
+"""Matches the words of a claim with the passages, and measures how close the passages are.
 
-The overlap is what every later judgement is based on; the closeness orders the queue and is no
-verdict. Half of it is the share of the claim's content that the nearest run of passages has, half
-the cosine of the sentence encoder with the nearest run; names and figures that no evidence has take
-away up to a quarter.
+The word overlap is the basis of all later checks. The closeness only orders the queue and isn't a
+verdict. Half of it is the share of the claim's content in the nearest run of passages, and half is
+the cosine of the sentence encoder with the nearest run. Names and figures that are missing from the
+evidence reduce it by up to a quarter.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -18,26 +18,33 @@ from masis.offline.matching.passages import EvidencePassage, ParsedSentence
 from masis.offline.text.tokens import loose_keys
 
 LOOSE = 0.65
-"""What a match by prefix or synonym counts, against 1 for the same stem."""
-_TOP, _REACH = 5, 2
+"""How much a match by prefix or synonym counts; a match of the same stem counts 1."""
+# How many passages `Match.top` has, and how many neighbors on either side `Match.region` adds.
+_TOP, _NEIGHBORS = 5, 2
 _WIDTH_COST = 0.02
-"""The share of the claim that a passage must add before it widens a window."""
+"""The share of the claim that another passage must add to be worth a wider window."""
 LONGEST_RUN = 3
-"""Neighbouring passages that are compared together."""
+"""The most neighboring passages that are compared together."""
 CANDIDATES = 8
-"""Passages with the largest overlap that are encoded for a sentence, each with its neighbours."""
+"""How many passages, those with most overlap, are encoded for a sentence besides neighbors."""
 NAMED = 1.3
-"""Weight from which a word is a name or a figure."""
-_NAMED_SHARE = 0.25
+"""The lowest weight of a name or figure (see `tokens.weight`)."""
+_MISSING_NAMES_COST = 0.25
+"""The largest share of the closeness that missing names and figures remove."""
 
 
 @dataclass
 class Match:
-    """A sentence of a claim matched with the passages.
+    """A sentence of a claim, matched with the passages.
 
-    `weights` are those of its content words, by their index; `hits` says for each passage which of
-    these words it has, with 1 for the same stem and `LOOSE` for a related one. `allowed` are the
-    documents whose passages count, None for all.
+    Attributes:
+        sentence: The sentence.
+        weights: The weight of each content word, by the word's index in the sentence.
+        passages: All passages of the evidence.
+        hits: For each passage, by its index, the content words that it has: 1 for the same stem,
+            `LOOSE` for a related one.
+        allowed: The indices of the chunks whose passages count, or None for all.
+
     """
 
     sentence: ParsedSentence
@@ -48,12 +55,12 @@ class Match:
 
     @cached_property
     def total(self) -> float:
-        """The weight of all content words."""
+        """The sum of the weights of all content words."""
         return sum(self.weights.values())
 
     @cached_property
     def score(self) -> dict[int, float]:
-        """The weight of the words that each passage has."""
+        """The weight of the claim's words that each passage has, by the passage's index."""
         weights = self.weights
         return {
             i: sum(weights[word] * factor for word, factor in words.items())
@@ -62,13 +69,13 @@ class Match:
 
     @cached_property
     def top(self) -> list[int]:
-        """The passages that have most of the claim, the best first."""
+        """The indices of the passages that have most of the claim, the best first."""
         return nsmallest(_TOP, self.score, key=lambda i: (-self.score[i], i))
 
     @cached_property
     def window(self) -> tuple[int, ...]:
-        """The run of up to three neighbouring passages that together have most."""
-        windows = [window for i in self.top[:3] for window in _neighbourhoods(self.passages, i)]
+        """The run of up to three neighboring passages that together have most of the claim."""
+        windows = [window for i in self.top[:3] for window in _runs_around(self.passages, i)]
         return max(
             windows,
             key=lambda window: self.coverage(window) - _WIDTH_COST * len(window),
@@ -77,19 +84,19 @@ class Match:
 
     @cached_property
     def region(self) -> list[int]:
-        """The passages that have most, and their neighbours in the same document."""
+        """The passages that have most of the claim, with their neighbors in the same chunk."""
         best = self.score[self.top[0]] if self.top else 0.0
         near = (
             k
             for i in self.top[:3]
             if self.score[i] >= 0.5 * best
-            for k in range(max(0, i - _REACH), min(len(self.passages), i + _REACH + 1))
+            for k in range(max(0, i - _NEIGHBORS), min(len(self.passages), i + _NEIGHBORS + 1))
             if self.passages[k].document == self.passages[i].document
         )
         return list(dict.fromkeys(near))
 
     def joint_hits(self, window: Iterable[int]) -> dict[int, float]:
-        """Return the words that these passages have together, as in `hits`."""
+        """Return the words that at least one of these passages has, with the factors of `hits`."""
         together: dict[int, float] = {}
         for i in window:
             for word, factor in self.hits.get(i, {}).items():
@@ -97,8 +104,9 @@ class Match:
         return together
 
     def coverage(self, window: Iterable[int], words: Collection[int] | None = None) -> float:
-        """Return the share of the claim's content, or of some of its words, that these passages
-        have, 0..1.
+        """Return the weighted share of the claim that these passages have together, from 0 to 1.
+
+        If ``words`` is given, only these words of the claim count.
         """
         wanted = self.weights.keys() if words is None else words
         whole = self.total if words is None else sum(self.weights[word] for word in words)
@@ -114,7 +122,7 @@ class Match:
         )
 
     def around(self, start: int, end: int, near: int) -> set[int]:
-        """Return the `near` content words on either side of a span of the claim."""
+        """Return the indices of `near` content words on either side of a span of the claim."""
         words = self.sentence.words
         before = [i for i in self.weights if words[i].end <= start]
         after = [i for i in self.weights if words[i].start >= end]
@@ -127,7 +135,10 @@ def match_sentence(
     exact: dict[str, list[int]],
     loose: dict[str, list[int]],
 ) -> Match:
-    """Match the words of a sentence of a claim with all passages, by the postings of these."""
+    """Match a sentence of a claim with all passages.
+
+    ``exact`` and ``loose`` map stems and looser keys to the indices of the passages that have them.
+    """
     weights = {at: word.weight for at, word in enumerate(sentence.words) if word.weight > 0}
     hits: dict[int, dict[int, float]] = {}
     for at in weights:
@@ -141,36 +152,38 @@ def match_sentence(
 
 
 def restrict(whole: Match, allowed: frozenset[int]) -> Match:
-    """Return the match with the passages of the `allowed` documents alone."""
+    """Return the match with the passages of the `allowed` chunks only."""
     hits = {i: words for i, words in whole.hits.items() if whole.passages[i].document in allowed}
     return Match(whole.sentence, whole.weights, whole.passages, hits, allowed)
 
 
-def _neighbourhoods(passages: Sequence[EvidencePassage], i: int) -> list[tuple[int, ...]]:
-    """Return the passage alone, with its neighbours in the same document on either side, and with
-    both.
+def _runs_around(passages: Sequence[EvidencePassage], i: int) -> list[tuple[int, ...]]:
+    """Return the runs around a passage within its chunk.
+
+    They are the passage alone, with the passage before, with the passage after, and with both.
     """
     first = max(0, i - 1)
     near = [
         at
-        for at, each in enumerate(passages[first : i + 2], first)
-        if each.document == passages[i].document
+        for at, passage in enumerate(passages[first : i + 2], first)
+        if passage.document == passages[i].document
     ]
     runs = [(i,), (i - 1, i), (i, i + 1), (i - 1, i, i + 1)]
     return [run for run in runs if set(run).issubset(near)]
 
 
 def closeness(match: Match, encoder: SentenceEncoder) -> float:
-    """Return how close the passages come to a sentence, 0..1."""
+    """Return how close the passages are to a sentence, from 0 to 1."""
     named = [word for word, weight in match.weights.items() if weight >= NAMED]
     found = match.coverage(match.hits, named) if named else 1.0
     near = 0.5 * match.coverage(match.window) + 0.5 * max(0.0, cosine(match, encoder))
-    return min(1.0, near * (1 - _NAMED_SHARE * (1 - found)))
+    return min(1.0, near * (1 - _MISSING_NAMES_COST * (1 - found)))
 
 
 def cosine(match: Match, encoder: SentenceEncoder) -> float:
-    """Return the cosine of the sentence with the nearest run of up to three neighbouring passages;
-    0 without any.
+    """Return the cosine of the sentence with the nearest run of up to three neighboring passages.
+
+    It's 0 if there are no passages.
     """
     passages = match.passages
     sums = {i: encoder.encode(passages[i].text) for i in _candidate_passages(match)}
@@ -180,7 +193,8 @@ def cosine(match: Match, encoder: SentenceEncoder) -> float:
         for i in range(first, first + LONGEST_RUN):
             if i not in sums or passages[i].document != passages[first].document:
                 break
-            # The sum over its passages: encoded jointly, runs rank no better.
+            # A run's vector is the sum of its passages' vectors, which are cached. Encoding the
+            # joined text of each run ranked no better.
             vector = vector + sums[i]
             runs.append(vector)
     if not runs:
@@ -197,8 +211,9 @@ def cosine(match: Match, encoder: SentenceEncoder) -> float:
 
 
 def _candidate_passages(match: Match) -> list[int]:
-    """Return the passages with most overlap and their neighbours in order; all of them where there
-    are few.
+    """Return the passages with most overlap and their neighbors, or all if there are few.
+
+    The number of passages to encode is limited so that the cost doesn't grow with the evidence.
     """
     passages = match.passages
     usable = [

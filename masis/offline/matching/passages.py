@@ -1,7 +1,7 @@
-"""The evidence of a case, cut into passages and indexed once, so that claims are matched quickly.
+"""Splits evidence into passages, the unit that claims are compared with.
 
-A passage is a sentence, or a piece of one that runs on (a table, a transcript): nothing is
-truncated. Passages know their words at once and their facts when first asked.
+A passage is a sentence, or a piece of a very long one (a table, a transcript), so that no text is
+truncated. The words of a passage are known from the start; its facts are extracted on first use.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,12 +14,13 @@ from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, tokens
 
 LONGEST_PASSAGE = 80
-"""Words; a longer sentence is cut into several passages, which windows join again."""
+"""The most words of a passage. A longer sentence is split, and `Match.window` rejoins the pieces.
+"""
 _START, _END = attrgetter("start"), attrgetter("end")
 
 
 class ParsedSentence:
-    """A sentence, or a piece of one that runs on; `words` have offsets into `text`."""
+    """A sentence, or a piece of a very long one. `words` have offsets into `text`."""
 
     def __init__(self, text: str, words: Sequence[Token]) -> None:
         self.text, self.words = text, words
@@ -27,12 +28,12 @@ class ParsedSentence:
 
     @cached_property
     def facts(self) -> list[Fact]:
-        """Its numbers and dates, with offsets into the text."""
+        """The numbers and dates, with offsets into the text."""
         return extract(self.text, self.words)
 
     @cached_property
     def content_words(self) -> list[Token]:
-        """Its content words."""
+        """The words that carry content, without function words."""
         return [word for word in self.words if word.weight > 0]
 
     def content_before(self, start: int, near: int) -> list[Token]:
@@ -41,21 +42,26 @@ class ParsedSentence:
         return self.content_words[max(0, i - near) : i]
 
     def content_after(self, end: int, near: int) -> list[Token]:
-        """Return the first content words that begin at the offset or behind it, at most `near`."""
+        """Return the first content words that start at or after the offset, at most `near`."""
         i = bisect_left(self.content_words, end, key=_START)
         return self.content_words[i : i + near]
 
 
 class EvidencePassage(ParsedSentence):
-    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's
-    text.
-    """
+    """A passage of one chunk. `start` and `end` are offsets into the text of the chunk."""
 
     def __init__(
         self, document: int, evidence_id: str, text: str, start: int, words: list[Token]
     ) -> None:
-        """`words` have offsets into `text`; `document` is the position of the evidence
-        in the case.
+        """Create a passage.
+
+        Args:
+            document: The index of the chunk in the case.
+            evidence_id: The id of the chunk.
+            text: The text of the passage.
+            start: The offset of the passage in the text of the chunk.
+            words: The tokens of the passage, with offsets into `text`.
+
         """
         super().__init__(text, words)
         self.document, self.evidence_id = document, evidence_id
@@ -63,7 +69,7 @@ class EvidencePassage(ParsedSentence):
 
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[EvidencePassage]:
-    """Yield the passages of one text, in order."""
+    """Yield the passages of a chunk's text, in order."""
     for span in split_sentences(text):
         sentence = text[span.start : span.end]
         words = tokens(sentence)

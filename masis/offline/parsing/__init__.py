@@ -1,1 +1,1 @@
-"""What one sentence says: its facts, units, polarity, modality and predicates."""
+"""Parsers for the checkable facts of a text: numbers, units, dates and times."""

@@ -1,9 +1,9 @@
-"""The checkable facts of a text (numbers with units, times of day, dates; with offsets), and how
-two of them compare.
+"""Extracts the checkable facts of a text and compares two of them.
 
-They may agree, contradict each other, or look like one altered into the other. "67 million" differs
-from "67", "5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months",
-"12.500" with "12,500" and with "12.5"; a percentage never contradicts a length.
+Facts are numbers with units, times of day and dates, each with offsets. Two facts may agree,
+contradict each other, or look like an alteration of one another. "67 million" differs from "67".
+"5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months", and "12.500" with
+both "12,500" and "12.5". A percentage never contradicts a length.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from masis.offline.parsing.dates import DateMention, Day, dates, may_be_time, times_of_day
+from masis.offline.parsing.dates import DateMention, Day, dates, possible_times, times_of_day
 from masis.offline.parsing.numerals import (
     NO_BREAK,
     NUMERAL,
@@ -43,15 +43,21 @@ FactKind = Literal["number", "date"]
 
 
 class Fact(NamedTuple):
-    """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the
-    noun it counts.
+    """A number or date found at `text[start:end]`.
 
-    `value` is the number in base units, 0 for a date, which has a `day`. `dimension` is "percent",
-    "length", "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that
-    follows ("3 hulls" -> "hull"). `scale` is how much a one of the written number is worth,
-    `digits` are its decimals. `others` are further ways to read the same words, where there are
-    several: "12.500" is twelve and a half or twelve thousand five hundred. `is_share` where the
-    text calls a number below one a share ("a share of 0.07"), which agrees with a percentage.
+    Attributes:
+        value: The number in the base unit of its dimension, or 0 for a date.
+        dimension: What is measured: "percent", "length", "money:usd", "date" and so on. Empty for
+            a bare number.
+        head: The stem of the noun that is counted ("3 hulls" -> "hull").
+        digits: How many decimals are written.
+        day: The date, if the fact is one.
+        scale: What a written 1 is worth in base units: 1e6 for "3 million".
+        others: Other readings of the same characters. "12.500" is twelve and a half, or twelve
+            thousand five hundred.
+        is_share: Whether the text calls a number below 1 a share ("a share of 0.07"). Such a number
+            is compared with percentages.
+
     """
 
     kind: FactKind
@@ -69,20 +75,25 @@ class Fact(NamedTuple):
 
     @property
     def readings(self) -> tuple["Fact", ...]:
-        """The fact in every way that it can be read."""
+        """All readings of the fact, the likeliest first."""
         return (self, *self.others) if self.others else (self,)
 
     @property
     def negative(self) -> bool:
-        """Whether it is a number below zero."""
+        """Whether the number is below zero."""
         return self.value < 0
 
 
+# Currency words and codes, the longest first, so that "euros" isn't read as "euro".
 _CODES = "|".join(
     sorted((re.escape(word) for word in CURRENCIES if word.isalpha()), key=len, reverse=True)
 )
+# Matches "$", "US$", "€" and the other currency signs.
 _SIGNS = r"(?:us|au|ca|nz|hk|[acrs])?\$|[€£¥₹₩₽]"
 _BLANK = rf"[ {NO_BREAK}]"
+# Matches a number in digits with its sign, bracket and currency: "-3", "$1.5", "EUR 20", "(12.4",
+# "3rd". It doesn't match digits in a word or identifier ("x86", "12_3"), or the 3 in "1.2.3". A
+# dash with a blank after it ("- 3") isn't part of the number.
 _NUMBER = re.compile(
     rf"(?<![\w.,·])(?P<minus>[-−–~]?[-−–]|\bminus\s)?(?P<bracket>\()?"
     rf"(?P<currency>(?<![a-z])(?:{_SIGNS}){_BLANK}?"
@@ -90,49 +101,63 @@ _NUMBER = re.compile(
     rf"(?P<number>{NUMERAL})(?P<ordinal>st|nd|rd|th)?(?![\d_])",
     re.IGNORECASE,
 )
-# around the clock: no figure
-_ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")
-# texts that were cut into tokens have blanks around the hyphen: "$ 10 - million - per - year"
+# Matches "24/7" and "24/7/365", which mean "always" and aren't figures. "24/7.5" doesn't match.
+_AROUND_THE_CLOCK = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")
+# Matches the word after a number, with an optional blank or hyphen: "million" in "5-million".
+# Blanks around the hyphen are allowed because some datasets store text as tokens joined by blanks:
+# "$ 10 - million - per - year".
 _MAGNITUDE = re.compile(rf"(?:{_BLANK}?-{_BLANK}?|{_BLANK})?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
-_MONEY_BEHIND = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
-# "a share of 0.07", "the proportion of faulty parts was 0.07"; neither "the share price was 0.07"
-# nor "the share fell by 0.07"
+# Matches the sign or word after a number: "€" in "5 €", "dollars" in "5 dollars". It matches any
+# word; the caller looks it up in CURRENCIES.
+_WORD_AFTER_NUMBER = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
+# Matches the words before a share: "a share of 0.07", "the proportion of faulty parts was 0.07".
+# It doesn't match "the share price was 0.07" or "the share fell by 0.07".
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction)(?:\sof(?:\s[^\W\d_]+){1,6}?)?\s(?:of|is|was|at)\s(?:about\s"
     r"|only\s)?$",
     re.IGNORECASE,
 )
-_SHARE_REACH = 90
+_SHARE_LOOK_BACK = 90
+"""Characters before a number that are searched for such words."""
+# Matches what may be between two numbers that share a unit: "6-8%", "6 to 8%", "3 of the 4 cm".
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
+# Matches a number without a magnitude or unit of its own: "6", "$205", but not "6 kg".
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
+# Matches the next word, after a blank or hyphen: "hulls" in "3 hulls" and "3-hulls".
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
+# Matches a quarter or half of a financial year: "Q3", "H1". "Q5" and "H3" don't match.
 _QUARTERS = re.compile(r"\b(?:(?P<q>Q[1-4])|(?P<h>H[12]))(?![\w])")
 
 
 def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
-    """Return the facts of `text`, in order; `words` are its own where they are known."""
+    """Return the facts of a text, in order.
+
+    Args:
+        text: The text.
+        words: The tokens of the text, if the caller has them already.
+
+    """
     words = tokens(text) if words is None else words
     digits = any(map(str.isnumeric, text))
     found: list[Fact] = []
     if digits or any(word.text.lower() in MONTHS for word in words):
         found = [_date_fact(text, mention) for mention in dates(text)]
-    found += _not_overlapping(_clock_times(text), found)
-    found += _not_overlapping(_word_numbers(text, words), found)
+    found += _without_overlaps(_clock_times(text), found)
+    found += _without_overlaps(_word_numbers(text, words), found)
     if digits:
-        found += _not_overlapping(_quarters(text), found)
+        found += _without_overlaps(_quarters(text), found)
         found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
     return _join_measures(text, sorted(found, key=lambda fact: fact.start))
 
 
-_JOINED = re.compile(r"(?:,? and |, | )")
+# Matches what is between the two parts of one measure: "2 hours and 40 seconds", "5 ft 10 in".
+_BETWEEN_UNITS = re.compile(r"(?:,? and |, | )")
 _INCHES = re.compile(r"(?:ft|foot|feet) (?:and )?(?P<inches>\d{1,2})(?P<unit> in\b)", re.IGNORECASE)
-"""Behind feet "in" is a unit; elsewhere it is a preposition."""
+"""Matches inches after feet ("5 ft 10 in"). Only there is "in" a unit and not a preposition."""
 
 
 def _join_measures(text: str, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts with measures in two units as one: "2 hours and 40 seconds", "5 ft 10
-    inches".
-    """
+    """Join measures in two units into one fact: "2 hours and 40 seconds", "5 ft 10 inches"."""
     joined: list[Fact] = []
     for fact in facts:
         last = joined[-1] if joined else None
@@ -151,7 +176,7 @@ def _join_measures(text: str, facts: Sequence[Fact]) -> list[Fact]:
             and not last.digits
             and not (last.others or fact.others)
             and abs(fact.value) < last.scale
-            and _JOINED.fullmatch(text, last.end, fact.start)
+            and _BETWEEN_UNITS.fullmatch(text, last.end, fact.start)
         ):
             value = last.value + fact.value
             joined[-1] = fact._replace(
@@ -162,15 +187,15 @@ def _join_measures(text: str, facts: Sequence[Fact]) -> list[Fact]:
     return joined
 
 
-def _not_overlapping(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that don't overlap those found before, which win."""
+def _without_overlaps(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
+    """Return the candidates that don't overlap a fact that was found earlier."""
     spans = sorted((fact.start, fact.end) for fact in taken)
     return [fact for fact in candidates if not _overlaps(fact.start, fact.end, spans)]
 
 
 def _overlaps(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
-    # The spans are sorted and apart from each other: only the last that begins before `end` can
-    # overlap.
+    # The spans are sorted and don't overlap each other, so only the last one that starts before
+    # `end` can overlap.
     i = bisect_left(spans, (end, 0))
     return i > 0 and spans[i - 1][1] > start
 
@@ -191,7 +216,7 @@ def _clock_times(text: str) -> Iterator[Fact]:
         start, end, (minutes, *others) = mention
         fact = Fact("number", start, end, text[start:end], float(minutes), "clock")
         readings = [fact._replace(value=float(other)) for other in others]
-        if _HOURS.match(text, end):  # "it took 2:30 hours"
+        if _HOURS.match(text, end):  # a duration: "it took 2:30 hours"
             readings.append(fact._replace(value=60.0 * minutes, dimension="duration"))
         yield fact._replace(others=tuple(readings))
 
@@ -220,30 +245,32 @@ def _digit_numbers(
     found: list[Fact] = []
     for match in _NUMBER.finditer(text, first, len(text) if last is None else last):
         start, end = match.span("number")
-        within = bool(found) and start < found[-1].end  # the ten of "1.2 × 10^6"
+        # `read_numeral` has already read the 10 of "1.2 × 10^6" as part of the 1.2.
+        within = bool(found) and start < found[-1].end
         if not within and not _overlaps(start, end, taken) and end - start < 25:
             numeral = read_numeral(text, match, comma_decimals=comma_decimals)
             found.append(_measure_fact(text, match, numeral))
-    if always := [(match.start(), match.end()) for match in _ALWAYS.finditer(text)]:
+    if always := [(match.start(), match.end()) for match in _AROUND_THE_CLOCK.finditer(text)]:
         found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
-    # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
+    # In "6 to 8%" and "$205 to $215 million", the unit or magnitude of the second number belongs
+    # to both.
     for i in range(len(found) - 2, -1, -1):
         here, after = found[i], found[i + 1]
         open_ended = (
             here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text) is not None
         )
         between = text[here.end : after.start]
-        # "$5-10 million"
+        # In "$5-10 million", the currency of the first number belongs to both as well.
         if here.dimension.startswith("money") and not after.dimension and _RANGE.fullmatch(between):
             found[i + 1] = after = after._replace(dimension=here.dimension)
             open_ended = here.scale == 1
         if open_ended and (after.dimension or after.scale > 1) and _RANGE.fullmatch(between):
-            found[i] = _scale_like(here, after)
+            found[i] = _with_unit_of(here, after)
     return found
 
 
-def _scale_like(fact: Fact, like: Fact) -> Fact:
-    """Return a bare number with the dimension, magnitude and noun of another."""
+def _with_unit_of(fact: Fact, like: Fact) -> Fact:
+    """Return a bare number with the dimension, magnitude and noun of another number."""
     times = like.scale / fact.scale
 
     def scale(reading: Fact) -> Fact:
@@ -279,9 +306,14 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
         pass
     elif unit := read_unit(text, end):
         dimension, factor, end = unit
-    elif (behind := _MONEY_BEHIND.match(text, end)) and behind["word"].lower() in CURRENCIES:
-        dimension, end = f"money:{CURRENCIES[behind['word'].lower()]}".rstrip(":"), behind.end()
-    elif scale == 1 and (money := _letter_of_money(text, end)):
+    elif (following := _WORD_AFTER_NUMBER.match(text, end)) and following[
+        "word"
+    ].lower() in CURRENCIES:
+        dimension, end = (
+            f"money:{CURRENCIES[following['word'].lower()]}".rstrip(":"),
+            following.end(),
+        )
+    elif scale == 1 and (money := _money_letter(text, end)):
         scale, dimension, end = money
     scale *= factor
     sign = -1.0 if minus else 1.0
@@ -298,30 +330,31 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
     )
     others = [fact._replace(value=sign * other * scale, digits=0) for other in numeral.others]
     if bracketed and not minus:
-        # "(12.4)" is a loss in accounts, or an aside
+        # In accounts, "(12.4)" is a loss of 12.4. In prose it's a positive number in brackets.
         others = [*others, fact]
         fact = fact._replace(value=-fact.value)
     if not dimension and scale == 1:
         others += [
             Fact("number", start, end, text[start:end], float(at), "clock")
-            for at in may_be_time(text, start, end)
+            for at in possible_times(text, start, end)
         ]
-        if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # 5M users
+        if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # "5M users"
             others.append(fact._replace(value=fact.value * 1e6, end=letter.end()))
         if (
             0 < fact.value < 1
             and not fact.head
-            and _SHARE_BEFORE.search(text, max(0, start - _SHARE_REACH), start)
+            and _SHARE_BEFORE.search(text, max(0, start - _SHARE_LOOK_BACK), start)
         ):
             fact = fact._replace(is_share=True)
     elif dimension == "mass" and _POUNDS.search(text, start, end):
         others.append(fact._replace(value=numeral.value, dimension="money:gbp", scale=1.0))
     elif dimension == "length" and text[end - 1 : end] == "m" and text[end - 2 : end - 1].isdigit():
-        # "5m" is metres or million
+        # "5m" is five meters or five million.
         others.append(fact._replace(value=fact.value * 1e6, dimension=""))
     return fact._replace(others=tuple(others)) if others else fact
 
 
+# Matches "pounds", which is a mass or British money.
 _POUNDS = re.compile(r"pounds?$", re.IGNORECASE)
 
 
@@ -329,19 +362,19 @@ def _is_minus(text: str, at: int) -> bool:
     """Return whether a dash before a number is its sign.
 
     It's a sign only at the start of the text, or after a blank, an opening bracket, a slash or a
-    comparison.
-
-    "The trip - 5 km - is short" has dashes with blanks on both sides, so the number doesn't
-    follow the dash directly.
+    comparison. In "The trip - 5 km - is short", the number doesn't follow the dash directly, so
+    `_NUMBER` doesn't match the dash.
     """
     return at == 0 or text[at - 1] in " \t\n(=<>≤≥~/[" + NO_BREAK
 
 
 def _magnitude(text: str, end: int, *, money: bool) -> tuple[float, int]:
-    """Return what the words behind a number multiply it by, and where they end: "1.5 thousand
-    million", "5.2k".
+    """Return the factor in the words after a number, and the offset of their end.
+
+    Examples are "1.5 thousand million" and "5.2k". The factor is 1 if there is none.
     """
     scale = 1.0
+    # Two words at most: "thousand million".
     for _ in range(2):
         match = _MAGNITUDE.match(text, end)
         if match is None:
@@ -362,16 +395,19 @@ def _magnitude(text: str, end: int, *, money: bool) -> tuple[float, int]:
     return scale, end
 
 
-_LETTER_OF_MONEY = re.compile(
+# Matches a magnitude letter before a currency: "M$" in "890 M$", "m euros" in "890m euros". It
+# doesn't match "m" alone, which is a meter.
+_MONEY_LETTER = re.compile(
     rf"{_BLANK}?(?P<word>mm|[mbk]){_BLANK}?(?P<currency>{_SIGNS}|(?:{_CODES})\b)", re.IGNORECASE
 )
 
 
-def _letter_of_money(text: str, end: int) -> tuple[float, str, int] | None:
-    """Return magnitude, dimension and end of what stands behind "890" in "890 M$" and
-    "890m euros".
+def _money_letter(text: str, end: int) -> tuple[float, str, int] | None:
+    """Return magnitude, dimension and end of the letter and currency after a number.
+
+    Examples are "890 M$" and "890m euros". None if there is no such pair.
     """
-    match = _LETTER_OF_MONEY.match(text, end)
+    match = _MONEY_LETTER.match(text, end)
     if match is None:
         return None
     times = {**MONEY_MAGNITUDES, "k": 1e3}[match["word"].lower()]
@@ -379,8 +415,11 @@ def _letter_of_money(text: str, end: int) -> tuple[float, str, int] | None:
 
 
 def _head_noun(text: str, end: int) -> str:
-    # The noun counted: the last of the next three words up to a plural, so that "3 new hulls"
-    # counts hulls.
+    """Return the stem of the noun that a number counts, or an empty string.
+
+    It's the first plural among the next three words, or else the last of these words before a
+    function word. "3 new hulls" counts hulls.
+    """
     head = ""
     for _ in range(3):
         match = _NEXT_WORD.match(text, end)
@@ -393,7 +432,7 @@ def _head_noun(text: str, end: int) -> str:
 
 
 def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
-    """Yield the numbers written in words, with the unit behind them."""
+    """Yield the numbers written in words, with the units after them."""
     lowers = [word.text.lower() for word in words]
 
     def fact(
@@ -432,7 +471,8 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
         if (ordinal := read_ordinal(lowers, i)) is not None:
             yield fact(i, i + 1 + (word not in _ORDINALS), ordinal, "ordinal")
             i += 1 + (word not in _ORDINALS)
-            i += lowers[i : i + 1] in (["quarter"], ["half"])  # "the second quarter of" is no share
+            # In "the second quarter of", the quarter isn't a share.
+            i += lowers[i : i + 1] in (["quarter"], ["half"])
             continue
         if (year := read_year(lowers, i)) is not None:
             read = fact(i, year[1], float(year[0]))
@@ -458,7 +498,7 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
         unit = read_unit(text, end) if after < len(words) and len(words[after].text) > 2 else None
         measured = unit is not None and unit.dimension not in ("duration", "months")
         if number.value == 1 and not number.scaled and not measured:
-            i += 1  # "one" is a pronoun more often than a count, "one day" says when
+            i += 1  # "one" is usually a pronoun, and "one day" usually a time
             continue
         if unit and unit.end > end + 2:
             while after < len(words) and words[after].end <= unit.end:
@@ -479,7 +519,7 @@ _HALF = {"half": 0.5, "quarter": 0.25}
 
 
 def _unit_and_a_half(lowers: Sequence[str], i: int) -> tuple[str, float] | None:
-    """Return dimension and value of "an hour and a half", "one year and a half"."""
+    """Return the dimension and value of "an hour and a half", or None for other words."""
     if lowers[i] not in ("a", "an", "one") or lowers[i + 2 : i + 5] != ["and", "a", "half"]:
         return None
     unit = unit_of(lowers[i + 1])
@@ -487,8 +527,9 @@ def _unit_and_a_half(lowers: Sequence[str], i: int) -> tuple[str, float] | None:
 
 
 def _part_of_unit(lowers: Sequence[str], i: int) -> tuple[float, int] | None:
-    """Return the part in "half a year", "half an hour", "quarter of a century", and the index of
-    the unit.
+    """Return the share of a unit and the index of the unit, or None.
+
+    Examples are "half a year", "half an hour" and "quarter of a century".
     """
     if lowers[i] not in _HALF:
         return None
@@ -501,20 +542,23 @@ def _part_of_unit(lowers: Sequence[str], i: int) -> tuple[float, int] | None:
     return (_HALF[lowers[i]], after) if unit else None
 
 
-# How two facts compare.
+# Comparing two facts
 
-_KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"}, {"celsius", "kelvin"})
-"""Dimensions in which the same numeral with another unit is another value of the same thing."""
+_SAME_QUANTITY = ({"duration", "months"}, {"celsius", "fahrenheit"}, {"celsius", "kelvin"})
+"""Pairs of dimensions that measure one quantity, so that "23 days" contradicts "23 months"."""
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
-    """Return whether the two could contradict each other: of one dimension or, if bare numbers, of
-    the same noun.
+    """Return whether two facts could contradict each other.
+
+    They need the same dimension. Bare numbers need the same noun, or the look of an alteration.
     """
     if claim.kind != other.kind:
         return False
     if claim.dimension != other.dimension:
-        return {claim.dimension, other.dimension} in _KINDRED and _same_numeral(claim, other)
+        return {claim.dimension, other.dimension} in _SAME_QUANTITY and _has_same_numeral(
+            claim, other
+        )
     if claim.kind == "date":
         return any(x and y for x, y in zip(claim.day, other.day, strict=True))
     if claim.dimension == "ordinal":
@@ -526,17 +570,21 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 
 def likeness(claim: Fact, other: Fact) -> float:
-    """Return how much one fact looks like another altered, 0..1: digits exchanged, a magnitude, one
-    part of a date.
+    """Return how much one fact looks like an alteration of the other, from 0 to 1.
+
+    1 means the same digits in any order ("41.2" and "14.2"), or day and month exchanged. 0.8 means
+    one other digit among four or more, one other part of a date, or the same numeral in words with
+    another unit ("two weeks", "two months"). 0.5 means one digit more or less, or one other digit
+    among two or three.
     """
     if claim.kind == "date":
-        return _like_dates(claim.day, other.day)
+        return _date_likeness(claim.day, other.day)
     mine, theirs = _digits(claim.text), _digits(other.text)
     if claim.value == other.value:
         return 0.0
     if len(mine) > 1 and sorted(mine) == sorted(theirs):
         return 1.0
-    if claim.dimension and other.dimension and _same_numeral(claim, other):
+    if claim.dimension and other.dimension and _has_same_numeral(claim, other):
         return 0.8
     if not mine or not theirs:
         return 0.0
@@ -550,8 +598,8 @@ def likeness(claim: Fact, other: Fact) -> float:
     return 0.0
 
 
-def _same_numeral(claim: Fact, other: Fact) -> bool:
-    # "23 days" and "23 weeks", "two weeks" and "two months".
+def _has_same_numeral(claim: Fact, other: Fact) -> bool:
+    """Return whether two measures differ in the unit only: "23 days" and "23 weeks"."""
     return (
         claim.text.lower().split()[0] == other.text.lower().split()[0]
         and len(claim.text.split()) > 1
@@ -559,8 +607,9 @@ def _same_numeral(claim: Fact, other: Fact) -> bool:
 
 
 def is_comparison_label(text: str, fact: Fact) -> bool:
-    """Return whether the fact only labels a figure of comparison: the year in "1,912 million (2022:
-    1,704 million)".
+    """Return whether a date only labels a figure given for comparison.
+
+    An example is the year in "1,912 million (2022: 1,704 million)".
     """
     before, after = (
         text[max(0, fact.start - 2) : fact.start].strip(),
@@ -569,7 +618,7 @@ def is_comparison_label(text: str, fact: Fact) -> bool:
     return fact.kind == "date" and before[-1:] in ("(", ";", ",") and after[:1] == ":"
 
 
-def _like_dates(a: Day, b: Day) -> float:
+def _date_likeness(a: Day, b: Day) -> float:
     if a.day and b.day and (a.month, a.day) == (b.day, b.month):
         return 1.0
     both_stated = [(x, y) for x, y in zip(a, b, strict=True) if x and y]
@@ -590,9 +639,10 @@ def _digits(text: str) -> str:
 
 
 def agree(claim: Fact, other: Fact) -> bool:
-    """Return whether `other` agrees with `claim` in one of the ways in which both can be read.
+    """Return whether two facts agree in at least one reading of each.
 
-    They are equal, or `other` rounded to the claim's digits; dates agree as far as both go.
+    Numbers agree if they are equal, or if `other` rounded to the claim's decimals is equal. Dates
+    agree if the parts that both state are equal.
     """
     if not claim.others and not other.others:
         return _facts_agree(claim, other)
@@ -611,7 +661,7 @@ def _facts_agree(claim: Fact, other: Fact) -> bool:
         other = _as_percent(other)
     value, theirs = claim.value, other.value
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
-        if not _measure_one_thing(claim.dimension, other.dimension):
+        if not _has_same_quantity(claim.dimension, other.dimension):
             return False
         if claim.dimension in TEMPERATURES:
             value, theirs = to_celsius(claim), to_celsius(other)
@@ -638,16 +688,17 @@ def to_celsius(fact: Fact) -> float:
     return fact.value * factor + offset
 
 
-def _measure_one_thing(one: str, other: str) -> bool:
+def _has_same_quantity(one: str, other: str) -> bool:
     money = one.startswith("money") and other.startswith("money") and "money" in (one, other)
     return money or (one in TEMPERATURES and other in TEMPERATURES)
 
 
 ABOUT_SHARE = 2.0
-"""How many points a share in words may be off: "a third" for 34%."""
+"""Percentage points by which a share in words may differ: "a third" agrees with 34%."""
 _ROUNDING = 1e-6
+"""Relative difference that is due to the arithmetic of floats, for example in unit conversions."""
 
 
-def reach(value: float) -> float:
-    """Return how far apart from this number one that agrees with it can be."""
+def max_difference(value: float) -> float:
+    """Return the largest difference from this number at which another can still agree with it."""
     return ABOUT_SHARE + 2 * _ROUNDING * abs(value)

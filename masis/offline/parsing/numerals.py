@@ -1,10 +1,9 @@
-"""Numbers written in digits, as people write them, with every way to read one that can be read in
-several.
+"""Reads numbers written in digits and returns every possible value of each.
 
-"12,500", "12 500" and "12'500" are one number; "12.500" is twelve and a half or twelve thousand
-five hundred, and only the rest of the text may tell. Points and commas mean what the language of
-the text says (CLDR has "." for decimals in English and "," in German), and quoted figures keep the
-marks of their source, so the language alone decides nothing.
+"12,500", "12 500" and "12'500" are the same number. "12.500" is twelve and a half, or twelve
+thousand five hundred, and only the rest of the text can tell. What points and commas mean depends
+on the language (the CLDR has "." for decimals in English and "," in German), but a quoted figure
+keeps the notation of its source. The language of the text therefore isn't enough to decide.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from typing import NamedTuple
 
 NO_BREAK = "\u00a0\u2007\u2009\u202f"
-"""Blanks that hold a number together: no-break, figure, thin and narrow no-break."""
+"""Blanks that group digits: no-break, figure, thin and narrow no-break space."""
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _FRACTIONS = {
     "½": 1 / 2, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 1 / 4, "¾": 3 / 4, "⅕": 1 / 5, "⅖": 2 / 5,
@@ -21,9 +20,14 @@ _FRACTIONS = {
     "⅙": 1 / 6, "⅚": 5 / 6, "⅛": 1 / 8, "⅜": 3 / 8, "⅝": 5 / 8, "⅞": 7 / 8,
 }  # fmt: skip
 
-# Possessive quantifiers keep the scan linear on hostile input such as "1.1.1.1...". In the order of
-# the alternatives: thousands with one mark throughout and perhaps decimals; "1, 234"; Indian groups
-# (12,34,567); plain with decimals; ".5"; "½".
+# Possessive quantifiers (`++`) keep the scan linear on hostile input such as "1.1.1.1...". The
+# alternatives, in order:
+#   groups of three with the same separator ("1,234,567", "1'234.5")
+#   groups split by a line break or a tool ("1, 234")
+#   Indian groups ("12,34,567")
+#   digits with optional decimals ("1234", "3.5", "3,5")
+#   decimals without a leading zero (".5")
+#   a fraction sign ("½")
 NUMERAL = (
     r"(?:\d{1,3}(?P<group>[,.'’_"
     rf" {NO_BREAK}])\d{{3}}(?:(?P=group)\d{{3}})*+(?![\d_])(?:[.,·]\d++)?+"
@@ -32,15 +36,20 @@ NUMERAL = (
     r"|\d++(?:[.,·]\d++)?+"
     r"|(?<![\d,·])[.·]\d++|[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
 )
+# Matches what multiplies a number by a power of ten: "e-5" in "3e-5", "× 10^6", "x 10⁶" and, from
+# text that lost its superscript, "x 106". "e5x" doesn't match.
 _EXPONENT = re.compile(
     r"[eE](?P<e>[+-]?\d{1,2})(?!\w)"
     r"|\s?[×xX*·⋅]\s?10(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?"
     r"|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})"
     r"|(?P<flat>\d{1,2})(?!\d))"
 )
+# Matches the power after a 10: "^6", "**6", "⁶". It's tried only after the numeral "10".
 _POWER = re.compile(
     r"(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
 )
+# Matches a fraction after a whole number: "½" in "1½", " 1/2" in "1 1/2", " and a half". A date
+# or path such as "1 1/2/2021" doesn't match.
 _MIXED = re.compile(
     r"(?:\s?(?P<sign>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<top>\d)/(?P<bottom>[2-9])(?![\d/])|\s(?P<half>and a"
     r" half)\b)"
@@ -48,8 +57,10 @@ _MIXED = re.compile(
 
 
 class DigitNumeral(NamedTuple):
-    """A number in digits: its value as it reads best, other values it may have, its decimals, where
-    it ends.
+    """A number in digits.
+
+    `value` is its likeliest value and `others` are the other possible ones. `decimals` is the
+    number of its decimals, and `end` the offset of its end.
     """
 
     value: float
@@ -59,11 +70,12 @@ class DigitNumeral(NamedTuple):
 
 
 def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = False) -> DigitNumeral:
-    """Return the number that a match of `NUMERAL`, in the group "number", begins.
+    """Return the number that starts at a match of `NUMERAL`.
 
     Args:
         text: The text that was searched.
-        match: The match; an exponent, a fraction ("1½") or a power ("10^6") behind it is read too.
+        match: A match with the numeral in the group "number". An exponent, a fraction ("1½") or a
+            power ("10^6") after it is read as part of the number.
         comma_decimals: Whether the text writes decimals with a comma elsewhere ("3,5%").
 
     """
@@ -75,7 +87,7 @@ def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = Fals
     if exponent := _EXPONENT.match(text, end):
         power = exponent["e"] or exponent["caret"] or exponent["super"] or exponent["flat"]
         scaled = [value * _ten_to(power) for value in values]
-        # "1.2 x 106" has lost its superscript, or is a product
+        # "1.2 x 106" is 1.2 million if the text lost its superscript, or else a product.
         return DigitNumeral(
             scaled[0],
             (*scaled[1:], *(values if exponent["flat"] else ())),
@@ -93,23 +105,25 @@ def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = Fals
 
 
 def _ten_to(power: str) -> float:
+    """Return ten to a power in digits, superscripts or with a typographic minus: "⁻⁶", "−6"."""
     return 10.0 ** int(power.translate(_SUPERSCRIPTS).replace("−", "-").replace("–", "-"))
 
 
 def _possible_values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[float], int]:
-    """Return the values that digits with points, commas and blanks may have, the likeliest first,
-    and the decimals.
+    """Return the possible values of a numeral, the likeliest first, and its number of decimals.
+
+    ``group`` is the separator of its groups of three digits, if any.
     """
     if written in _FRACTIONS:
         return [_FRACTIONS[written]], 1
-    if ", " in written:  # torn by a line or a tool; as a list it is several numbers
+    if ", " in written:  # one number that was split, or a list of several numbers
         parts = written.split(", ")
         return [float("".join(parts)), *map(float, parts)], 0
     text = written.replace("·", ".")
     if group and group not in ",.":
         units, _, rest = re.sub(rf"[{re.escape(group)}]", "", text).replace(",", ".").partition(".")
         values = [float(f"{units}.{rest or 0}")]
-        if group == " ":  # "the 12 500 watt lamps": two numbers
+        if group == " ":  # or two numbers: "the 12 500 watt lamps"
             head, _, tail = written.rpartition(" ")
             values += [float(re.sub(r"\D", "", head)), float(tail.replace(",", "."))]
         return values, len(rest)
@@ -128,14 +142,17 @@ def _possible_values(written: str, group: str, *, comma_decimals: bool) -> tuple
     if mark == "," and grouped:
         return ([with_decimals, whole], 3) if comma_decimals else ([whole], 0)
     if mark == "," and not comma_decimals and len(after) < 3:
-        # "3,5" has decimals; as a list it is three and five
+        # "3,5" is three and a half, or a list of three and five.
         return [with_decimals, float(before), float(after)], len(after)
     return ([with_decimals, whole] if grouped else [with_decimals]), len(after)
 
 
+# Matches a comma that can only be a decimal one, before a unit: "3,5%", "3,5 kg". It doesn't match
+# "3,500 kg", which may have groups of three, or "3,5" at the end of a list.
 _COMMA_DECIMALS = re.compile(
     r"(?<![\d.,])\d++,(?:\d{1,2}|\d{4,})(?![\d,])(?=\s?(?:%|[^\W\d_]|[€$£]))"
 )
+# Matches a point that can only be a decimal one: "1,234.5", "3.5". "3.500" doesn't match.
 _POINT_DECIMALS = re.compile(
     r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})++\.\d|\d++\.(?:\d\d?|\d{4,})(?![\d.]))"
 )

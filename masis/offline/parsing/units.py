@@ -1,7 +1,7 @@
-"""The words of measurement: months, magnitudes, currencies, and units with dimension and factor to
-its base.
+"""The names of months, magnitudes, currencies and units, and a reader for units in text.
 
-The factors stand in ``units.toml``, which ``tools/units.py`` writes from the registry of Pint.
+Each unit has a dimension and the factor to that dimension's base unit. The factors are in
+``units.toml``, which ``tools/units.py`` generates from Pint's unit registry.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ MAGNITUDES = {word: float(scale) for word, scale in SCALES.items() if scale > 10
     "millions": 1e6,
     "billions": 1e9,
     "dozen": 12.0,
-    # German, in which reports of firms reach English answers
+    # German words, because English answers quote German company reports
     "millionen": 1e6,
     "mrd": 1e9,
     "milliarde": 1e9,
     "milliarden": 1e9,
 }
-"""Words and abbreviations behind a number that multiply it, in lower case."""
+"""Lowercase words and abbreviations that multiply the number before them."""
 MONEY_MAGNITUDES = {"m": 1e6, "b": 1e9, "t": 1e12, "mm": 1e6}
-"""Letters that do so beside a currency; elsewhere they are units."""
+"""Letters that multiply a number of money ("$5m"). Elsewhere they are units ("5 m")."""
 CURRENCIES = {
     written: code
     for code, names in {
@@ -67,7 +67,7 @@ CURRENCIES = {
         "pln": "pln zloty",
         "brl": "r$ brl reais",
         "zar": "zar rand",
-        # of Sweden, Norway, Denmark ...: the code says which
+        # Several countries have crowns (Sweden, Norway, Denmark ...), so the currency is unknown.
         "": "kr kronor kroner krone krona crowns",
         **{
             code: code for code in "nok sek dkk cny czk huf mxn try thb idr php ils aed sar".split()
@@ -78,9 +78,7 @@ CURRENCIES = {
 
 
 class MeasuredUnit(NamedTuple):
-    """A unit as it is written: what it measures, how many of the base unit it is, and where it ends
-    in the text.
-    """
+    """A unit in a text: its dimension, its factor to the base unit, and the offset of its end."""
 
     dimension: str
     factor: float
@@ -88,15 +86,16 @@ class MeasuredUnit(NamedTuple):
 
 
 class UnitTable(NamedTuple):
-    """The units by how they are written, and by the same in lower case where that is one unit all
-    the same.
+    """The units by their spelling, each with dimension and factor.
+
+    `exact` respects case. `folded` has lowercase spellings, without those that could be two units.
     """
 
     exact: dict[str, tuple[str, float]]
     folded: dict[str, tuple[str, float]]
 
 
-_BY_HAND: dict[str, tuple[str, float]] = {
+_EXTRA_UNITS: dict[str, tuple[str, float]] = {
     "%": ("percent", 1.0),
     "percent": ("percent", 1.0),
     "‰": ("percent", 0.1),
@@ -105,31 +104,31 @@ _BY_HAND: dict[str, tuple[str, float]] = {
     "pp": ("points", 1.0),
     "bp": ("points", 0.01),
     "bps": ("points", 0.01),
-    # Months and years have no length in seconds: 36 months are three years, 90 days are about three
-    # months.
+    # The base of months and years isn't the second, because their lengths vary. 36 months are
+    # exactly three years, but 90 days are only about three months.
     **dict.fromkeys(("month", "months"), ("months", 1.0)),
     **dict.fromkeys(("year", "years", "yr", "yrs"), ("months", 12.0)),
     **dict.fromkeys(("decade", "decades"), ("months", 120.0)),
     **dict.fromkeys(("century", "centuries"), ("months", 1200.0)),
     **dict.fromkeys(("millennium", "millennia"), ("months", 12000.0)),
     **dict.fromkeys(("quarter", "quarters"), ("months", 3.0)),
-    # A temperature is no multiple of a base unit: TEMPERATURES converts.
+    # Temperature scales also differ by an offset, so TEMPERATURES converts them.
     **dict.fromkeys(("°C", "C", "celsius", "Celsius", "centigrade"), ("celsius", 1.0)),
     **dict.fromkeys(("°F", "F", "fahrenheit", "Fahrenheit"), ("fahrenheit", 1.0)),
     **dict.fromkeys(("K", "kelvin", "kelvins"), ("kelvin", 1.0)),
-    # Written without the capitals that they have by the rules.
+    # Common spellings without the correct capitals.
     **{
         low: ("data", factor)
         for low, factor in {"kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}.items()
     },
 }
 TEMPERATURES = {"celsius": (1.0, 0.0), "fahrenheit": (5 / 9, -160 / 9), "kelvin": (1.0, -273.15)}
-"""By dimension what a value is multiplied by and what is added for degrees Celsius."""
+"""The factor and the offset that convert each temperature scale to degrees Celsius."""
 
 
 @lru_cache(maxsize=1)
 def unit_table() -> UnitTable:
-    """Return the units; they are read when the first figure with a unit is."""
+    """Return the table of units. The file is read on the first call."""
     text = (
         resources.files("masis.offline.parsing").joinpath("units.toml").read_text(encoding="utf-8")
     )
@@ -138,9 +137,9 @@ def unit_table() -> UnitTable:
         for dimension, units in tomllib.loads(text).items()
         for word, factor in units.items()
     }
-    # the Greek letter
+    # Texts write the micro sign (U+00B5) and the Greek letter mu (U+03BC).
     exact |= {word.replace("µ", "μ"): unit for word, unit in exact.items() if "µ" in word}
-    exact |= _BY_HAND
+    exact |= _EXTRA_UNITS
     folded: dict[str, tuple[str, float]] = {}
     for word, unit in exact.items():
         if (
@@ -148,23 +147,28 @@ def unit_table() -> UnitTable:
             and folded.setdefault(word.lower(), unit) != unit
             and word.lower() not in exact
         ):
-            folded[word.lower()] = ("", 0.0)  # MW and mW: what "mw" means is unknown
+            folded[word.lower()] = ("", 0.0)  # ambiguous: "mw" could be MW or mW
     return UnitTable(exact, {word: unit for word, unit in folded.items() if unit[1]})
 
 
 def unit_of(word: str) -> tuple[str, float] | None:
-    """Return dimension and factor of one word or symbol, None where it is no unit. Symbols keep
-    their case.
+    """Return the dimension and factor of a word or symbol, or None if it isn't a unit.
+
+    The exact spelling has priority over the lowercase one: "MW" and "mW" are different units.
     """
     table = unit_table()
     return table.exact.get(word) or table.folded.get(word.lower())
 
 
 _SPACE = r"[ \u00a0\u2009\u202f-]"
+# Matches a symbol or word after a number, with an optional power: "%", "°C", "kg", "m²", "m^2",
+# "m2". In "m2.5" only "m" matches. The caller looks the word up in the table of units.
 _WORD = re.compile(
     rf"{_SPACE}?(?P<word>[%‰]|°\s?[CF]\b|[^\W\d_²³]++)(?P<power>[²³]|\^?[23](?![\d.,]*\d)\b)?"
 )
-_SPELLED = re.compile(
+# Matches units of several words, which the table can't hold: "percentage points", "basis points",
+# "per cent", "degrees Celsius", "square feet", "fluid ounces", "kilowatt-hours".
+_SPELLED_OUT = re.compile(
     rf"{_SPACE}?(?:(?P<points>percentage[ -]points?)|(?P<basis>basis points?)|(?P<percent>per"
     r" cent|pct\b\.?)"
     rf"|(?P<mille>per mille?\b)|degrees? (?P<degrees>celsius|fahrenheit|C\b|F\b)"
@@ -173,22 +177,23 @@ _SPELLED = re.compile(
     rf"|(?P<ton>metric tons?)|(?P<watt>(?:kilo|mega|giga|tera)?watt)[ -]hours?)",
     re.IGNORECASE,
 )
-_PER = re.compile(r"(?:\s?/\s?| per | an? )(?P<word>[^\W\d_²³]++)(?P<power>[²³])?")
+# Matches the unit below a fraction: "h" in "km/h", "hour" in "miles per hour" and "miles an hour".
+_PER_UNIT = re.compile(r"(?:\s?/\s?| per | an? )(?P<word>[^\W\d_²³]++)(?P<power>[²³])?")
 _RATES = frozenset(
     {("length", "duration"), ("data", "duration"), ("mass", "volume"), ("amount", "volume")}
 )
-"""What is measured by one unit per another: speeds, rates of data, concentrations.
+"""Pairs of dimensions that form a unit: speeds, data rates, concentrations.
 
-Of others, a price per night or tonnes a day, the evidence may leave out what stands behind "per".
+In other pairs, such as a price per night or tonnes a day, "per ..." isn't part of the unit, because
+the evidence may leave it out.
 """
-_LONE = re.compile(r"[^\W\d_]")
+# Matches a letter. A unit of one letter must not be followed by one.
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 def read_unit(text: str, at: int) -> MeasuredUnit | None:
-    """Return the unit that begins at an offset, behind at most one blank or hyphen; None where
-    there is none.
-    """
-    if spelled := _SPELLED.match(text, at):
+    """Return the unit that starts at an offset, or None. One blank or hyphen may come first."""
+    if spelled := _SPELLED_OUT.match(text, at):
         return _spelled_unit(spelled)
     match = _WORD.match(text, at)
     if match is None:
@@ -199,7 +204,7 @@ def read_unit(text: str, at: int) -> MeasuredUnit | None:
     if (
         found is None
         or (hyphen and len(word) < 2)
-        or (len(word) == 1 and _LONE.match(text, match.end()))
+        or (len(word) == 1 and _LETTER.match(text, match.end()))
     ):
         return None
     dimension, factor = found
@@ -210,7 +215,7 @@ def read_unit(text: str, at: int) -> MeasuredUnit | None:
             dimension, factor = _squared_or_cubed(factor, cubed=power in "3³")
         elif power in "23":
             end = match.start("power")
-    per = _PER.match(text, end)
+    per = _PER_UNIT.match(text, end)
     if (
         per
         and (below := unit_of(per["word"]))
@@ -224,7 +229,10 @@ def read_unit(text: str, at: int) -> MeasuredUnit | None:
 
 
 def _squared_or_cubed(factor: float, *, cubed: bool) -> tuple[str, float]:
-    """Return an area in hectares or a volume in litres of a length in metres."""
+    """Return the dimension and factor of a squared or cubed length, in hectares or liters.
+
+    ``factor`` is the length in meters.
+    """
     return ("volume", factor**3 * 1e3) if cubed else ("area", factor**2 / 1e4)
 
 

@@ -1,7 +1,7 @@
-"""The critic without a model: issues found by rule, and scores measured on claims and question.
+"""The offline critic, which finds issues by rule and computes its scores from the checked claims.
 
-Citation and claim checks come first; the critic adds what neither sees: unsafe advice, and sources
-that disagree.
+Citations and claims are checked before it. The critic adds two kinds of issue that those checks
+can't find: unsafe advice, and sources that disagree.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from masis.schema.base import Unscored
 from masis.schema.case import Severity
 from masis.schema.wording import count_noun
 
+# Matches advice that can harm people or destroy evidence: "stop taking your insulin", "double the
+# dose", "without consulting a doctor", "bypass the safety interlock", "mixing bleach",
+# "guaranteed returns". It doesn't match "stop smoking" or "without consulting the manual".
 UNSAFE = re.compile(
     r"""\b(?:
       (?:stop|quit|discontinue|cease|skip)(?:ping|ting|ing)?\s+(?:taking\s+)?(?:\w+\s+){0,3}
@@ -45,6 +48,8 @@ UNSAFE = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+# Matches words that turn such advice into a warning if they come before it: "Never stop taking
+# your insulin", "instead of doubling the dose".
 WARNS_AGAINST = re.compile(
     r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead"
     r" of)\b",
@@ -53,15 +58,15 @@ WARNS_AGAINST = re.compile(
 
 
 class OfflineCritic:
-    """Raises issues by rule; its scores are measured on the claims and the question."""
+    """Finds issues by rule and computes scores from the claims and the question."""
 
     @property
     def judged_by(self) -> JudgedBy:
-        """No language model."""
+        """The offline rules and their version."""
         return JUDGED_BY
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return a judgement; unscored where not one claim could be checked."""
+        """Return the issues and scores, or `Unscored` if no claim could be checked."""
         grounded = groundedness(context.claims)
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
@@ -97,7 +102,7 @@ class OfflineCritic:
                     measurement(
                         "score",
                         grounded,
-                        "mean support of the claims, a half where it could not be confirmed",
+                        "mean support of the claims; a claim that isn't confirmed counts half",
                     ),
                 ),
                 "overall_quality_score": quality,
@@ -106,8 +111,10 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield advice that can harm: critical without support, high if undecided, medium if the
-    evidence gives it.
+    """Yield an objection for each sentence with unsafe advice.
+
+    The severity is critical if the evidence doesn't give the advice, high if that isn't known, and
+    medium if the evidence gives it.
     """
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
@@ -116,7 +123,7 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
             continue
         check = verdicts.get(number)
         verdict = check.verdict if check is not None else None
-        grade: Severity = (
+        severity: Severity = (
             "medium"
             if verdict == "supported"
             else "high"
@@ -126,20 +133,21 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
         yield Objection(
             "safety",
             "unsafe_advice",
-            grade,
+            severity,
             f"This advice can do harm: “{found.group().strip()}”.",
             {
                 "supported": "The evidence gives this advice; a person should still weigh it.",
-                "unverifiable": "Whether the evidence gives this advice could not be confirmed.",
-            }.get(verdict or "", "No evidence supports this advice."),
-            "Leave the advice out, or say what the evidence says and whom to ask.",
+                "unverifiable": "It isn't confirmed that the evidence gives this advice.",
+            }.get(verdict or "", "The evidence doesn't support this advice."),
+            "Remove the advice, or state what the evidence says and whom to ask.",
             sentence.text,
         )
 
 
 def source_conflicts(context: AuditContext) -> Iterator[Objection]:
-    """Yield claims that are a copy of one chunk while another has a different figure in their
-    words.
+    """Yield an objection for each claim that copies one chunk while another chunk contradicts it.
+
+    For example, one chunk says "It grew by 12%" and another "It grew by 21%".
     """
     index = index_of(context.evidence)
     for check in context.claims:
@@ -149,7 +157,7 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
         if len(near) < 2:
             continue
         found = {chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in near}
-        # the first of each
+        # If several chunks have the same verdict, the first one is kept.
         by_verdict = {alone.verdict: chunk for chunk, alone in reversed(found.items())}
         supporting, contradicting = by_verdict.get("supported"), by_verdict.get("contradicted")
         if supporting is None or contradicting is None:
@@ -159,10 +167,10 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
             "contradiction",
             SOURCE_CONFLICT,
             "medium",
-            "The sources disagree on this, and the answer does not say so.",
-            f"{supporting} supports “{signal.claim_text}”, {contradicting} has"
+            "The sources disagree on this, and the answer doesn't say so.",
+            f"{supporting} says “{signal.claim_text}”, but {contradicting} says"
             f" “{signal.evidence_text}”.",
-            "Say that the sources disagree, and what each of them says.",
+            "Say that the sources disagree, and state what each of them says.",
             check.claim.text,
             (supporting, contradicting),
         )
@@ -171,6 +179,7 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
 def _quality(
     context: AuditContext, grounded: float, objections: tuple[Objection, ...]
 ) -> tuple[Measurement, ...]:
+    """Compute the quality score. Its components come first and the score last."""
     answered, complete = relevance(context)[-1].value, completeness(context)[-1].value
     harm = 0.3 if any(o.severity == "critical" for o in objections) else 0.0
     doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
@@ -179,16 +188,16 @@ def _quality(
         measurement(
             "grounded claims",
             grounded,
-            "mean support of the claims, a half where it could not be confirmed",
+            "mean support of the claims; a claim that isn't confirmed counts half",
         ),
         measurement("relevance", answered, "whether the answer is about the question"),
-        measurement("completeness", complete, "share of the key points covered"),
-        measurement("harm", harm, "0.3 off for unsafe advice without evidence"),
-        measurement("doubts", doubts, "0.05 off for each medium issue, at most 0.15"),
+        measurement("completeness", complete, "share of the key points that the answer covers"),
+        measurement("harm", harm, "deduction of 0.3 for unsafe advice without evidence"),
+        measurement("doubts", doubts, "deduction of 0.05 for each medium issue, at most 0.15"),
         measurement(
             "score",
             min(1.0, score),
-            "0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts",
+            "0.7 x grounded + 0.15 x relevance + 0.15 x completeness - harm - doubts",
         ),
     )
 
@@ -200,6 +209,7 @@ def _critique_reasoning(
     baseless: int,
     objections: tuple[Objection, ...],
 ) -> str:
+    """Return the counts behind the scores in one sentence."""
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
     undecided = sum(check.verdict == "unverifiable" for check in checked)
@@ -209,7 +219,7 @@ def _critique_reasoning(
             f" {grounded:.2f})"
         ),
         *([f"{undecided} not confirmed"] if undecided else []),
-        f"{contradicted} contradicted, {baseless} without any support",
+        f"{contradicted} contradicted, {baseless} without support",
         count_noun(len(context.citation_audit.invalid_citations), "fabricated reference"),
         count_noun(len(context.citation_audit.uncited_claims), "uncited sentence"),
         count_noun(len(objections), "further issue"),

@@ -1,9 +1,8 @@
-"""The drafter without a model: the sentences of the evidence that the question asks for, each with
-its citation.
+"""The offline drafter, which answers a question with cited sentences of the evidence.
 
-Evidence that a screening kept names the finding of each study and its direction
-(``masis.screening.handover``). Then every study's finding is in the draft, by direction, and the
-draft says where they conflict.
+If the evidence comes from a screening, each chunk has the study's finding and its direction
+(``masis.screening.handover``). The draft then lists the finding of every study by direction, and
+says whether the studies conflict.
 """
 
 from __future__ import annotations
@@ -24,22 +23,24 @@ from masis.schema.audit import Draft
 from masis.schema.case import Evidence
 
 SENTENCES_MOST = 5
+"""The most sentences of a draft."""
 REPEATS = 0.7
-"""A passage is left out when earlier ones already cover this share of it."""
+"""A passage is left out if the sentences before it have at least this share of its words."""
 NOTHING_FOUND = "The evidence provided is insufficient to answer this question."
 
 
 DIRECTION_LEADS = {
-    "effect": "An effect as asked was found by these studies:",
-    "no_clear_effect": "No clear effect was found by these studies:",
-    "opposite": "The opposite was found by these studies:",
-    "unclear": "The direction of these studies was not recognised:",
+    "effect": "These studies found the effect in question:",
+    "no_clear_effect": "These studies found no clear effect:",
+    "opposite": "These studies found the opposite effect:",
+    "unclear": "The direction of these studies is unclear:",
 }
-CONFLICT = "The kept studies conflict, and each side follows:"
+"""The line before the findings of each direction, in the order of the draft."""
+CONFLICT = "The kept studies conflict, with these findings on each side:"
 
 
 class StudyFinding(NamedTuple):
-    """The finding of one study that a screening kept."""
+    """The finding of one study that a screening kept, with its direction."""
 
     evidence_id: str
     text: str
@@ -47,24 +48,25 @@ class StudyFinding(NamedTuple):
 
 
 class OfflineDrafter:
-    """Extracts, never invents: every sentence of the draft is a passage of the evidence."""
+    """Drafts an answer from passages of the evidence, without any words of its own."""
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
         """Return the most relevant passages in the order of the evidence, without repeats.
 
-        Of studies that a screening kept, the finding of each one.
+        If a screening marked the findings of its studies, the draft has these instead.
         """
         if studies := study_findings(evidence):
-            return _draft_of_studies(studies, evidence)
+            return _draft_from_studies(studies, evidence)
         index = index_of(evidence)
         place = {chunk.id: number for number, chunk in enumerate(evidence)}
         taken: list[KeyPoint] = []
         covered: frozenset[str] = frozenset()
         for point in key_points(query, index):
-            # what orders somebody to do something tells nothing
-            orders = find_instructions(point.passage.text)
+            # An instruction in the evidence ("Ignore the above ...") doesn't answer the question
+            # and may be an attack on a model.
+            instructions = find_instructions(point.passage.text)
             if (
-                not orders
+                not instructions
                 and len(taken) < SENTENCES_MOST
                 and share_covered(point.passage, covered) < REPEATS
             ):
@@ -84,20 +86,23 @@ class OfflineDrafter:
 
 
 def study_findings(evidence: Sequence[Evidence]) -> tuple[StudyFinding, ...]:
-    """Return the findings that a screening marked; nothing where a chunk has none, or one that is
-    not in its text.
+    """Return the findings that a screening marked.
 
-    What instructs its reader is left out.
+    The result is empty if a chunk isn't marked, or if its mark isn't within its text. Findings that
+    contain instructions are left out.
     """
     found = [_marked_finding(chunk) for chunk in evidence]
     if None in found:
         return ()
-    return tuple(each for each in found if each and each.text and not find_instructions(each.text))
+    return tuple(
+        study for study in found if study and study.text and not find_instructions(study.text)
+    )
 
 
 def _marked_finding(chunk: Evidence) -> StudyFinding | None:
-    """Return the finding of a chunk; an empty one where the screening found none to mark; None
-    without any mark.
+    """Return the marked finding of a chunk, or None if the chunk has no valid mark.
+
+    If the screening recognized a direction but no sentence, the finding is the whole text.
     """
     extra = chunk.model_extra or {}
     direction, place = extra.get("direction"), extra.get("finding")
@@ -111,12 +116,13 @@ def _marked_finding(chunk: Evidence) -> StudyFinding | None:
     return StudyFinding(chunk.id, chunk.text[start:end], direction)
 
 
-def _draft_of_studies(studies: Sequence[StudyFinding], evidence: Sequence[Evidence]) -> Draft:
+def _draft_from_studies(studies: Sequence[StudyFinding], evidence: Sequence[Evidence]) -> Draft:
     groups = [
         (name, found)
         for name in DIRECTION_LEADS
         if (found := [study for study in studies if study.direction == name])
     ]
+    # The direction with most studies is first, and "unclear" is last.
     groups.sort(key=lambda group: (group[0] == "unclear", -len(group[1])))
     conflict = any((chunk.model_extra or {}).get("findings_conflict") is True for chunk in evidence)
     parts = [CONFLICT] if conflict else []
@@ -134,6 +140,6 @@ def _draft_of_studies(studies: Sequence[StudyFinding], evidence: Sequence[Eviden
 
 
 def cited_sentence(text: str, evidence_id: str) -> str:
-    """Return a passage as a sentence of an answer: ``It grew by 12% [chunk_1].``"""
+    """Return a passage as a sentence with its citation: ``It grew by 12% [chunk_1].``"""
     words = " ".join(text.split())
     return f"{words.rstrip('.!?;: ')} [{evidence_id}]."

@@ -1,6 +1,4 @@
-"""The evaluator without a model: four scores from measured quantities, each stored with its
-measurements.
-"""
+"""The offline evaluator, which computes four scores and stores the measurements behind each."""
 
 from __future__ import annotations
 
@@ -26,24 +24,33 @@ from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measuremen
 from masis.schema.base import Unscored
 
 PARTLY = 0.5
+"""The least support of a claim that is partly supported."""
 UNDECIDED = 0.5
-"""How grounded a claim counts that could not be decided: neither confirmed nor wrong."""
-_RIGHT = {"supports": 1.0, "redundant": 1.0, "partly_supports": 1.0, "unchecked": UNDECIDED}
+"""The support of a claim that is neither confirmed nor shown to be wrong."""
+# How much a reference counts by its finding. A finding that isn't listed counts 0.
+_REFERENCE_SCORES = {
+    "supports": 1.0,
+    "redundant": 1.0,
+    "partly_supports": 1.0,
+    "unchecked": UNDECIDED,
+}
 RELEVANT_FROM = 0.5
-"""A passage is relevant to a claim from this share of its words on."""
+"""The least share of a claim's words in a passage that makes the passage relevant to it."""
 
 
 class OfflineEvaluator:
-    """Scores by measurement; an answer without anything to measure is left unscored."""
+    """Scores an answer by measurements, or leaves it unscored if there is nothing to measure."""
 
     @property
     def judged_by(self) -> JudgedBy:
-        """No language model."""
+        """The offline rules and their version."""
         return JUDGED_BY
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """Score faithfulness from the claims, relevance and completeness from the question,
-        reasoning from form.
+        """Return the four scores, or `Unscored` if no claim could be checked.
+
+        Faithfulness is computed from the claims, relevance and completeness from the question, and
+        reasoning quality from the form of the answer.
         """
         faithful = faithfulness(context)
         if faithful is None:
@@ -67,20 +74,20 @@ class OfflineEvaluator:
 
 
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
-    """Return the mean over the claims: how far the evidence supports each, a half where that could
-    not be confirmed.
+    """Return the mean support of the claims, or None if no claim could be checked against text.
 
-    A page must not say more than was checked: an answer of which one claim in seven is confirmed is
-    not faithful, and not unfaithful either. None where no claim could be checked against text at
-    all.
+    A claim that isn't confirmed counts half. If one claim in seven is confirmed, the checks have
+    shown neither that the answer is faithful nor that it isn't, so the score is near the middle.
     """
     checked = [check for check in checks if check.support is not None]
     return mean(claim_support(check) for check in checked) if checked else None
 
 
 def claim_support(check: ClaimCheck) -> float:
-    """Return 1 for a supported claim, at least half for a part, half for one that could not be
-    decided, at most half for an unsupported one, 0 if contradicted.
+    """Return the support of a claim by its verdict, from 0 to 1.
+
+    It's 1 if supported, at least 0.5 if partial, 0.5 if unverifiable, at most 0.5 if unsupported,
+    and 0 if contradicted.
     """
     support = check.support or 0.0
     return {
@@ -92,35 +99,42 @@ def claim_support(check: ClaimCheck) -> float:
 
 
 def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
-    """Score faithfulness: 1 where cited evidence supports every claim (MASIS-EVAL-P3). None without
-    a claim.
+    """Score faithfulness, or return None if no claim could be checked.
+
+    The score is 1 if the cited evidence supports every claim (MASIS-EVAL-P3).
     """
     grounded = groundedness(context.claims)
     if grounded is None:
         return None
     right = mean(
-        (_RIGHT.get(r.finding, 0.0) for check in context.claims for r in check.references),
+        (
+            _REFERENCE_SCORES.get(r.finding, 0.0)
+            for check in context.claims
+            for r in check.references
+        ),
         empty=UNDECIDED,
     )
     return (
         measurement(
             "grounded claims",
             grounded,
-            "mean support of the claims, a half where it could not be confirmed",
+            "mean support of the claims; a claim that isn't confirmed counts half",
         ),
         measurement(
             "right references",
             right,
-            "share of references whose chunk supports the sentence, a half where it could not be"
-            " confirmed",
+            "share of references whose chunk supports the sentence; a reference that isn't"
+            " confirmed counts half",
         ),
         measurement("score", 0.85 * grounded + 0.15 * right, "0.85 x grounded + 0.15 x references"),
     )
 
 
 def relevance(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score whether the answer is about the question, by its words or by the evidence
-    it rests on.
+    """Score whether the answer is about the question.
+
+    A claim is about the question if it has one of the question's words, or if a passage of the
+    evidence is relevant to it.
     """
     met = share_met(query_terms(context.query), stems(context.answer))
     topic = stems(context.query)
@@ -137,8 +151,9 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
 
 
 def completeness(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score how much of the evidence on the question the answer covers, by half where what covers
-    it is unconfirmed.
+    """Score how much of the question's key points the answer covers.
+
+    Coverage by claims that aren't confirmed counts half.
     """
     points = key_points(context.query, index_of(context.evidence))
     weights = [point.relevance for point in points]
@@ -154,31 +169,37 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     confirmed = covered_by(" ".join(check.claim.text for check in context.claims if check.verified))
     covered = confirmed + UNDECIDED * max(0.0, covered_by(context.answer) - confirmed)
     return (
-        measurement("key points", float(len(points)), "passages that the question asks for"),
+        measurement(
+            "key points", float(len(points)), "number of passages that answer the question"
+        ),
         measurement(
             "score",
             covered,
-            "share of the key points covered, by relevance; half where the claims are not"
-            " confirmed",
+            "share of the key points that the answer covers, weighted by relevance; coverage by"
+            " unconfirmed claims counts half",
         ),
     )
 
 
-# How an answer is argued, as far as form shows it: repeats, conclusions without support, run-on
-# sentences.
+# Reasoning quality is measured by form only: repeats, unsupported conclusions, run-on sentences.
 
+# Matches words that announce a conclusion: "therefore", "it follows that", "this means that". "This
+# means war" doesn't match.
 CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|consequently|as a result|it follows that|this"
     r" (?:proves|means|shows) that)\b",
     re.I,
 )
 LONG_WORDS = 60
+"""A sentence with more words than this is a run-on sentence."""
 REPEATED = 0.85
+"""The least share of stems in common (Jaccard index) that makes a sentence a repeat."""
 
 
 def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences,
-    self-contradiction.
+    """Score reasoning as 1 minus its flaws.
+
+    The flaws are repeats, unsupported conclusions, run-on sentences and contradicted claims.
     """
     texts = [
         sentence.text
@@ -189,14 +210,14 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
     flaws = (
         measurement(
             "repeats",
-            0.5 * mean(_is_repeated(texts)),
-            "half the share of sentences that say the same again",
+            0.5 * mean(_find_repeats(texts)),
+            "0.5 x the share of sentences that repeat an earlier one",
         ),
         measurement(
             "conclusions without ground",
             0.5
             * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
-            "half the share of conclusions that the evidence does not support",
+            "0.5 x the share of conclusions that the evidence doesn't support",
         ),
         measurement(
             "run-on sentences",
@@ -210,11 +231,11 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
         ),
     )
     lost = sum(flaw.value for flaw in flaws)
-    return (*flaws, measurement("score", max(0.0, 1.0 - lost), "1 less the shares above"))
+    return (*flaws, measurement("score", max(0.0, 1.0 - lost), "1 - the sum of the values above"))
 
 
 def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:
-    """Return the claims that draw a conclusion which the evidence does not support."""
+    """Return the claims that draw a conclusion that the evidence doesn't support."""
     return tuple(
         check
         for check in checks
@@ -222,7 +243,8 @@ def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck,
     )
 
 
-def _is_repeated(texts: list[str]) -> list[bool]:
+def _find_repeats(texts: list[str]) -> list[bool]:
+    """Return for each sentence whether it repeats an earlier one."""
     before: list[frozenset[str]] = []
     found = []
     for text in texts:

@@ -1,6 +1,4 @@
-"""The verifier without a model: each claim is checked against all evidence and against the chunks
-it cites.
-"""
+"""The offline verifier, which checks each claim against all evidence and the chunks it cites."""
 
 from __future__ import annotations
 
@@ -38,17 +36,17 @@ from masis.schema.case import Evidence
 from masis.schema.wording import describe_absent_figures
 
 COVERED_FROM = 0.45
-"""An answer covers a passage from this share of its words on."""
+"""The least share of a passage's words in the answer that makes the passage covered."""
 MISSING_BELOW = 0.35
+"""A key point is missing if the answer has less than this share of its words."""
 MISSING_MOST = 3
+"""The most missing points of an answer."""
 
 
 class OfflineVerifier:
-    """A screen: it confirms copies of the evidence, flags figures and quotations that no evidence
-    has, abstains else.
+    """Confirms copies of the evidence, flags wrong figures and quotations, and otherwise abstains.
 
-    See docs/models.md. A long answer takes seconds: between claims it looks whether the run was
-    cancelled.
+    See docs/models.md. A long answer takes seconds, so it checks for cancellation between claims.
     """
 
     languages: ClassVar[frozenset[str] | None] = frozenset({"en"})
@@ -63,10 +61,17 @@ class OfflineVerifier:
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
     ) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order. Raises Cancelled once the run was cancelled.
+        """Return one check for each claim, in order.
 
-        ``question`` is what the claims answer, where they belong to an answer; else they have
-        nothing to do with each other.
+        Args:
+            claims: The claims.
+            evidence: The chunks to check against.
+            question: The question, if the claims are consecutive sentences of an answer to it.
+                Without a question, the claims are independent of each other.
+
+        Raises:
+            Cancelled: The run was cancelled.
+
         """
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
@@ -87,8 +92,9 @@ class OfflineVerifier:
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Check every claim as part of an answer to the question, and list the points left out
-        where asked.
+        """Check every claim as part of an answer.
+
+        If ``completeness`` is set, also list the points that the answer misses.
         """
         checks = one_check_each(claims, self.verify(claims, evidence, query))
         return ClaimResults(
@@ -98,12 +104,12 @@ class OfflineVerifier:
     def missing(
         self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[MissingPoint, ...]:
-        """Return the points of the question that the evidence covers and the answer does not, each
-        with its passage.
+        """Return the points of the question that the evidence covers and the answer doesn't.
 
-        Names and numbers of the question don't count: an answer need not repeat them.
+        Names and numbers of the question don't count, because an answer needn't repeat them.
         """
         text = stems(answer)
+        # Passages that claims are based on are covered, in whatever words.
         bearing = {(quote.evidence_id, quote.start) for check in claims for quote in check.quotes}
         points: dict[tuple[str, int], MissingPoint] = {}
         for aspect in aspects(query):
@@ -129,7 +135,7 @@ class OfflineVerifier:
 
 
 class _Assess(Protocol):
-    """Judges a claim, knowing the question and what the answer says before it."""
+    """Checks a claim, given the question and the sentence before it in the answer."""
 
     def __call__(self, claim: str, only: Collection[str] | None = None) -> ClaimAssessment: ...
 
@@ -138,7 +144,7 @@ def _check_claim(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> Cla
     text = plain_text(claim)
     whole = assess(text)
     if whole.verdict != "supported" and len(claim.markers) > len(claim.cited):
-        # What cites nothing may be a value that the evidence has as well: "a CI of [2, 8] in men".
+        # Brackets that cite no chunk may be a value that the evidence has too: "a CI of [2, 8]".
         literal = assess(claim.text)
         whole = literal if literal.verdict == "supported" else whole
     if whole.verdict == "supported" and _has_other_brackets(claim, whole):
@@ -166,11 +172,11 @@ def _check_claim(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> Cla
 
 
 def _has_other_brackets(claim: Claim, whole: ClaimAssessment) -> bool:
-    """Return whether a claim has numbers in brackets that cite nothing, and the evidence others in
-    their place.
+    """Return whether a claim and its evidence have different numbers in brackets.
 
-    Such a number may be a value instead of a citation that names no evidence: "Turn to verse [12]."
-    Directly behind a figure or a letter, "10[6]", it surely may, and the evidence has to have it.
+    Only brackets that cite no chunk count. Their number may be a value instead of an invalid
+    citation: "Turn to verse [12]." Directly after a figure or a letter, as in "10[6]", it's
+    probably an exponent or index, so the evidence must have it.
     """
     if len(claim.markers) <= len(claim.cited):
         return False
@@ -184,6 +190,7 @@ def _has_other_brackets(claim: Claim, whole: ClaimAssessment) -> bool:
     return bool(own and theirs - own) or any(number not in theirs for number in exponents)
 
 
+# Matches a digit or a single letter at the end: "10", "see x". It doesn't match "word".
 _FIGURE_OR_LETTER = re.compile(r"(?:\d|\b[^\W\d_])$")
 
 
@@ -197,8 +204,8 @@ def _claim_issue(text: str, whole: ClaimAssessment) -> str | None:
         return f"{reasons[:1].upper()}{reasons[1:]}."
     if TOO_LONG in whole.vetoes:
         return (
-            f"A claim of {len(text):,} characters is too long to be compared with evidence of this"
-            " length."
+            f"This claim has {len(text):,} characters, which is too long to compare with evidence"
+            " of this length."
         )
     if whole.support is None:
         return "There is nothing to check this against."
@@ -206,29 +213,29 @@ def _claim_issue(text: str, whole: ClaimAssessment) -> str | None:
         return f"{describe_absent_figures([figure.claim_text for figure in whole.figures])}."
     if whole.vetoes:
         return (
-            "Not confirmed: the evidence has these words, but"
-            f" {'; '.join(_VETOES[code] for code in whole.vetoes)}."
+            "Not confirmed. The evidence has these words, but"
+            f" {'; '.join(_VETO_REASONS[code] for code in whole.vetoes)}."
         )
     if whole.change is not None:
         here, there = (f"“{words}”" if words else "nothing" for words in whole.change)
         return (
-            f"Not confirmed: the nearest sentence of the evidence has {there} where the claim has"
+            f"Not confirmed. The nearest sentence of the evidence has {there} where the claim has"
             f" {here}."
         )
     return (
-        "Not confirmed by the offline checks: no passage of the evidence says this in the same"
+        "Not confirmed by the offline checks, because the evidence doesn't say this in the same"
         " words."
     )
 
 
-_VETOES = {
-    "cut": "the sentence may go on, or begin, outside this passage",
-    "quoted": "as a quotation",
-    "introduced": "under words that may not assert them",
-    "qualified": "the next sentence limits or takes them back",
-    "disputed": "another passage says it with a different figure or turn",
-    "bracketed": "with another number in brackets",
-    "subject": "perhaps of something else than the question and the answer speak of",
+_VETO_REASONS = {
+    "cut": "the sentence may be cut off in this chunk",
+    "quoted": "they are a quotation there",
+    "introduced": "the words before them may mean that they aren't a statement of fact",
+    "qualified": "the next sentence limits or retracts them",
+    "disputed": "another passage has a different figure or an opposite word",
+    "bracketed": "a number in brackets differs",
+    "subject": "they may be about another subject",
 }
 
 
@@ -240,8 +247,9 @@ def _check_reference(
     assess: _Assess,
     texts: Mapping[str, str],
 ) -> ReferenceCheck:
-    """Check one reference: whether its chunk supports the sentence, is redundant, or another chunk
-    would do better.
+    """Check whether the chunk of one reference supports the sentence.
+
+    The chunk may also be redundant, or another chunk may be the source.
     """
 
     def finding(
@@ -266,12 +274,12 @@ def _check_reference(
         return finding(
             "misattributed",
             alone.support,
-            f"{cited} is not found to support this; {copied[0]} does.",
+            f"It isn't confirmed that {cited} supports this; {copied[0]} does.",
             copied[0],
         )
     if alone.signals:
         return finding("contradicts", alone.support, alone.signals[0].reason)
     if whole.verdict == "unsupported":
         return finding("unsupported", alone.support, whole.absent[0].reason)
-    # A figure that this chunk lacks may stand in another that the sentence cites.
+    # A figure that isn't in this chunk may be in another one that the sentence cites.
     return finding("unchecked", alone.support, "Whether it supports this could not be confirmed.")

@@ -1,1 +1,1 @@
-"""Tokens, stems, word weights, synonyms: what every comparison of two texts starts from."""
+"""Tokens, stems, word weights, synonyms and number words: the basis of all text comparisons."""

@@ -1,10 +1,10 @@
-"""Numbers written in words: cardinals, ordinals and shares.
+"""Reads numbers written in words: cardinals, ordinals, years and shares.
 
     read_cardinal(["two", "hundred", "and", "five", "cases"], 0)
     # NumberWords(value=205, after=4, scaled=True)
 
-The offline roles read facts with it, screening reads sample sizes. Words are expected in lower
-case; a hyphen may be a word of its own. Every function looks at a bounded number of words.
+The offline roles use it for facts, and screening for sample sizes. Words must be lowercase, and a
+hyphen may be a word of its own. Each function reads a limited number of words.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,11 +31,12 @@ SCALES = {
 }
 """Words that multiply the number before them."""
 _LONGEST = 12
-"""The most words a number is written in."""
+"""The most words of a number, which keeps the scan linear in the length of the text."""
 _PERIODS = frozenset(
     "quarter half century decade year season edition round floor stage phase chapter term".split()
 )
-"""What an ordinal in words tells apart: "the third quarter", not "the second"."""
+"""Nouns after which "first" or "second" is surely an ordinal: "the second quarter"."""
+# The denominators of shares in words: "two thirds".
 _PARTS = {
     "half": 2,
     "third": 3,
@@ -48,17 +49,18 @@ _PARTS = {
 }
 _NUMERATORS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
 _GROUPS = {"dozen": 12, "score": 20}
-"""Words that count in groups: "two dozen", "four score"."""
+"""Words for groups: "two dozen", "four score"."""
 _LEADS = frozenset({"a", "an", "the"})
 NUMERAL_STARTS = frozenset(
     {*NUMBER_WORDS, *ORDINAL_WORDS, *_NUMERATORS, "dozen", "half", "quarter", "an"}
 )
-"""Words at which a number may begin."""
+"""Words that can start a number."""
 
 
 class NumberWords(NamedTuple):
-    """A whole number and the index after its last word; ``scaled`` where a word such as "hundred"
-    is part of it.
+    """A whole number and the index after its last word.
+
+    ``scaled`` is true if a word such as "hundred" is part of it.
     """
 
     value: int
@@ -67,8 +69,9 @@ class NumberWords(NamedTuple):
 
 
 class QuantityWords(NamedTuple):
-    """A number that may have parts, and the index after its last word; ``scaled`` where it is no
-    plain cardinal.
+    """A number that may have a fraction, and the index after its last word.
+
+    ``scaled`` is true if it's more than a plain cardinal: "two million", "two point five".
     """
 
     value: float
@@ -83,18 +86,17 @@ def read_cardinal(
     joined_after: Collection[str] = ("hundred",),
     bare_scales: Collection[str] = (),
 ) -> NumberWords | None:
-    """Read the whole number that begins at ``start``: "twenty-five million", "two hundred and
-    five", "dozen".
+    """Read a whole number such as "twenty-five million", "two hundred and five" or "dozen".
 
     Args:
-        words: The words of a text in lower case.
-        start: The index at which the number has to begin.
+        words: The words of a text in lowercase.
+        start: The index of the number's first word.
         joined_after: Scales after which "and" continues a number. Only "hundred" by default, so
             that "between two million and five million" stays two numbers.
         bare_scales: Scales that count as a number without one before them ("a hundred patients").
 
     Returns:
-        The number with its extent, or None where none begins there.
+        The number with the index after it, or None if no number starts there.
 
     """
     if start < len(words) and words[start] == "dozen":
@@ -106,7 +108,7 @@ def read_cardinal(
             continue
         if word in SCALES and (last or word in bare_scales):
             scale = SCALES[word]
-            # "two thousand million"; "two million hundred" is no number
+            # "two thousand million" is a number, but "two million hundred" isn't.
             if not group and last in SCALES:
                 if scale <= SCALES[last]:
                     break
@@ -134,11 +136,10 @@ def _may_follow(last: str, word: str) -> bool:
 
 
 def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
-    """Read a number that may have parts: "two and a half million", "half a million", "two dozen",
-    "a hundred".
+    """Read a number that may have a fraction, or return None.
 
-    A plain "one", "half" or "a quarter" is none: the first is a pronoun more often than a count,
-    the others are shares (`read_share`).
+    Examples are "two and a half million", "half a million", "two dozen" and "a hundred". Plain
+    "half" and "a quarter" return None, because they are shares (`read_share`).
     """
     at = start
     value: float | None = None
@@ -156,7 +157,7 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
         elif at >= len(words) or words[at] not in (*SCALES, *_GROUPS):
             return None
         elif words[at] == "score" and words[at + 1 : at + 2] != ["of"]:
-            return None  # a result
+            return None  # a result: "a score" without "of"
     elif found := read_cardinal(words, at):
         value, at, scaled = found
         if words[at : at + 1] == ["point"] and (decimals := _decimals(words, at + 1)):
@@ -175,7 +176,7 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
 
 
 def _fraction_word(words: Sequence[str], start: int) -> tuple[float, int] | None:
-    """Return a part of one and where it ends: "half", "a half", "three quarters"."""
+    """Return a fraction and the index after it, or None: "half", "a half", "three quarters"."""
     first, second = (*words[start : start + 2], "", "")[:2]
     if first in ("half", "quarter"):
         return 1 / _PARTS[first], start + 1
@@ -185,7 +186,7 @@ def _fraction_word(words: Sequence[str], start: int) -> tuple[float, int] | None
 
 
 def _decimals(words: Sequence[str], start: int) -> str:
-    """Return the digits behind "point": "two point five"."""
+    """Return the digits after "point", at most six: "5" in "two point five"."""
     digits = ""
     for word in words[start : start + 6]:
         if not 0 <= NUMBER_WORDS.get(word, -1) < 10:
@@ -195,8 +196,9 @@ def _decimals(words: Sequence[str], start: int) -> str:
 
 
 def read_year(words: Sequence[str], start: int) -> tuple[int, int] | None:
-    """Return the year that is read out, and where it ends: "nineteen eighty-four" -> (1984, start +
-    2).
+    """Return a year in words and the index after it, or None.
+
+    "nineteen eighty four" is (1984, start + 3), and "nineteen oh five" is (1905, start + 3).
     """
     century = NUMBER_WORDS.get(words[start], 0)
     if not 11 <= century <= 20:
@@ -213,14 +215,15 @@ def read_year(words: Sequence[str], start: int) -> tuple[int, int] | None:
     return 100 * century + int(found.value), found.after
 
 
-_LAST_YEAR = range(1900, 2100)
+_YEARS = range(1900, 2100)
+"""Whole numbers that are years: "three in 2019" isn't a share."""
 
 
 def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
-    """Return what so many in so many come to, in percent, and where it ends: "one in five" ->
-    (20.0, start + 3).
+    """Return a ratio in percent and the index after it, or None.
 
-    Digits are read too ("1 in 5"); "three in 2019" and "one in five years" are no share.
+    "one in five" is (20.0, start + 3). Digits are read too ("1 in 5"). "three in 2019" and "one in
+    five years" aren't ratios.
     """
     some, at = _small_number(words, start)
     if not some or words[at : at + 1] not in (["in"], ["out"]):
@@ -231,18 +234,20 @@ def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
     following = words[after] if after < len(words) else ""
     if (
         not some < whole
-        or whole in _LAST_YEAR
-        or following.startswith(_TIMES_OF_DAY)
+        or whole in _YEARS
+        or following.startswith(_TIME_UNITS)
         or following in SCALES
     ):
         return None
     return 100.0 * some / whole, after
 
 
-_TIMES_OF_DAY = ("second", "minute", "hour", "day", "week", "month", "year", "decade")
+# Prefixes of units of time, which show a frequency: "one in five years".
+_TIME_UNITS = ("second", "minute", "hour", "day", "week", "month", "year", "decade")
 
 
 def _small_number(words: Sequence[str], start: int) -> tuple[int, int]:
+    """Return a whole number in words or digits and the index after it, or 0 and ``start``."""
     word = words[start] if start < len(words) else ""
     if word.isascii() and word.replace(",", "").isdecimal() and len(word) < 8:
         return int(word.replace(",", "")), start + 1
@@ -251,11 +256,11 @@ def _small_number(words: Sequence[str], start: int) -> tuple[int, int]:
 
 
 def read_ordinal(words: Sequence[str], start: int) -> float | None:
-    """Return the place in an order that a word names: "third" -> 3, "twenty-first" -> 21.
+    """Return the value of an ordinal, or None: "third" -> 3, "twenty first" -> 21.
 
-    "second" is one where what is counted follows ("the second quarter") or "the" stands before it:
-    else it may be the unit of time. "first" is one before a period alone: it says "at the
-    beginning" as often.
+    "second" counts only before a noun such as "quarter" or after a word such as "the", because it
+    may be the unit of time. "first" counts only before such a noun, because it often means "at the
+    beginning". After a numerator ("two thirds"), an ordinal is part of a share.
     """
     word = words[start]
     following = words[start + 1] if start + 1 < len(words) else ""
@@ -272,8 +277,9 @@ def read_ordinal(words: Sequence[str], start: int) -> float | None:
 
 
 def read_share(words: Sequence[str], start: int) -> tuple[float, int] | None:
-    """Return the share written in words, in percent, and where it ends: "two thirds of" -> (66.7,
-    start + 2).
+    """Return a share in percent and the index after it: "two thirds of" -> (66.7, start + 2).
+
+    None if no share starts there.
     """
     first, second, third = (*words[start : start + 3], "", "")[:3]
     if first in ("half", "quarter") and second in ("of", "the"):

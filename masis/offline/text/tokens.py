@@ -1,8 +1,8 @@
-"""Tokens, stems and word weights: the basis of every comparison between a claim and its evidence.
+"""Splits a text into tokens, and gives each its stem and weight.
 
-What it does: finds words with their offsets, brings inflected forms together ("acquired",
-"acquires"), tells function words from content words, knows synonyms by the list beside this file.
-What it doesn't: it has no grammar. Everything here is linear in the length of the text.
+Stems are the same for inflected forms ("acquired", "acquires"). Weights separate content words from
+function words. Synonyms come from `synonyms.txt`. There is no grammar. All functions are linear in
+the length of the text.
 """
 
 import re
@@ -13,6 +13,8 @@ from unicodedata import combining, normalize
 
 from masis.audit.text.comparison import LIGATURES, NUMBER_WORDS
 
+# Matches a word with an optional apostrophe ("don't", "firm's"), or a number with its separators
+# ("1,234.5"). "well-known" is two words, and a final point isn't part of a number.
 # Possessive quantifiers (`++`) keep the scan linear on hostile input such as "1.1.1.1...".
 WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
 
@@ -34,7 +36,7 @@ STOPWORDS = frozenset(
     """.split()
 )
 
-# Content words that say little about what is asserted: counted, at a fraction of the weight.
+# Content words that say little about the subject, so they have less weight than others.
 WEAK_WORDS = frozenset(
     """
         use used uses using make makes made include includes included including provide provides
@@ -52,7 +54,9 @@ WEAK_WORDS = frozenset(
     """.split()
 )
 
+# Words before an apostrophe in contractions ("I'll", "there's"), which carry no content.
 _CONTRACTED = frozenset("i you he she it we they who what that there here".split())
+# Acronyms that count as names. Two of them are function words in lowercase (WHO, US).
 _ACRONYMS = frozenset({"WHO", "US", "UK", "EU", "UN"})
 
 _IRREGULAR = """
@@ -90,7 +94,8 @@ IRREGULAR = {
     for base, _, forms in (entry.partition(":") for entry in _IRREGULAR.split(";"))
     for form in forms.split()
 }
-"""Irregular forms, each with the word that its stem is taken from."""
+"""Irregular forms and the base word of each: "went" -> "go"."""
+# Derivational suffixes, the longer ones first, so that "ization" isn't cut to "iz".
 
 _DERIVED = tuple(
     """
@@ -103,9 +108,7 @@ _VOWEL = re.compile(r"[aeiouy]")
 
 
 class Token(NamedTuple):
-    """A word of a text: `text[start:end]`, its stem, and its weight as content (0 for a function
-    word).
-    """
+    """A word at `text[start:end]`, with its stem and weight (0 for a function word)."""
 
     start: int
     end: int
@@ -116,12 +119,13 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """Return the common root of a word's forms, lower case: "acquires" -> "acquir". Numbers lose
-    their separators.
+    """Return the lowercase stem of a word: "acquires" -> "acquir".
+
+    The stem of a number is its digits without separators: "1,200" -> "1200".
     """
     lower = word.lower()
     if not lower.isascii():
-        # Not NFKD, which makes 108 of 10⁸.
+        # NFD removes accents ("café"). NFKD would also turn 10⁸ into 108.
         lower = (
             "".join(c for c in normalize("NFD", lower.translate(LIGATURES)) if not combining(c))
             or lower
@@ -139,7 +143,7 @@ def stem(word: str) -> str:
 
 
 def _plain_number(text: str) -> str:
-    # "1,200.50" -> "1200.5"; "16th" -> "16"
+    """Return a number without separators and ordinal ending: "1,200.50" -> "1200.5"."""
     digits = re.match(r"[\d.,]+", text)
     rest = text[digits.end() :] if digits else ""
     plain = text[: len(text) - len(rest)].replace(",", "")
@@ -149,6 +153,7 @@ def _plain_number(text: str) -> str:
 
 
 def _without_inflection(word: str) -> str:
+    """Remove the ending of a plural, participle or past tense: "studies" -> "study"."""
     if word.endswith("ies") and len(word) > 4:
         word = word[:-3] + "y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
@@ -160,11 +165,13 @@ def _without_inflection(word: str) -> str:
     for suffix in ("ing", "ed"):
         root = word[: -len(suffix)]
         if word.endswith(suffix) and len(root) >= 3 and _VOWEL.search(root):
+            # A doubled consonant is undone: "stopped" -> "stop", but not "falling" -> "fal".
             return root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
     return word
 
 
 def _without_derivation(word: str) -> str:
+    """Remove a derivational suffix and a final "e", and turn a final "y" into "i"."""
     for suffix in _DERIVED:
         if word.endswith(suffix) and len(word) - len(suffix) >= 4:
             word = word[: -len(suffix)]
@@ -174,22 +181,23 @@ def _without_derivation(word: str) -> str:
 
 
 def prefix_key(root: str) -> str | None:
-    """Return a looser key of related words ("acquisit", "acquir" -> "acqui"); None for short words
-    and numbers.
+    """Return the first five letters of a stem, which related words share, or None.
+
+    "acquisit" and "acquir" have the key "acqui". Short stems and numbers have none.
     """
     return root[:5] if len(root) > 5 and not root[0].isdigit() else None
 
 
 @cache
 def synonym_keys() -> dict[str, tuple[str, ...]]:
-    """Return for each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
+    """Return the keys of the synonym groups of each stem: "=12" for a line of `synonyms.txt`."""
     text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
     groups: dict[str, list[str]] = {}
     for number, line in enumerate(
         line for line in text.splitlines() if line and not line.startswith("#")
     ):
-        # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose:
-        # they are left out.
+        # Phrases ("pass_away") and compounds ("well-known") are skipped, because the parts alone
+        # aren't synonyms of the other words.
         for root in dict.fromkeys(
             stem(word) for word in line.split() if "_" not in word and "-" not in word
         ):
@@ -199,16 +207,16 @@ def synonym_keys() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=65536)
 def loose_keys(root: str) -> tuple[str, ...]:
-    """Return the keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym
-    groups ("=12").
-    """
+    """Return the keys that related words share: "~acqui" for a prefix, "=12" for synonyms."""
     prefix = prefix_key(root)
     return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))
 
 
 def weight(word: str) -> float:
-    """Return how much a word carries: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5
-    number.
+    """Return the weight of a word.
+
+    It's 0 for a function word, 0.4 for a weak content word, 1 for another content word, 1.3 for a
+    name, and 1.5 for a number.
     """
     if word[0].isdigit():
         return 1.5
@@ -216,7 +224,7 @@ def weight(word: str) -> float:
     if word in _ACRONYMS:
         return 1.3
     if ("'" in word or "’" in word) and re.split("['’]", lower, maxsplit=1)[0] in _CONTRACTED:
-        return 0.0  # "I'll", "you've": no name, and no more than its pronoun
+        return 0.0  # "I'll" isn't a name and carries no more than "I"
     if lower in STOPWORDS or (len(word) == 1 and not word.isupper()):
         return 0.0
     if lower in WEAK_WORDS:
@@ -232,8 +240,9 @@ def _stem_and_weight(word: str) -> tuple[str, float]:
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the words of a text, in order, with offsets into it."""
-    found, new = [], tuple.__new__  # what Token(...) does, without the call between
+    """Return the words of a text, in order, with their offsets."""
+    # `tuple.__new__` is what Token(...) calls. Calling it directly saves a Python call per word.
+    found, new = [], tuple.__new__
     for match in WORD.finditer(text):
         word = match.group()
         found.append(new(Token, (*match.span(), word, *_stem_and_weight(word))))
