@@ -51,9 +51,9 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
     """Return a PRISMA flow as a table of Markdown cells, one row per step."""
     excluded = sum(reason.count for reason in flow.excluded)
     reasons = [(reason.label, reason.count) for reason in flow.excluded]
-    undecided = [("ask for more evidence", flow.undecided - flow.unscored)]
+    undecided = [("need more evidence", flow.undecided - flow.unscored)]
     if flow.unscored:
-        undecided.append(("could not be graded", flow.unscored))
+        undecided.append(("couldn't be graded", flow.unscored))
     steps: list[tuple[str, int, str, list[tuple[str, int]]]] = [
         (
             "Identified",

@@ -85,7 +85,7 @@ RULE_REASON: dict[Rule, str] = {
     "borderline_method": "method not reported well enough",
     "borderline_quality": "quality between keeping and discarding",
     "unmatched": "in a language that can't be matched with the question",
-    "unscored": "could not be graded",
+    "unscored": "couldn't be graded",
     "disagreement": "the graders don't agree",
     "person": "a person's decision",
 }

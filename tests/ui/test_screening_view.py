@@ -178,7 +178,7 @@ def test_the_flow_adds_up_and_names_exclusion_reasons() -> None:
         [
             "Not excluded",
             "**15**",
-            "Undecided (5) · 3 ask for more evidence · 2 could not be graded",
+            "Undecided (5) · 3 need more evidence · 2 couldn\\'t be graded",
         ],
         ["Kept", "**10**", ""],
     ]

@@ -510,7 +510,7 @@ def _draw_flow(opened: OpenedScreening) -> None:
                 description="Direction of effect by design",
             )
         else:
-            st.caption("Nothing is kept, so there is no direction to count.")
+            st.caption("No abstract is kept, so there is no direction to count.")
 
 
 # The rounds.
