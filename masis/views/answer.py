@@ -520,11 +520,11 @@ def _issue_span(issue: Issue) -> TextSpan | None:
     return None if issue.start is None or issue.end is None else TextSpan(issue.start, issue.end)
 
 
+# The finding of the reference check, by the rule of the issue that reports it.
 _REFERENCE_FINDINGS = {
     "misattributed_reference": "misattributed",
     "redundant_reference": "redundant",
 }
-"""The finding of the reference check, by the rule of the issue that reports it."""
 
 
 def _issue_word(issue: Issue) -> Word:

@@ -92,6 +92,8 @@ def _line(sentence: str, **values: _Value) -> _Line:
     return _Line(sentence, values)
 
 
+# The sentences of headlines by the name under which they are stored. ``earlier`` is a line that was
+# stored as text before headlines had parts.
 _SENTENCES: dict[str, str] = {
     "no_answer": "No answer. {why}",
     "failed": "Audit failed: {why}",
@@ -128,9 +130,6 @@ _SENTENCES: dict[str, str] = {
     "quoted": "{claim}",
     "earlier": "{message}",
 }
-"""The sentences of headlines by the name under which they are stored. ``earlier`` is a line that
-was stored as text before headlines had parts.
-"""
 
 _WHY_UNDECIDED = {
     "language": "language",
@@ -437,11 +436,10 @@ def _lines_by_kind(
     return {kind: counted[kind] for kind in KINDS if kind in counted}
 
 
+# Verdicts with which a missing figure or a mark deserves a line of its own.
+#
+# With the other verdicts, the claim's own line already states the problem.
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
-"""Verdicts with which a missing figure or a mark deserves a line of its own.
-
-With the other verdicts, the claim's own line already states the problem.
-"""
 
 
 def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
@@ -751,14 +749,13 @@ def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
     return "".join([*kept, text[at:]])
 
 
+# Control characters, zero-width characters, and characters that reverse the direction of text.
+#
+# For example, U+202E would show the rest of the line from right to left. Lone surrogates can't be
+# encoded as UTF-8.
 _INVISIBLE_CHARS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
-"""Control characters, zero-width characters, and characters that reverse the direction of text.
-
-For example, U+202E would show the rest of the line from right to left. Lone surrogates can't be
-encoded as UTF-8.
-"""
 
 
 LONGEST_TEXT = 2_000

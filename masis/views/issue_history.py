@@ -30,8 +30,8 @@ than one iteration.
 SAME_WORDS = 0.6
 """Share of words (of the union) from which a reworded sentence counts as the same one."""
 
+# Most pairs compared to find rewordings; above that only keys are matched.
 _PAIRS = 20_000
-"""Most pairs compared to find rewordings; above that only keys are matched."""
 
 _WORD = re.compile(r"\w+")
 

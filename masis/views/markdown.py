@@ -43,8 +43,8 @@ The time that a browser needs to draw them grows with the square of their number
 a minute.
 """
 
+# A dotted circle, which carries combining marks that have no letter.
 _CARRIER = "\u25cc"
-"""A dotted circle, which carries combining marks that have no letter."""
 
 
 @cache

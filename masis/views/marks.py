@@ -241,12 +241,11 @@ _VERDICT_ORDER = ("contradicted", "unsupported", "partial", "unscored", "unverif
 
 
 MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
+# How words can be marked, weakest first.
+#
+# They are marked by a tagger, a figure that may be calculated, different in the evidence, or absent
+# from it.
 _FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
-"""How words can be marked, weakest first.
-
-They are marked by a tagger, a figure that may be calculated, different in the evidence, or absent
-from it.
-"""
 
 
 def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:

@@ -33,13 +33,13 @@ Style = Literal["strong", "em", "code", "link", "url"]
 DEEPEST = 24
 """Deepest nesting of blocks; anything deeper becomes a paragraph. A list counts twice."""
 
+# Most opening brackets of a block with links. The parser reads from each of them to the end, so
+# 30,000 unclosed brackets would take minutes.
 _MOST_BRACKETS = 1_000
-"""Most opening brackets of a block with links. The parser reads from each of them to the end, so
-30,000 unclosed brackets would take minutes."""
 
+# Characters that a backslash escapes. CommonMark has more, but TeX such as ``\(x\)`` would lose its
+# backslashes.
 _ESCAPABLE = frozenset("*_`#|~+-.")
-"""Characters that a backslash escapes. CommonMark has more, but TeX such as ``\\(x\\)`` would lose
-its backslashes."""
 
 # A cheap test for text that may contain Markdown: "**", "](", or a line that starts with "- ".
 _POSSIBLE_MARKUP = re.compile(
@@ -418,8 +418,8 @@ _PARSER_WITHOUT_LINKS = _Parser(links=False)
 
 P = TypeVar("P", bound=Mapping[str, object])
 
+# Keys that describe a piece's end. If the piece is cut, only the last part keeps them.
 _END_KEYS = ("closes", "ends")
-"""Keys that describe a piece's end. If the piece is cut, only the last part keeps them."""
 
 
 def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:

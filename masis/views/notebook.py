@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 MOST_BYTES = 200_000
 """Largest size of a view, because a notebook file stores every one of them."""
 
+# Characters, rows and marks; escaped, a character takes up to six bytes.
 _ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 40, 300
-"""Characters, rows and marks; escaped, a character takes up to six bytes."""
+# A revision shows a fifth of the characters, rows and marks of the original answer.
 _OF_REVISION = 5
-"""A revision shows a fifth of the characters, rows and marks of the original answer."""
 
+# Backgrounds that are readable on light and dark pages.
 _BACKGROUND: dict[Tone, str] = {
     "bad": "#cf222e55",
     "warn": "#9a670033",
     "good": "#1a7f3726",
     "calm": "#6e778126",
 }
-"""Backgrounds that are readable on light and dark pages."""
 
 
 def html(shown: Run | Screening) -> str:

@@ -83,7 +83,7 @@ def test_each_missing_design_is_named_and_searched() -> None:
     )
     designs = [each for each in found if each.what.startswith("Design")]
     assert [each.what for each in designs] == [
-        "Design: no randomised controlled trial among 2 relevant abstracts.",
+        "Design: no randomized controlled trial among 2 relevant abstracts.",
         "Design: no systematic review among 2 relevant abstracts.",
         "Design: no cohort study among 2 relevant abstracts.",
     ]

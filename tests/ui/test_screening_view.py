@@ -271,7 +271,7 @@ def test_a_floor_that_raised_the_score_is_shown() -> None:
     notes = {score["name"]: score["note"] for score in abstract_data(grade(), ABSTRACT)["scores"]}
     assert (
         notes["Methodology"]
-        == "0.50 as reported, raised to the floor 0.65 of a randomised controlled trial"
+        == "0.50 as reported, raised to the floor 0.65 of a randomized controlled trial"
     )
 
 

@@ -49,10 +49,10 @@ from masis.screening.synthesis.findings import settled_outcome, synthesise
 from masis.screening.synthesis.prisma import criteria_of, flow
 from masis.settings import OFFLINE
 
+# Fields whose override resolves a disagreement of graders. Size or type alone doesn't.
 _RESOLVES_DISAGREEMENT: frozenset[OverrideField] = frozenset(
     {"relevance_score", "methodology_score", "recommendation"}
 )
-"""Fields whose override resolves a disagreement of graders. Size or type alone doesn't."""
 
 
 def validate_override(override: Override) -> Override:

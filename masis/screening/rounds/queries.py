@@ -29,8 +29,8 @@ RECENT_YEARS = 5
 systematic reviews are out of date after 5.5 years (Shojania et al., Ann Intern Med 2007;147:224).
 """
 NO_FURTHER_QUERY = "Another query wouldn't help, because every gap has been searched for."
+# The next page is read if this share of the second half of the last page is relevant.
 _RELEVANT_TAIL_SHARE = 0.25
-"""The next page is read if this share of the second half of the last page is relevant."""
 
 
 class GradedAbstract(NamedTuple):
@@ -54,19 +54,19 @@ class Gap(NamedTuple):
     only: str = ""
 
 
+# The designs that could support a conclusion, the strongest first, and their search words.
 _SEARCHED: dict[Design, tuple[str, ...]] = {
     "randomised_trial": ("randomised", "controlled", "trial"),
     "systematic_review": ("systematic", "review", "meta-analysis"),
     "cohort_study": ("prospective", "cohort", "study"),
 }
-"""The designs that could support a conclusion, the strongest first, and their search words."""
 _COUNTS_AS: dict[Design | None, Design] = {
     "meta_analysis": "systematic_review",
     "prognostic_study": "cohort_study",
     "target_trial_emulation": "cohort_study",
 }
+# With three trials or reviews, another cohort study adds no certainty by its design (GRADE).
 _ENOUGH_OF_A_DESIGN = 3
-"""With three trials or reviews, another cohort study adds no certainty by its design (GRADE)."""
 
 
 def first_queries(question: str) -> tuple[Query, ...]:

@@ -16,8 +16,8 @@ from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import NO_STUDY
 from masis.settings import Settings
 
+# Tolerance of comparisons: 0.6 * 5 isn't exactly 3 in binary fractions, but 3 of 5 is 60%.
 _SAME = 1e-9
-"""Tolerance of comparisons: 0.6 * 5 isn't exactly 3 in binary fractions, but 3 of 5 is 60%."""
 
 
 def thresholds_of(settings: Settings) -> Thresholds:

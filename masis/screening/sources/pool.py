@@ -38,8 +38,8 @@ class AbstractPool:
     absorbed: dict[str, str] = field(default_factory=dict)
     _marks: dict[str, RecordKeys] = field(default_factory=dict)
     _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    # Notices whose study hasn't been added yet, by the DOI, PubMed id or title of that study.
     _waiting: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Notices whose study hasn't been added yet, by the DOI, PubMed id or title of that study."""
 
     def add(self, abstract: Abstract) -> Abstract:
         """Add a record, and return the abstract that the pool holds for it.

@@ -81,8 +81,8 @@ def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstr
 # how strongly long texts are discounted.
 _SATURATION = 1.2
 _LENGTH = 0.75
+# How many times a word of the title counts.
 _TITLE = 3
-"""How many times a word of the title counts."""
 
 
 class InMemoryRetriever:

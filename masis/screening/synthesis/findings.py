@@ -30,10 +30,10 @@ AGREE_SHARE = 0.75
 """Studies agree if this share of those with a stated direction has the same one: 3 of 4 agree, 2 of
 3 don't. The limit is our own.
 """
+# The least share of the question's words in a conclusion, and in a result, that is interpreted.
 _SHARED, _SHARED_RESULT = 0.15, 0.4
-"""The least share of the question's words in a conclusion, and in a result, that is interpreted."""
+# Without a section that is labeled as conclusion, the last two sentences count as one.
 _TAIL = 2
-"""Without a section that is labeled as conclusion, the last two sentences count as one."""
 
 # The heading of a section in a structured abstract: "RESULTS: ", "Main outcome measures: ".
 _LABEL = re.compile(r"\s*([A-Z][A-Z ,/&'-]{2,60}|[A-Z][a-z]+(?: [a-z&]+){0,3}): +(?=\S)")
