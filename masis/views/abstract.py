@@ -1,4 +1,4 @@
-"""The data of an opened abstract: its text with marked words, and a reason for each field. Pure."""
+"""Builds the data of an opened abstract: its text with marks, and a reason for each field. Pure."""
 
 from __future__ import annotations
 
@@ -138,6 +138,7 @@ def pieces(text: str, spans: Sequence[_Span]) -> list[AbstractPiece]:
     inside = [
         span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)
     ]
+    # Between two neighboring cuts, no span begins or ends, so each piece has one set of fields.
     cuts = sorted({0, len(text), *(span.start for span in inside), *(span.end for span in inside)})
     return [
         {

@@ -1,4 +1,4 @@
-"""Cut texts at the edges of marks, so that each piece knows all marks that cover it. Pure."""
+"""Cuts texts at the edges of marks, so that each piece has one set of marks. Pure."""
 
 from __future__ import annotations
 
@@ -144,6 +144,7 @@ def answer_pieces(
                 piece["beside"] = list(
                     dict.fromkeys(citation.reference for citation in ending if _is_beside(citation))
                 )
+        # Overlapping claims: the piece shows the worst verdict, but lists all of them.
         if in_claim:
             piece |= {
                 "claims": in_claim,
@@ -163,6 +164,7 @@ def answer_pieces(
         yield piece
 
 
+# Worst first: if a place has several references, the worst one is shown.
 _REFERENCE_ORDER = (
     "fabricated",
     "contradicts",
@@ -237,6 +239,7 @@ def _sole_references(citations: Sequence[Citation]) -> set[int]:
     return {indexes[0] for indexes in members.values() if len(indexes) == 1}
 
 
+# Worst first.
 _VERDICT_ORDER = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
 
 
@@ -267,6 +270,7 @@ def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]
         )
     for contradiction in check.contradictions:
         span = TextSpan(offset + contradiction.claim_start, offset + contradiction.claim_end)
+        # If the claim was reworded, its offsets don't fit the answer, so the words are compared.
         if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:
             yield span, CONFLICT if contradiction.evidence_text else ABSENT
     for figure in check.figures:

@@ -173,6 +173,7 @@ def _answer_html(iteration: Iteration, part: int = 1) -> str:
 
 def _mark_text(text: str, marks: Iterable[_Mark], most: int) -> str:
     """Return the text with marks as HTML. If marks overlap, the one that starts last is shown."""
+    # One entry per character. Later marks overwrite earlier ones, so overlaps need no other rule.
     words: list[Word | None] = [None] * len(text)
     for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         words[mark.start : min(mark.end, len(text))] = [mark.word] * max(
