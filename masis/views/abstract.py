@@ -135,6 +135,7 @@ def _field_spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
 
 def pieces(text: str, spans: Sequence[_Span]) -> list[AbstractPiece]:
     """Return the text cut at the edges of spans. Joining the pieces restores the text."""
+    # Spans beyond the end of the text are cut, so that joining the pieces always gives the text.
     inside = [
         span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)
     ]

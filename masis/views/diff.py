@@ -135,6 +135,7 @@ def _find_anchors(
 
 def _merge_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
     """Merge changes that only a comma or a blank separates, so that they read as one edit."""
+    # The end marker flushes the last change; ``_join_blocks`` drops it.
     out, new, island = "", "", ""
     for block in chain(blocks, [_Block(same="end")]):
         if not block.same:

@@ -109,6 +109,7 @@ def answer_pieces(
     """
     answer, audit = iteration.answer, iteration.citation_audit
     layers = _mark_layers(iteration, issues)
+    # Cutting at every edge means that all characters of a piece have the same marks.
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]

@@ -64,6 +64,7 @@ def plot(run: Run) -> alt.Chart:
         InputError: If ``run`` isn't a run, or has no iterations.
 
     """
+    # Imported here because most callers of this module don't need a chart library.
     import altair
 
     from masis.views.charts import score_rows

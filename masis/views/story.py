@@ -106,6 +106,7 @@ def checks_passed(run: Run) -> list[str]:
 
     Checks whose reasons a guarantee waived did not pass; the last line names these reasons instead.
     """
+    # The stored detail of the ending is a code, which is replaced by its words.
     details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
     if "ending" in details:
         details["ending"] = STOPPED[run.termination_reason]

@@ -176,6 +176,7 @@ def status_label(
     """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
+    # An open case has no decision to name.
     open_ = standing in ("wrong", "no_answer", "not_confirmed", "to_review") or state in (
         "needs_review",
         "new",

@@ -308,9 +308,7 @@ def test_if_every_audit_fails_the_commonest_reasons_are_named_and_the_exit_code_
         assert "llama-server -c 32768" in result.stderr
         again = masis(*arguments)
     assert again.exit_code == 0
-    assert (
-        "3 skipped cases had unscored parts after a failure. Use --retry-errors" in again.stderr
-    )
+    assert "3 skipped cases had unscored parts after a failure. Use --retry-errors" in again.stderr
 
 
 @pytest.mark.usefixtures("configured")

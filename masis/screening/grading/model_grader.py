@@ -135,6 +135,7 @@ class ModelGrader:
         reply = self.asker.ask(
             asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature
         )
+        # The rules decide; the model's own recommendation is only mentioned if it differs.
         grade = self._grade(reply, abstract, about)
         if reply.recommendation in (grade.recommendation, None):
             return grade
@@ -149,6 +150,7 @@ class ModelGrader:
     def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
         study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
         design: Design | None = reply.design if reply.design in DESIGNS else None
+        # A model may give a valid type but an unknown design, which then follows from the type.
         if design is None and study_type is not None:
             design = rubric.DESIGN_OF[study_type]
         type_reason = design_reason = _quoted_reason(

@@ -294,6 +294,7 @@ def _combine_scores(
     share = f"similarity of meaning {likeness:.2f}"
     left_open = rubric.KEEP_RELEVANCE - 0.01
     unnamed = _unnamed_part(in_words.met)
+    # It may study other people or another outcome, so it is neither kept nor discarded.
     if unnamed and (likeness >= LIKE or score >= rubric.KEEP_RELEVANCE):
         why = f"It doesn't mention the {unnamed} in the question ({share})."
         return min(max(score, rubric.DISCARD_RELEVANCE), left_open), why
@@ -314,6 +315,7 @@ def _combine_scores(
         if missed and _mentions_drug(f"{abstract.title} {abstract.text}"):
             why = f"The question names {missed}, but the abstract names other drugs ({share})."
             return max(score, rubric.DISCARD_RELEVANCE), why
+        # A similarity from LIKE to 1 becomes a relevance from KEEP_RELEVANCE to MOST_PROMOTED.
         raised = rubric.KEEP_RELEVANCE + (MOST_PROMOTED - rubric.KEEP_RELEVANCE) * (
             likeness - LIKE
         ) / (1 - LIKE)

@@ -82,6 +82,7 @@ def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
             f"{len(conclusive)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory"
             " needs.",
         )
+    # Each quality is compared with the average required in its own round, which differs by round.
     newest = conclusive[-NEWEST:]
     above = fmean(entry.quality - entry.required for entry in newest)
     moved = max(-bound, min(bound, -_SHARE * above))
@@ -95,6 +96,7 @@ def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Th
     if not settings.screening_memory:
         return own
     found = shift(entries, settings.screening_memory_bound)
+    # A setting may require less than the general minimum, and memory must not raise it.
     least = min(settings.screening_required_least, *own.required_average)
     moved = tuple(
         round(min(1.0, max(least, average + found.by)), 6) for average in own.required_average

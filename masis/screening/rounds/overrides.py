@@ -116,6 +116,7 @@ def apply_overrides(
         name: GradeReason(text=f"{override.reviewer}: {override.reason}", given=override.reason)
         for name, override in overrides.items()
     }
+    # The direction of a finding isn't part of any score, so nothing needs to be computed again.
     if overrides.keys() == {"direction"}:
         said = {"direction": overrides["direction"].value, "overridden": ("direction",)}
         return grade.model_copy(update={**said, "reasons": {**grade.reasons, **by_person}})
@@ -141,6 +142,7 @@ def apply_overrides(
     method: float | None = value("methodology_score", with_prior_floor(raw, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
     enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
+    # A person who sets a design says that the record is a study, whatever its record or title says.
     publication = None if "design" in overrides else grade.publication
     advice = recommend(
         relevance, method, design, enough, designs_asked_about(question), publication

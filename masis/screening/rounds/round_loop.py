@@ -245,6 +245,7 @@ class _ScreeningRun:
         seen_before = set(self.pool.by_id)
         hits: list[tuple[Abstract, ...]] = []
         failures: list[str] = []
+        # A source that fails for one query may work for another, so all are tried.
         for query, retriever in product(asked, self.retrievers):
             self._stop_if_cancelled()
             try:
@@ -259,6 +260,7 @@ class _ScreeningRun:
         if not hits:
             return True
         identified, found = self._take(hits)
+        # A known abstract is graded again if a record of this round marks it as retracted.
         new = tuple(abstract for abstract in found if abstract.id not in self.grades)
         again = tuple(
             self.pool.by_id[abstract_id]

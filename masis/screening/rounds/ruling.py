@@ -30,6 +30,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
     first, step = settings.screening_required_first, settings.screening_required_step
     least, required = settings.screening_required_least, [first]
     pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
+    # The last value holds for all later rounds, so the list ends at the minimum.
     while (
         required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds
     ):

@@ -46,9 +46,12 @@ class AbstractPool:
 
         That is the record itself if it is new, else the one that was added first.
         """
+        # A record can be known by its id, as a notice that was merged with its study, or under
+        # another id with the same DOI, PubMed id or title.
         self.seen.add(abstract.id)
         same = self.absorbed.get(abstract.id, abstract.id)
         if same in self.by_id or (same := self._same(abstract)):
+            # An absorbed notice was applied when it was merged, so it isn't applied again.
             if abstract.id == same or abstract.id not in self.absorbed:
                 self._store(merge_notices(self.by_id[same], abstract))
             return self.by_id[same]
@@ -77,6 +80,8 @@ class AbstractPool:
 
     def _same(self, abstract: Abstract) -> str:
         """Return the id of the abstract that a record repeats; empty if the record is new."""
+        # The most reliable identifier first. ``same_record`` still rejects a candidate with the
+        # same title if another identifier differs.
         keys = record_keys(abstract)
         kept = keys if self.by_title else keys._replace(title=None)
         for kind, key in (("doi", keys.doi), ("pmid", keys.pmid), ("title", kept.title)):
