@@ -6,7 +6,7 @@ The rules are those of docs/CONFORMANCE.md whose ids begin with AESOP. The flow 
       -> ruling
     (the ruling ends the screening or asks for more abstracts)
 
-``rubric`` holds the science and the policy, ``recommendation`` and ``ruling`` the written rules,
-``designs`` and ``sample_size`` read an abstract without a model, ``rounds`` is the loop. Nothing
-here uses a store or a page.
+``rubric`` holds the constants with their sources, ``recommendation`` and ``ruling`` hold the
+written rules, ``designs`` and ``sample_size`` read an abstract without a model, and ``rounds`` is
+the loop. This package doesn't use a store or a page.
 """

@@ -1,4 +1,4 @@
-"""The assembled evidence critic: the graders the settings name, and screening as one call.
+"""Builds the graders that the settings name, and screens abstracts in one call.
 
 screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts)
 screening.decision, screening.grades, screening.reasons
@@ -38,7 +38,7 @@ ROLE = "grader"
 def grader_names(settings: Settings) -> tuple[str, ...]:
     """Return the model strings of ``screening_graders``, in their order.
 
-    Raises SettingsError for none or a repeated one.
+    Raises SettingsError if the list is empty or repeats a name.
     """
     names = tuple(name.strip() for name in settings.screening_graders.split(",") if name.strip())
     if not names:
@@ -47,15 +47,15 @@ def grader_names(settings: Settings) -> tuple[str, ...]:
             " between."
         )
     if len(set(names)) < len(names):
-        raise SettingsError("screening_graders names a grader twice: each counts once.")
+        raise SettingsError("screening_graders names a grader twice. Name each grader once.")
     return names
 
 
 def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
-    """Return the grader that ``screening_graders`` names: one grader, or an ensemble of several.
+    """Return the grader that ``screening_graders`` names, an ensemble if it names several.
 
-    ``control`` keeps the calls of one screening and can stop them. Raises SettingsError for a model
-    that can't be asked and MissingExtra for an SDK that is not here.
+    ``control`` records the calls of one screening and can stop them. Raises SettingsError for a
+    model that can't be used and MissingExtra for an SDK that isn't installed.
     """
     control = control or RunControl(RunBudget(call_s=settings.call_deadline_s))
     graders = tuple(
@@ -80,12 +80,12 @@ def evaluate(
     thresholds: Thresholds = ruling.DEFAULT,
     previous: Mapping[str, Grade] | None = None,
 ) -> tuple[tuple[Grade, ...], Ruling]:
-    """Grade what one retrieval brought, and rule on it together with what was found before.
+    """Grade newly retrieved abstracts, and rule on them together with those of earlier rounds.
 
-    This is the node of a retrieval graph: it has no state, so calls may run in parallel.
-    ``iteration`` is the round, from 0, which sets the required average; ``previous`` are grades
-    from earlier rounds by abstract id, which vote too and are not graded again. Returns a grade for
-    each abstract, in the same order, and the ruling.
+    Use this function as a node of a retrieval graph. It has no state, so calls may run in parallel.
+    ``iteration`` is the round, from 0, which sets the required average. ``previous`` holds the
+    grades from earlier rounds by abstract id. They vote too and aren't graded again. Returns a
+    grade for each abstract, in the same order, and the ruling.
     """
     previous = previous or {}
     new = [abstract for abstract in with_notices(abstracts) if abstract.id not in previous]
@@ -102,26 +102,26 @@ def screen_abstracts(
     settings: Settings | None = None,
     on_event: Callable[[ScreeningEvent], None] | None = None,
 ) -> Screening:
-    """Screen the given abstracts: grade every one, and decide whether they suffice.
+    """Grade the given abstracts, and decide whether they are enough evidence to answer a question.
 
-    All of them are graded in the first round. Further rounds can't bring others, and hold them to
-    what those require, as a search of a corpus would
+    All abstracts are graded in the first round. Later rounds can't find others, but they lower the
+    required average in the same way as when a corpus is searched
     (``masis.screening.rounds.round_loop.screen``).
 
     Args:
-        question: The question the evidence is to answer; not blank.
-        abstracts: Abstracts, or mappings with ``id``, ``title`` and ``text`` (or ``abstract``). A
-            repeated one counts once.
+        question: The question that the evidence should answer; not blank.
+        abstracts: Abstracts, or mappings with ``id``, ``title`` and ``text`` (or ``abstract``). An
+            abstract that is repeated counts once.
         settings: The graders and thresholds; the defaults unless given.
         on_event: Called with each event as it happens.
 
     Returns:
-        The screening with a grade for every abstract. A grader that fails leaves abstracts unscored
-        and never raises.
+        The screening with a grade for every abstract. If a grader fails, its abstracts are
+        unscored; the error isn't raised.
 
     Raises:
         InputError: The question is blank, an abstract can't be read, or two abstracts share an id.
-        SettingsError: ``screening_graders`` names no grader, or one that can't be used.
+        SettingsError: ``screening_graders`` is empty, or names a grader that can't be used.
 
     """
     return run_to_completion(
@@ -135,16 +135,17 @@ async def screen_abstracts_async(
     settings: Settings | None = None,
     on_event: Callable[[ScreeningEvent], None] | None = None,
 ) -> Screening:
-    """``screen_abstracts`` from a coroutine, in a thread, so that the event loop stays free.
+    """Run ``screen_abstracts`` in a thread, so that the event loop stays free.
 
-    ``on_event`` is called in the event loop. Cancelling the task stops the screening, which makes
-    no further call.
+    ``on_event`` is called in the event loop. If the task is cancelled, the screening stops and
+    makes no further calls.
     """
     stop, loop = threading.Event(), asyncio.get_running_loop()
     settings = settings or Settings()
     control = RunControl(RunBudget(call_s=settings.call_deadline_s))
 
     def emit(event: ScreeningEvent) -> None:
+        # The worker thread calls ``emit``, and an event loop may only be used from its own thread.
         if on_event is not None:
             loop.call_soon_threadsafe(on_event, event)
 
@@ -154,6 +155,7 @@ async def screen_abstracts_async(
         )
         return await asyncio.to_thread(run_to_completion, work, emit, ScreeningStart())
     finally:
+        # ``to_thread`` can't interrupt its thread, so a cancelled task tells it to stop.
         stop.set()
         control.cancellation.cancel()
 
@@ -168,7 +170,9 @@ def _screening_steps(
 ) -> ScreeningSteps:
     if not question.strip():
         raise InputError(
-            "the question is empty", hint="Ask what the evidence is to answer.", field="question"
+            "the question is empty",
+            hint="Enter the question that the evidence should answer.",
+            field="question",
         )
     given = _distinct_abstracts(abstracts)
     return screen(
@@ -184,31 +188,31 @@ def _screening_steps(
 
 
 def _distinct_abstracts(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
-    """Return the abstracts; the same one twice is one, another one under the same id an error."""
+    """Return the abstracts without repetitions. Two different ones with one id are an error."""
     previous: dict[str, Abstract] = {}
-    for number, each in enumerate(abstracts):
+    for number, given in enumerate(abstracts):
         place = f"abstracts[{number}]"
         try:
-            abstract = _as_abstract(each)
+            abstract = _as_abstract(given)
         except InputError as error:
             field = ".".join(filter(None, [place, error.field]))
             raise InputError(error.problem, hint=error.hint, field=field) from error
         if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
-                hint="Give each abstract an id of its own.",
+                hint="Give each abstract its own id.",
                 field=f"{place}.id",
             )
     return tuple(previous.values())
 
 
 def _as_abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
-    """Return the abstract; a mapping may call its text ``abstract``, and need not have an id."""
+    """Return the abstract. A mapping may call its text ``abstract``, and may omit the id."""
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):
         hint = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
-        raise InputError(f"is no abstract but {type(given).__name__}", hint=hint)
+        raise InputError(f"must be an abstract, not {type(given).__name__}", hint=hint)
     fields = dict(given)
     if "text" not in fields:
         fields["text"] = fields.pop("abstract", "")

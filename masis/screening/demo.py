@@ -1,9 +1,8 @@
-"""The evidence critic by itself, on abstracts written for it: ``python -m masis.screening.demo [ID
-...]``.
+"""Runs the evidence critic on demo abstracts: ``python -m masis.screening.demo [ID ...]``.
 
-No network, no key, no database: the shipped abstracts are searched in memory and graded without a
-model. Every question is screened round by round, and what the critic concludes is printed beside
-what was expected and why.
+It needs no network, key or database. The shipped abstracts are searched in memory and graded
+without a model. Each question is screened round by round, and the critic's conclusion is printed
+next to the expected one, with the reason.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ CORPUS = "demo"
 
 
 class ExpectedOutcome(Record):
-    """What the critic should conclude: the outcome, and after how many rounds (``least`` to
-    ``most``).
-    """
+    """The conclusion that the critic should reach, after ``least`` to ``most`` rounds."""
 
     outcome: Outcome
     least: int
@@ -40,9 +37,7 @@ class ExpectedOutcome(Record):
 
 
 class DemoQuestion(Record):
-    """A question on the demo abstracts. ``retrieve`` is how many abstracts a search
-    should bring.
-    """
+    """A question on the demo abstracts. A search retrieves ``retrieve`` of them per round."""
 
     id: str
     question: str
@@ -65,9 +60,9 @@ def demo_abstracts() -> Iterator[Abstract]:
 
 
 def demo_questions() -> tuple[DemoQuestion, ...]:
-    """Return the questions on them."""
-    found = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
-    return tuple(DemoQuestion.model_validate(each) for each in found)
+    """Return the questions on the demo abstracts."""
+    rows = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
+    return tuple(DemoQuestion.model_validate(row) for row in rows)
 
 
 def simulate(question: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader) -> Screening:
@@ -83,7 +78,7 @@ def simulate(question: DemoQuestion, abstracts: Iterable[Abstract], grader: Grad
 
 
 def as_expected(question: DemoQuestion, screening: Screening) -> bool:
-    """Return whether the critic concluded what was expected of it."""
+    """Return whether the critic reached the expected conclusion in the expected rounds."""
     expected = question.expected
     return (
         screening.outcome == expected.outcome
@@ -92,16 +87,17 @@ def as_expected(question: DemoQuestion, screening: Screening) -> bool:
 
 
 def main(ids: Sequence[str] = ()) -> int:
-    """Screen these demo questions, or all, and print what came of each; 1 where one did not go as
-    expected.
+    """Screen these demo questions, or all, and print the results.
+
+    Returns the exit status: 1 if a conclusion isn't the expected one, else 0.
     """
     abstracts, grader = tuple(demo_abstracts()), offline_grader()
     sys.stdout.write(
-        f"{len(abstracts)} abstracts written for the demo; no study in them took place.\n\n"
+        f"{len(abstracts)} abstracts written for the demo. The studies in them are invented.\n\n"
     )
-    asked = [each for each in demo_questions() if not ids or each.id in ids]
-    found = [(question, simulate(question, abstracts, grader)) for question in asked]
-    for question, screening in found:
+    questions = [question for question in demo_questions() if not ids or question.id in ids]
+    results = [(question, simulate(question, abstracts, grader)) for question in questions]
+    for question, screening in results:
         how = "As expected" if as_expected(question, screening) else "NOT as expected"
         sys.stdout.write(
             f"{question.id} ({question.kind}): {question.question}\n "
@@ -109,7 +105,7 @@ def main(ids: Sequence[str] = ()) -> int:
             f" {count_noun(len(screening.rounds), 'round')}, {len(screening.kept)} kept. {how}:"
             f" {question.why}\n"
         )
-    return int(not all(as_expected(*each) for each in found))
+    return int(not all(as_expected(*result) for result in results))
 
 
 if __name__ == "__main__":

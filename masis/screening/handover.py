@@ -1,11 +1,10 @@
-"""The kept abstracts as the evidence of an audit: a case whose citations resolve to sentences of
-abstracts.
+"""Turns the kept abstracts of a screening into a case that an audit can use as evidence.
 
-Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, unchanged,
-so that offsets of words, sentences and quotes stay valid; ``sentences`` holds where each sentence
-begins and ends, ``finding`` where the study says what it found, ``direction`` which way that goes,
-``findings_conflict`` whether the kept studies disagree. A drafter has what it needs to use every
-study and to say what conflicts.
+Each kept abstract becomes one chunk, the best first. A chunk's text is the unchanged text of the
+abstract, so that offsets of words, sentences and quotes stay valid. Its other fields tell a drafter
+how to use the study: ``sentences`` (start and end of each sentence), ``finding`` (the sentence that
+states the result), ``direction`` (of that result) and ``findings_conflict`` (whether the kept
+studies disagree).
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from masis.views.screening import DESIGN
 def case_from_screening(
     screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None
 ) -> Case:
-    """Return the case that asks the screening's question of what it kept; without an answer, which
-    an audit then drafts.
+    """Return a case with the screening's question and its kept abstracts as evidence.
 
-    The same kept set with the same outcome and directions gives the same case. Raises InputError
-    where nothing is kept, or nothing of it has a text.
+    The case has no answer, so that an audit drafts one. The same kept abstracts with the same
+    outcome and directions give the same case. Raises InputError if nothing is kept, or if none of
+    the kept abstracts has a title or a text.
     """
     readable = _readable_grades(screening.grades, abstracts)
     if not readable:
@@ -38,9 +37,9 @@ def case_from_screening(
         )
         raise InputError(
             (
-                "nothing that was kept can be read"
+                "none of the kept abstracts has a text"
                 if kept
-                else "nothing is kept, so there is no evidence to hand over"
+                else "no abstract is kept, so there is no evidence to audit"
             ),
             hint="Keep an abstract that has a text, or screen again with another question.",
         )
@@ -62,18 +61,19 @@ def case_from_screening(
 def evidence_from_kept(
     grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str = ""
 ) -> tuple[Evidence, ...]:
-    """Return the kept abstracts that have a text, as evidence, the best first; with a question,
-    what each found.
+    """Return the kept abstracts that have a text as evidence, the best first.
+
+    With a question, each chunk also carries the study's finding and its direction.
     """
     best = _readable_grades(grades, abstracts)
-    found = [
+    findings = [
         finding_of(question, grade, abstracts[grade.abstract_id]) if question else None
         for grade in best
     ]
-    conflict = synthesis_of([each for each in found if each is not None]).agree is False
+    conflict = synthesis_of([found for found in findings if found is not None]).agree is False
     return tuple(
-        _study_evidence(number, grade, abstracts[grade.abstract_id], what, conflict)
-        for number, (grade, what) in enumerate(zip(best, found, strict=True), 1)
+        _study_evidence(number, grade, abstracts[grade.abstract_id], found, conflict)
+        for number, (grade, found) in enumerate(zip(best, findings, strict=True), 1)
     )
 
 
@@ -86,6 +86,8 @@ def _readable_grades(grades: Iterable[Grade], abstracts: Mapping[str, Abstract])
 
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:
+    # The id is a digest of the content: the same kept set gives the same case, and a direction that
+    # a person corrects gives a new one.
     outcome = [] if screening.outcome == "sufficient" else [screening.outcome]
     directions = [
         f"{grade.abstract_id} {grade.direction}" for grade in kept if grade.direction is not None
@@ -132,7 +134,7 @@ def _study_evidence(
 
 
 def _record_source(abstract: Abstract) -> str:
-    """Return an address a reader can go to where one is known, else what names the record."""
+    """Return a link to the record if one is known, else its source or its id."""
     if abstract.doi:
         doi = abstract.doi.removeprefix("https://doi.org/").removeprefix("doi:").strip()
         return f"https://doi.org/{doi}"

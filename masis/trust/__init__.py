@@ -1,12 +1,11 @@
-"""How far the automatic audit may be relied on: people against the machine, and people against each
-other.
+"""Measures how reliable the audit is, by comparing it with people and people with each other.
 
-``agreement`` measures, ``machine`` compares the audit with people and estimates what it misses,
-``score`` fits the probability of fault, ``guarantee`` tests a threshold. All are pure:
-``masis/services/trust/service.py`` reads the decisions and checks who may do what. docs/trust.md
-explains the figures; ``benchmarks/trust_simulation.py`` shows that guarantees and intervals are
-kept.
+``agreement`` measures agreement, ``machine`` compares the audit with people and estimates its
+misses, ``score`` fits the probability of fault, and ``guarantee`` tests a threshold. All functions
+are pure. ``masis/services/trust/service.py`` reads the decisions and checks permissions.
+docs/trust.md explains the figures, and ``benchmarks/trust_simulation.py`` shows that guarantees and
+intervals hold.
 
-scipy and scikit-learn are imported where they are used: importing them takes longer than most of
-these figures.
+scipy and scikit-learn are imported inside the functions that use them, because importing them takes
+longer than computing most of these figures.
 """

@@ -41,10 +41,10 @@ rare ratings are missing from the sample altogether.
 
 
 class AgreementEstimate(NamedTuple):
-    """A figure with its 95% interval and the number of units, ``n``, that it rests on.
+    """A figure with its 95% interval and the number of units, ``n``, that it is computed from.
 
-    ``value`` is None if the figure is undefined; ``low`` and ``high`` are None if no honest
-    interval can be given. ``why`` says why in words.
+    ``value`` is None if the figure is undefined. ``low`` and ``high`` are None if there are too few
+    units for a reliable interval. ``why`` gives the reason in words.
     """
 
     value: float | None
@@ -57,9 +57,9 @@ class AgreementEstimate(NamedTuple):
 def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> AgreementEstimate:
     """Return a share with its exact (Clopper-Pearson) interval.
 
-    With ``clusters``, the question of each unit, the interval is widened because units of a
-    question resemble each other: it's the one for the number of units divided by the design effect
-    (never below 1).
+    ``clusters`` holds the question of each unit. Units of one question resemble each other, so with
+    ``clusters`` the number of units is divided by the design effect (at least 1), which widens the
+    interval.
     """
     has = np.asarray(hit, dtype=float)
     of = len(has)
@@ -71,14 +71,14 @@ def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> AgreementEstimat
 
 
 def _design_effect(hit: Floats, member: Ints) -> float:
-    """Return how much more a share varies than with independent units, from its variance between
-    questions.
-    """
+    """Return the design effect: a share's variance over its variance with independent units."""
     count, mean = int(member.max()) + 1, float(hit.mean())
     if count == len(hit) or count < 2 or mean in (0.0, 1.0):
         # Without variation the data don't show whether the units of a question resemble each other,
         # so each question counts as one unit, the most cautious assumption.
         return len(hit) / count
+    # The variance between questions (of the ratio estimator of a cluster sample), over that of a
+    # simple random sample, p(1 - p) / n.
     residual = np.bincount(member, hit - mean)
     variance = count / (count - 1) * float((residual**2).sum()) / len(hit) ** 2
     return max(1.0, variance / (mean * (1 - mean) / len(hit)))
@@ -89,11 +89,11 @@ def _design_effect(hit: Floats, member: Ints) -> float:
 
 @dataclass(frozen=True)
 class UnitCounts:
-    """Units counted by cell, and the data that a bootstrap over their questions needs.
+    """Units counted by cell, and the data for a bootstrap over their questions.
 
     ``table`` holds the number of units per cell. ``rare`` counts the ratings outside the most
-    frequent category and ``differing`` the units on which raters differ; few of either make an
-    interval unreliable.
+    frequent category and ``differing`` the units on which raters differ. If either number is small,
+    an interval is unreliable.
     """
 
     table: Floats
@@ -107,6 +107,7 @@ class UnitCounts:
         """Count units from their ratings, their cells (0 to ``size`` - 1) and their questions."""
         used = np.bincount(ratings[ratings >= 0])
         highest = ratings.max(1, initial=-1)
+        # Raters differ on a unit if one of its ratings is below the highest; -1 means no rating.
         differing = int(((ratings >= 0) & (ratings != highest[:, None])).any(1).sum())
         rare = int(used.sum() - used.max(initial=0))
         table = np.bincount(cells, minlength=size).astype(float)
@@ -116,14 +117,17 @@ class UnitCounts:
     def resamples(self) -> Floats:
         """Tables of resamples of the questions, shape (``RESAMPLES``, cells).
 
-        Questions with the same counts are drawn together by one multinomial draw, because there are
-        few distinct ones however many questions there are.
+        Questions with the same counts are drawn together by one multinomial draw. Even many
+        questions have only a few distinct counts.
         """
+        # Whole questions are resampled, not units, because units of one question are dependent.
         size, order = len(self.table), np.lexsort((self.cells, self.clusters))
         starts = np.flatnonzero(np.r_[True, np.diff(self.clusters[order]) > 0])
         lengths = np.diff(np.r_[starts, len(order)])
         kinds: list[Floats] = []
         counts: list[int] = []
+        # Questions with the same number of units form a matrix, whose distinct rows are the kinds.
+        # Cells are sorted within a question, so that equal counts have equal rows.
         for length in np.unique(lengths):
             rows = self.cells[order][starts[lengths == length][:, None] + np.arange(length)]
             unique, count = np.unique(rows, axis=0, return_counts=True)
@@ -166,6 +170,7 @@ class UnitCounts:
         if np.isnan(values).mean() > MOST_UNDEFINED:
             return AgreementEstimate(value, n=n, why="no interval: undefined in many resamples")
         low, high = np.nanpercentile(values, (2.5, 97.5))
+        # An interval of width 0 would claim a certainty that the sample can't give.
         if low == high:
             return AgreementEstimate(
                 value, n=n, why="no interval: it is the same in every resample"
@@ -200,6 +205,7 @@ def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
         weights
     ]
     total = tables.sum((-2, -1))
+    # The expected penalty if both raters rated independently: the product of their marginals.
     by_chance = np.einsum("...i,...j,ij->...", tables.sum(-1), tables.sum(-2), penalty)
     return 1 - _ratio((tables * penalty).sum((-2, -1)) * total, by_chance)
 
@@ -208,8 +214,10 @@ def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
 
 
 class Patterns(NamedTuple):
-    """Units with equal ratings counted together; ``counts`` has a row per pattern and a column per
-    category.
+    """Units with equal ratings, counted together as patterns.
+
+    ``counts`` has a row per pattern and a column per category, and ``member`` holds the pattern of
+    each unit.
     """
 
     counts: Floats
@@ -229,14 +237,15 @@ class Patterns(NamedTuple):
 
 
 def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = False) -> Floats:
-    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns); NaN if
-    nothing varies.
+    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns).
 
-    ``ordered`` uses the ordinal distance, otherwise categories are nominal. Units with fewer than
-    two ratings don't count.
+    It is NaN if all ratings are equal. With ``ordered`` the distance is ordinal, otherwise nominal.
+    Units with fewer than two ratings don't count.
     """
     counts = patterns.counts
     rated = counts.sum(1)
+    # The coincidence matrix of a unit: its ordered pairs of ratings, without those of a rating with
+    # itself, divided by the number of its ratings minus one.
     pairs = np.einsum("pi,pj->pij", counts, counts) - np.einsum(
         "pi,ij->pij", counts, np.eye(counts.shape[1])
     )
@@ -245,7 +254,8 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
     totals = coincidences.sum(-1)
     distance = 1.0 - np.eye(counts.shape[1])
     if ordered:
-        middle = np.cumsum(totals, -1) - totals / 2  # of a category, in the order of all ratings
+        # The ordinal distance of two categories is the number of ratings between their middles.
+        middle = np.cumsum(totals, -1) - totals / 2
         distance = (middle[..., None, :] - middle[..., :, None]) ** 2
     expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-2, -1))
     observed = (coincidences * distance).sum((-2, -1))
@@ -255,11 +265,12 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
 def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
     """Return Gwet's AC1 of tables of pattern counts.
 
-    It stays high if raters agree and one category is rare, unlike kappa and alpha.
+    Unlike kappa and alpha, it stays high if raters agree and one category is rare.
     """
     counts = patterns.counts
     rated = counts.sum(1)
     observed = pairwise_agreement(patterns, weights)
+    # The mean share of each category over the units, from which AC1 derives chance agreement.
     shares = (
         weights
         @ (counts / np.maximum(rated, 1)[:, None])
@@ -271,9 +282,7 @@ def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
 
 
 def pairwise_agreement(patterns: Patterns, weights: Floats) -> Floats:
-    """Return the share of pairs of ratings of one unit that agree; each unit has the same
-    weight.
-    """
+    """Return the mean over units of the share of pairs of ratings that agree."""
     counts = patterns.counts
     rated = counts.sum(1)
     agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
@@ -281,6 +290,7 @@ def pairwise_agreement(patterns: Patterns, weights: Floats) -> Floats:
 
 
 def _ratio(part: Any, whole: Any) -> Floats:
+    """Return the quotients, with NaN instead of a warning where the divisor is 0."""
     with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
         return np.where(np.asarray(whole) == 0, np.nan, np.asarray(part) / np.asarray(whole))
 
@@ -289,8 +299,9 @@ def _ratio(part: Any, whole: Any) -> Floats:
 
 
 class ReviewerAgreement(NamedTuple):
-    """The agreement of reviewers on units that at least two of them rated; ``prevalence`` is the
-    share of each category.
+    """The agreement of reviewers on units that at least two of them rated.
+
+    ``prevalence`` is the share of each category among their ratings.
     """
 
     units: int
@@ -336,11 +347,11 @@ def measure_agreement(
 
 
 class Pair(NamedTuple):
-    """Two reviewers and how far they agree.
+    """The agreement of two reviewers.
 
-    ``differ`` are the numbers of the units on which their verdicts differ, ``apart`` those with the
-    same verdict but another correction, or about another answer. ``verdicts`` counts the units by
-    the numbers of both verdicts.
+    ``differ`` holds the numbers of the units on which their verdicts differ. ``apart`` holds those
+    with the same verdict but different corrections, or verdicts about different answers.
+    ``verdicts`` counts the units by the numbers of both verdicts.
     """
 
     first: str
@@ -354,7 +365,7 @@ class Pair(NamedTuple):
 
     @property
     def same(self) -> int:
-        """The number of units with the same verdict from both."""
+        """The number of units on which both gave the same verdict."""
         return self.raw.n - len(self.differ)
 
 
@@ -365,7 +376,9 @@ def reviewer_pairs(
     ordered: int,
     answers: Ints | None = None,
 ) -> list[Pair]:
-    """Return every two reviewers who rated the same units, most units first, up to ``MOST_PAIRS``.
+    """Return the pairs of reviewers who rated the same units, most units first.
+
+    At most ``MOST_PAIRS`` are returned.
 
     Args:
         ratings: As for ``measure_agreement``.
@@ -377,6 +390,7 @@ def reviewer_pairs(
 
     """
     rated, questions = ratings >= 0, codes(clusters)
+    # One matrix product counts the shared units of all pairs.
     together = rated.T.astype(float) @ rated
     shared = [
         (float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))
@@ -419,11 +433,10 @@ Span = tuple[int, int]
 
 
 def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> AgreementEstimate:
-    """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of
-    reviewers.
+    """Return how far reviewers mark the same words, as F1 over characters of all pairs.
 
-    ``marked`` has, for each answer, the spans that each of its reviewers marked, end excluded. The
-    result is undefined if no words are marked.
+    ``marked`` holds the spans that each reviewer of an answer marked, end excluded. The result is
+    undefined if no words are marked.
     """
     rows: list[tuple[float, float]] = []
     for reviewers in marked.values():

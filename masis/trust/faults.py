@@ -11,9 +11,8 @@ from masis.schema.run import Run
 from masis.trust.agreement import AgreementEstimate, share
 
 AuditOutcome = Literal["flagged", "left_to_people", "accepted"]
-"""The audit's result on a planted fault.
-
-It flagged the words, it left the answer to people without flagging them, or it accepted the answer.
+"""The audit's result on a planted fault: it flagged the words, left the answer to people without
+flagging them, or accepted the answer.
 """
 
 NEUTRAL_RULES = frozenset({"unverifiable_claim", "unscored_claim", "uncited_sentence"})
@@ -43,11 +42,11 @@ def _overlaps_fault(start: int | None, end: int | None, fault: PlantedFault) -> 
 
 
 def reviewer_found(decision: Decision, fault: PlantedFault) -> bool | None:
-    """Return whether a decision shows that its reviewer found a planted fault, or None if it
-    decides nothing.
+    """Return whether a decision shows that its reviewer found a planted fault.
 
     The reviewer found it if they rejected the answer, corrected the sentence, or reported an issue
-    in the words. A correction that leaves the sentence unchanged doesn't count.
+    in the words. A correction that leaves the sentence unchanged doesn't count. The result is None
+    for an escalation and for entries without a verdict.
     """
     if decision.verdict == "escalate" or decision.verdict is None:
         return None
@@ -56,15 +55,14 @@ def reviewer_found(decision: Decision, fault: PlantedFault) -> bool | None:
     if any(_overlaps_fault(label.start, label.end, fault) for label in decision.reported):
         return True
     if decision.verdict == "override":
+        # Compare without line breaks and repeated blanks, which an editor may change.
         corrected = " ".join((decision.corrected_answer or "").split())
         return " ".join(fault.sentence.split()) not in corrected
     return False
 
 
 class Recall(NamedTuple):
-    """The share of planted faults that were found, in total and by kind, with exact 95%
-    intervals.
-    """
+    """The share of planted faults that were found, in total and by kind, with exact intervals."""
 
     total: AgreementEstimate
     by_kind: Mapping[FaultKind, AgreementEstimate]

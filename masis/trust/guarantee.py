@@ -1,22 +1,22 @@
-"""Test a threshold on the probability of fault, so that the risk of what it accepts is bounded.
+"""Tests thresholds on the probability of fault, so that the risk of accepted answers is bounded.
 
 Risk is the share of faulty answers among those that a threshold accepts. A plan fixes thresholds
 and draws a simple random sample of the answers that the loosest one would accept. Each threshold is
-then tested with the exact binomial test of "the risk is above the tolerance", strictest first, and
-testing ends at the first one that isn't rejected (fixed-sequence testing).
+then tested with the exact binomial test of "the risk is above the tolerance", strictest first.
+Testing ends at the first one that isn't rejected (fixed-sequence testing).
 
-Given how many of the sample lie under a threshold, these are a simple random sample of the answers
-that it accepts, so each test is valid. The order is fixed beforehand, so the whole procedure is
+The part of the sample below a threshold is a simple random sample of the answers that this
+threshold accepts, so each test is valid. The order is fixed in advance, so the whole procedure is
 valid too: the probability that an accepted threshold has a risk above the tolerance is at most the
-plan's error, however good or bad the score is. A sample without replacement varies less than the
-binomial, so the test errs on the safe side.
+plan's error, no matter how good the score is. A sample without replacement varies less than the
+binomial, so the test is conservative.
 
-Conformal risk control isn't used because it bounds the risk on average over samples. A lead needs a
-bound that holds with a stated certainty.
+Conformal risk control isn't used, because it bounds the risk on average over samples. A lead needs
+a bound that holds with a stated certainty.
 
-Nothing is computed before every drawn answer is settled, so looking early gains nothing. Drawing
-again after a failed plan would gain something, so all plans for one auditor and rule share the
-error, and a later plan states less certainty.
+The tests run only after all drawn answers are settled, so that results can't be picked early.
+Drawing again after a failed plan would give it another chance, so all plans for one auditor and
+rule share the error, and a later plan states less certainty.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Outcome = Literal["right", "faulty", "escalated", "open", "not_blind", "gone"]
 """The outcome of a drawn answer. Escalated, not blind and gone all count as faulty."""
 
 STEPS = 5
-"""The most thresholds that a plan tests. Each one costs nothing unless it fails, but more would
-save little.
+"""The most thresholds that a plan tests. A threshold costs nothing unless it fails, but more than
+these would save few reviews.
 """
 
 
@@ -54,6 +54,7 @@ def draws_needed(tolerance: float, error: float, faulty: int = 0) -> int:
             "tolerance and error must be between 0 and 1",
             hint="Use 0.02 and 0.05 for 2% at 95%.",
         )
+    # Without a fault the p-value is (1 - tolerance) ** n, which gives the least n directly.
     n = max(faulty + 1, math.ceil(math.log(error) / math.log(1 - tolerance)))
     while p_value(faulty, n, tolerance) > error:
         n += 1
@@ -61,13 +62,15 @@ def draws_needed(tolerance: float, error: float, faulty: int = 0) -> int:
 
 
 def p_value(faulty: int, n: int, tolerance: float) -> float:
-    """Return the probability of at most ``faulty`` faulty answers among ``n`` if the risk were
-    ``tolerance``.
+    """Return the p-value of the exact binomial test of a risk above ``tolerance``.
+
+    It is the probability of at most ``faulty`` faulty answers among ``n`` at that risk.
     """
     if n == 0:
         return 1.0
     from scipy.special import bdtr
 
+    # ``bdtr`` is the binomial distribution function, without an import of ``scipy.stats``.
     return float(bdtr(faulty, n, tolerance))
 
 
@@ -75,21 +78,20 @@ def upper_bound(faulty: int, n: int, error: float) -> float:
     """Return the exact one-sided upper bound of the risk at certainty ``1 - error``."""
     from scipy.special import betaincinv
 
+    # Clopper and Pearson's bound is a quantile of a beta distribution.
     return 1.0 if faulty >= n else float(betaincinv(faulty + 1, n - faulty, 1 - error))
 
 
 def least_tolerance(n: int, error: float) -> float:
-    """Return the smallest whole percentage that ``n`` draws without a fault can show, as a
-    share.
-    """
+    """Return the smallest tolerance, rounded up to 1%, that ``n`` draws without a fault show."""
     return math.ceil(100 * upper_bound(0, n, error)) / 100
 
 
 def thresholds_for(pool: Floats, draws: int, tolerance: float, error: float) -> tuple[float, ...]:
     """Return the thresholds to test, strictest first, from the probabilities of the pool alone.
 
-    The loosest one accepts the whole pool. The strictest one expects a tenth more draws than a test
-    without a fault needs.
+    The loosest one accepts the whole pool. The strictest one is expected to accept a tenth more
+    draws than a test without a fault needs.
     """
     least = min(1.0, 1.1 * draws_needed(tolerance, error) / draws)
     shares = np.linspace(least, 1.0, STEPS) if least < 1 else np.ones(1)
@@ -99,21 +101,19 @@ def thresholds_for(pool: Floats, draws: int, tolerance: float, error: float) -> 
 
 
 def expected_threshold(pool: Floats, tolerance: float) -> float:
-    """Return the loosest threshold whose answers are expected to hold half the tolerance, by the
-    score itself.
+    """Return the loosest threshold whose mean probability is at most half of the tolerance.
 
-    It's a suggestion of what to try; the test doesn't depend on it. It's 0 if even the surest
+    It's a suggestion for a plan, and the test doesn't depend on it. It's 0 if even the most certain
     answers don't qualify.
     """
     ordered = np.sort(pool)
+    # The running mean of the sorted probabilities is the expected risk at each threshold.
     fits = np.cumsum(ordered) / np.arange(1, len(ordered) + 1) <= tolerance / 2
     return float(ordered[np.flatnonzero(fits)[-1]]) if fits.any() else 0.0
 
 
 class ThresholdTest(NamedTuple):
-    """The test of one threshold: how many draws it accepts, how many of them are faulty, and its
-    risk's upper bound.
-    """
+    """The test of one threshold: its accepted draws, the faulty ones, and the bound of its risk."""
 
     threshold: float
     n: int
@@ -130,8 +130,7 @@ def try_thresholds(
     tolerance: float,
     error: float,
 ) -> list[ThresholdTest]:
-    """Test thresholds in order until the first failure; the ones after it don't hold, whatever
-    their draws say.
+    """Test thresholds in order; after the first failure, the others don't hold either.
 
     Args:
         thresholds: Fixed before the decisions, strictest first.
@@ -158,14 +157,15 @@ def loosest_valid(tested: Sequence[ThresholdTest]) -> ThresholdTest | None:
 
 
 ALARM_EVIDENCE = 20.0
-"""A guarantee no longer holds from this evidence on. At most 1 in 20 valid guarantees ever reaches
-it.
+"""A guarantee ends when the evidence against it reaches this value. At most 1 in 20 valid
+guarantees ever reach it.
 """
 
 
 def evidence_against(faulty: int, n: int, tolerance: float) -> float:
-    """Return the evidence that the risk is above the tolerance, an e-value that may be checked
-    after every decision.
+    """Return the evidence (an e-value) that the risk is above the tolerance.
+
+    Unlike a p-value, it may be checked after every decision.
 
     It's the likelihood of the decisions averaged over all risks above the tolerance, divided by the
     likelihood at the tolerance. By Ville's inequality it reaches ``ALARM_EVIDENCE`` with a
@@ -175,6 +175,8 @@ def evidence_against(faulty: int, n: int, tolerance: float) -> float:
         return 1.0
     from scipy.special import betainc, betaln
 
+    # The likelihood integrated over all risks above the tolerance is an incomplete beta function.
+    # Logarithms avoid underflow, and 1e-300 and 700 are near the limits of a double.
     above = float(betaln(faulty + 1, n - faulty + 1)) + math.log(
         max(1e-300, 1 - float(betainc(faulty + 1, n - faulty + 1, tolerance)))
     )

@@ -1,7 +1,7 @@
-"""Compare the audit with people: its verdicts on answers, claims and references against theirs.
+"""Compares the audit's verdicts on answers, claims and references with those of people.
 
-``answer_rows`` turns decisions and gold labels into one row per answer, ``compare`` computes the
-figures of any rows, and ``miss_rate`` estimates how many faulty answers pass without a person.
+``answer_rows`` returns one row per decided answer, ``compare`` computes the figures of any rows,
+and ``miss_rate`` estimates the share of faulty answers among those that pass without a person.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ factual one.
 """
 
 AUDIT_VERDICTS = ("must_look", "not_certified", "nothing found")
-"""The audit's verdict on an answer: something is wrong, it couldn't be confirmed, or nothing was
-found.
-"""
+"""The audit's verdicts on an answer: something is wrong, not confirmed, or nothing found."""
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -86,7 +84,7 @@ def truth_of(state: str, reason_code: str | None) -> bool | None:
 
 
 def answer_rows(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    """Return one row per answer that a decision settles and an audit judged.
+    """Return one row for each audited answer that a decision settles.
 
     Args:
         decided: Decision columns of the store.
@@ -99,6 +97,7 @@ def answer_rows(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
 
     """
     cases = codes(decided["case_id"].to_numpy())
+    # A case is blind only if none of its decisions saw the audit's verdict.
     seen = np.bincount(cases, ~decided["blind"].to_numpy(dtype=bool)) > 0
     frame = decided.assign(blind=~seen[cases])
     settled = frame[
@@ -115,8 +114,9 @@ def answer_rows(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
 
 
 def gold_answer_rows(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    """Return one row per audited answer with gold or imported labels: ``labels.clean``, else all
-    its claims.
+    """Return one row for each audited answer with gold or imported labels.
+
+    ``labels.clean`` says whether the answer is right. Without it, the labels of its claims do.
     """
     truths = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
     frame = labelled.assign(faulty=truths, source="gold", blind=True, simulated=False)
@@ -170,9 +170,7 @@ def _claim_truth(label: Mapping[str, Any]) -> bool | None:
 
 
 class Flag(NamedTuple):
-    """A flag or reason: how often it's raised, the share of faulty answers with it, and the share
-    of faulty answers that have it.
-    """
+    """A flag or reason, with the number of answers that have it, its precision and its recall."""
 
     name: str
     flagged: int
@@ -216,6 +214,7 @@ def compare(frame: pd.DataFrame, *, flagged: str = "must_look") -> MachineCompar
     truth = frame["faulty"].to_numpy(dtype=bool)
     is_flagged = (frame["found"] == flagged).to_numpy()
     questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
+    # The cell of an answer in the 2 x 2 table of the audit's verdict (row) and people's (column).
     cells = is_flagged.astype(np.int64) * 2 + truth
     counted = UnitCounts.of(
         np.column_stack([is_flagged, truth]).astype(np.int64), cells, questions, 4
@@ -281,8 +280,9 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
 
 
 def breakdown(frame: pd.DataFrame, by: str) -> dict[str, MachineComparison]:
-    """Compare by the values of a column, most answers first: auditor, dataset, field, or the month
-    of ``at``.
+    """Compare separately for each value of a column, such as auditor, dataset or field.
+
+    The values with the most answers are first. ``month`` groups by the month of ``at``.
     """
     values = (
         frame["at"].str.slice(0, 7) if by == "month" else frame[by].fillna("(none)").astype(str)
@@ -307,6 +307,7 @@ def part_rows(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
         judgement = outcome.current
         if judgement is None or judgement.iteration is None:
             continue
+        # Gold labels weren't influenced by the audit, so they count as blind.
         gold = outcome.case.get("labels")
         about = {"case_id": str(outcome.case["id"]), "question": str(outcome.case.get("query", ""))}
         gold_labels = _gold_items(gold if isinstance(gold, dict) else {}, outcome)
@@ -362,9 +363,7 @@ def _gold_items(
 
 
 def _verdict_at(level: str, start: int, end: int, iteration: Any) -> str:
-    """Return the audit's verdict on the claim or reference that overlaps a place most, or "" if
-    none does.
-    """
+    """Return the audit's verdict on the claim or reference that overlaps a span most, or ""."""
     if level == "claim":
         placed = [
             (check.verdict, check.claim)
@@ -396,8 +395,9 @@ FLAGGED_VERDICTS = {
 
 
 def compare_parts(frame: pd.DataFrame, level: str) -> MachineComparison:
-    """Compare the verdicts on claims or references with people's; the flags are the verdicts
-    themselves.
+    """Compare the verdicts on claims or references with people's.
+
+    Each verdict is also listed as a flag, with its precision and recall.
     """
     rows = frame[frame["level"] == level]
     flagged = rows["found"].isin(FLAGGED_VERDICTS[level])
@@ -418,7 +418,7 @@ def compare_parts(frame: pd.DataFrame, level: str) -> MachineComparison:
 
 
 class Stratum(NamedTuple):
-    """Answers that passed and were drawn with the same probability."""
+    """Answers that passed without a person and had the same probability of a spot check."""
 
     name: str
     passed: int
@@ -427,11 +427,10 @@ class Stratum(NamedTuple):
 
 
 def miss_rate(strata: Sequence[Stratum]) -> AgreementEstimate:
-    """Return the share of faulty answers among those that pass, from spot checks weighted by
-    stratum.
+    """Return the share of faulty answers among those that pass, weighted by stratum.
 
-    A stratum without a decision is left out, and ``why`` says which share of the answers that is.
-    The interval is the exact one for as many independent draws as give the same variance.
+    A stratum without a decided spot check is left out, and ``why`` states its share of the answers.
+    The interval is exact for the number of independent draws that would have the same variance.
     """
     known = [stratum for stratum in strata if stratum.decided]
     passed = sum(stratum.passed for stratum in strata)
@@ -441,7 +440,7 @@ def miss_rate(strata: Sequence[Stratum]) -> AgreementEstimate:
     value = variance = plain = 0.0
     for stratum in known:
         weight, rate = stratum.passed / total, stratum.faulty / stratum.decided
-        # Without the half, a stratum that has no fault so far would have no variance.
+        # Without the added half, a stratum without any fault so far would have a variance of 0.
         softened = (stratum.faulty + 0.5) / (stratum.decided + 1)
         value += weight * rate
         variance += weight**2 * softened * (1 - softened) / stratum.decided
@@ -458,13 +457,13 @@ def miss_rate(strata: Sequence[Stratum]) -> AgreementEstimate:
 
 
 def draws_for_width(rate: AgreementEstimate, width: float) -> int | None:
-    """Return how many more decided spot checks narrow the interval to this width if the rate stays
-    the same.
+    """Return how many more spot checks would narrow the interval to this width at the same rate.
 
     It's None before there is an estimate.
     """
     if (value := rate.value) is None:
         return None
+    # The width falls with the number of checks, so a binary search finds the least number.
     return bisect_left(
         range(1_000_000), True, key=lambda more: _interval_width(value, rate.n + more) <= width
     )

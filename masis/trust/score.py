@@ -1,7 +1,7 @@
-"""The probability that an answer is faulty: a small regularized model of the audit's measurements.
+"""Estimates the probability that an answer is faulty from the audit's measurements.
 
-It is fitted on a team's own decisions and evaluated on questions that it hasn't seen. Fitting needs
-scikit-learn; using a fitted score needs only numpy.
+A regularized logistic regression is fitted on a team's own decisions and evaluated on questions
+that it hasn't seen. Fitting needs scikit-learn; using a fitted score needs only numpy.
 """
 
 from __future__ import annotations
@@ -38,30 +38,25 @@ FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "inva
 """The columns of runs that the features are computed from."""
 
 LEAST_DECISIONS, LEAST_OF_EACH, FOLDS = 60, 15, 5
-"""The fewest decisions, and the fewest faulty and right answers, to fit a score on; the
-cross-validation's folds.
+"""The fewest decisions, the fewest faulty and right answers to fit a score on, and the number of
+folds of the cross-validation.
 
-Chosen so that each fold holds at least three answers of either kind. Whether a fitted score beats
-the built-in order is measured on held-out questions and shown beside it.
+They are chosen, not measured: each fold has at least three answers of either kind. Held-out
+questions show whether a fitted score is better than the built-in order.
 """
 LEAST_ORDERED = 20
-"""Orders are compared from this many decided answers on. With fewer, one answer moves a curve by
+"""The fewest decided answers for which orders are compared. With fewer, one answer moves a curve by
 more than 5 points.
 """
-"""The least to fit a score on: decisions in all, faulty answers and as many right ones; folds of
-the cross-validation.
-
-Chosen so that each of the folds holds at least three answers of either kind, not measured: whether
-a fitted score does better than the built-in order is judged on held-out questions, and shown beside
-it."""
 
 STRENGTHS = (0.01, 0.1, 1.0)
 """The inverse regularization strengths to try; features are standardized."""
 
 
 def features(columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return the features of runs, shape (runs, features), from their columns; unknown values count
-    as doubtful.
+    """Return the features of runs, shape (runs, features), from their columns.
+
+    An unknown value counts as the most doubtful one.
     """
 
     def numbers(name: str, unknown: float) -> Floats:
@@ -71,6 +66,7 @@ def features(columns: Mapping[str, ArrayLike]) -> Floats:
         )
         return np.where(np.isnan(values), unknown, values)
 
+    # Clipped, because the log odds of 0 and 1 are infinite.
     likely = np.clip(numbers("likely", 1.0), 1e-3, 1 - 1e-3)
     tier = np.ravel(np.asarray(columns["tier"], dtype=object))
     return np.column_stack(
@@ -88,9 +84,7 @@ def features(columns: Mapping[str, ArrayLike]) -> Floats:
 
 
 def probabilities(score: FaultScore, columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return the probability of fault of runs; the built-in one if no score is fitted (version
-    0).
-    """
+    """Return the probability of fault of each run: the fitted one, or the built-in in version 0."""
     if not score.version:
         return np.array(
             [1.0 if value is None else value for value in np.ravel(columns["likely"]).tolist()],
@@ -103,9 +97,7 @@ def probabilities(score: FaultScore, columns: Mapping[str, ArrayLike]) -> Floats
 
 
 class FittedScore(NamedTuple):
-    """A fitted score, and each decision's probability from the model that hadn't seen its
-    question.
-    """
+    """A fitted score, and the probability of each decision from a model without its question."""
 
     score: FaultScore
     held_out: Floats
@@ -150,7 +142,7 @@ def fit(
     from sklearn.model_selection import StratifiedGroupKFold
 
     means, scales = values.mean(0), values.std(0)
-    scales[scales < 1e-9] = 1.0
+    scales[scales < 1e-9] = 1.0  # A constant feature would be divided by 0.
     standard = (values - means) / scales
     splits = list(
         StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED).split(standard, truth, groups)
@@ -160,6 +152,7 @@ def fit(
         predicted = np.empty(len(truth))
         for train, test in splits:
             model = LogisticRegression(C=strength, max_iter=1000)
+            # Logistic regression can't be fitted on one class.
             if truth[train].all() or not truth[train].any():
                 predicted[test] = truth[train].mean()
             else:
@@ -182,6 +175,8 @@ def fit(
         faulty=int(truth.sum()),
         questions=len(set(groups.tolist())),
         log_loss=float(log_loss(truth, tried[best])),
+        # The built-in probability alone, fitted on the same folds, so that its calibration doesn't
+        # count against it.
         built_in=float(log_loss(truth, held_out(1.0, standard[:, :1]))),
         baseline=float(log_loss(truth, constant)),
         auroc=float(roc_auc_score(truth, tried[best])),
@@ -191,9 +186,7 @@ def fit(
 
 
 class Reliability(NamedTuple):
-    """Answers of similar probability: the mean predicted, the observed share of faulty ones, and
-    their number.
-    """
+    """Answers of similar probability: its mean, the share of faulty answers, and their number."""
 
     predicted: float
     observed: float
@@ -204,9 +197,7 @@ MAX_BINS, LEAST_IN_BIN = 10, 10
 
 
 def reliability(truth: NDArray[np.bool_], predicted: Floats) -> list[Reliability]:
-    """Return the reliability curve over bins of about equal size; equal predictions stay in one
-    bin.
-    """
+    """Return the reliability curve over bins of about equal size."""
     return [
         Reliability(float(predicted[part].mean()), float(truth[part].mean()), len(part))
         for part in _bins(predicted)
@@ -217,6 +208,7 @@ def _bins(predicted: Floats) -> list[NDArray[np.int64]]:
     bins = max(1, min(MAX_BINS, len(predicted) // LEAST_IN_BIN))
     order = np.argsort(predicted, kind="stable")
     ordered = predicted[order]
+    # Move each edge to the first of its equal predictions, so that these stay in one bin.
     edges = np.unique(
         np.searchsorted(ordered, ordered[(np.arange(1, bins) * len(predicted)) // bins])
     )
@@ -224,15 +216,14 @@ def _bins(predicted: Floats) -> list[NDArray[np.int64]]:
 
 
 def calibration_error(truth: NDArray[np.bool_], predicted: Floats) -> float:
-    """Return the expected calibration error: the mean distance of predicted and observed over the
-    bins, by size.
-    """
+    """Return the expected calibration error: the mean of |predicted - observed|, by bin size."""
     return _calibration_distance(_bins(predicted), truth, predicted)
 
 
 def error_floor(predicted: Floats) -> float:
-    """Return the calibration error that a perfect score would stay under in 95 of 100 sets of these
-    answers.
+    """Return the 95th percentile of the calibration error of a perfect score on these answers.
+
+    It is simulated: 100 times, each answer is faulty with its predicted probability.
     """
     draws, bins = np.random.default_rng(SEED), _bins(predicted)
     errors = [

@@ -1,5 +1,5 @@
-"""How verdicts, states, scores, issues, numbers and log entries are worded and marked everywhere.
+"""Words, tables and marks for verdicts, states, scores, issues, numbers and log entries.
 
-Pages, commands, reports and notebooks share these modules. They are pure: records go in; words,
-tables and marked pieces come out. Nothing here depends on Streamlit, a store or a request.
+Pages, commands, reports and notebooks share these modules, so that the same thing has the same
+words everywhere. The functions are pure and don't depend on Streamlit, a store or a request.
 """

@@ -1,4 +1,4 @@
-"""The data of an opened abstract: its text with marked words, and a reason for each field. Pure."""
+"""Builds the data of an opened abstract: its text with marks, and a reason for each field. Pure."""
 
 from __future__ import annotations
 
@@ -135,9 +135,11 @@ def _field_spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
 
 def pieces(text: str, spans: Sequence[_Span]) -> list[AbstractPiece]:
     """Return the text cut at the edges of spans. Joining the pieces restores the text."""
+    # Spans beyond the end of the text are cut, so that joining the pieces always gives the text.
     inside = [
         span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)
     ]
+    # Between two neighboring cuts, no span begins or ends, so each piece has one set of fields.
     cuts = sorted({0, len(text), *(span.start for span in inside), *(span.end for span in inside)})
     return [
         {

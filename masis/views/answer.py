@@ -1,10 +1,9 @@
-"""Build the data of the answer view: the answer cut into marked pieces, the issues and the
-evidence.
+"""Builds the data of the answer view: the answer as marked pieces, the issues and the evidence.
 
-Pure: a case and one iteration of a run go in, JSON-ready values come out. Python counts characters
-as code points and JavaScript as UTF-16 units, so texts are cut here (``marks.py``) and sent as
-pieces, never as offsets. This module makes no judgements: ``masis/audit/markers/resolution.py``
-resolved the references and the verifier checked the claims.
+The functions are pure and turn a case and one iteration of a run into values that are ready for
+JSON. Python counts characters as code points and JavaScript as UTF-16 units, so texts are cut here
+(``marks.py``) and sent as pieces instead of offsets. This module only presents results: the
+references were resolved and the claims checked by the audit.
 """
 
 from __future__ import annotations
@@ -77,6 +76,7 @@ REASON_SHOWN = {
 
 UNCITED = "uncited_sentence"
 
+# Rules whose issues are about a claim, so that the issue and the claim have the same offsets.
 CLAIM_RULES = {
     "contradicted_claim",
     "unsupported_claim",
@@ -249,6 +249,7 @@ def answer_view(
     """
     iteration = run.iterations[index]
     followed = follow(run.iterations)
+    # In the first iteration every issue is new, so a label for it would say nothing.
     issues, spans = _numbered_issues(case, iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
     pieces = list(answer_pieces(iteration, marks, spans))
@@ -359,6 +360,7 @@ def _numbered_issues(
     case: Case, iteration: Iteration, courses: dict[str, Course]
 ) -> tuple[list[IssueData], list[list[TextSpan]]]:
     """Return the issues ordered by number, and the spans of the answer that each one marks."""
+    # Whole ids only: "chunk_1" must not match within "chunk_12".
     ids = [re.compile(rf"(?<!\w){re.escape(chunk.id)}(?!\w)") for chunk in case.evidence]
     claims = {
         (check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)
@@ -387,6 +389,7 @@ def _numbered_issues(
         )
 
     def sources(issue: Issue) -> Iterable[str]:
+        # The critic names conflicting sources in its reason only.
         if issue.evidence_ids or issue.rule != "source_conflict":
             return issue.evidence_ids
         return (
@@ -471,11 +474,10 @@ def _numbered_issues(
 
 
 def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
-    """Return reason and suggestion for a sentence without a citation, based on the checks of its
-    claims.
+    """Return reason and suggestion for an uncited sentence, based on the checks of its claims.
 
-    Missing a citation doesn't make the sentence doubtful. If its claims aren't supported, they are
-    issues of their own.
+    A sentence isn't doubtful because its citation is missing. If its claims aren't supported, they
+    have issues of their own.
     """
     span = issue.start or 0, issue.end or 0
     inside = [
@@ -486,7 +488,7 @@ def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, st
     if not inside or any(check.verdict != "supported" for check in inside):
         return "", issue.suggestion
     if sources := ", ".join(dict.fromkeys(name for check in inside for name in check.sources)):
-        return f"What it says is supported by {sources}.", f"Cite {sources}."
+        return f"It is supported by {sources}.", f"Cite {sources}."
     why = dict.fromkeys(filter(None, (check.steps for check in inside)))
     return (
         " ".join((WITHOUT_PASSAGE, *why)),
@@ -520,11 +522,11 @@ def _issue_span(issue: Issue) -> TextSpan | None:
     return None if issue.start is None or issue.end is None else TextSpan(issue.start, issue.end)
 
 
+# The finding of the reference check, by the rule of the issue that reports it.
 _REFERENCE_FINDINGS = {
     "misattributed_reference": "misattributed",
     "redundant_reference": "redundant",
 }
-"""The finding of the reference check, by the rule of the issue that reports it."""
 
 
 def _issue_word(issue: Issue) -> Word:
@@ -543,11 +545,13 @@ LEAST_SHARED_STEMS = 0.3
 def _sentences_with_point(text: str, point: str) -> Iterator[TextSpan]:
     """Yield the sentences of a chunk that state a missing point, best match first."""
     left = word_stems(point)
+    # Two words at least, because a single one is shared by chance.
     least = max(2, LEAST_SHARED_STEMS * len(left))
     sentences = [
         (TextSpan(sentence.start, sentence.end), word_stems(text[sentence.start : sentence.end]))
         for sentence in split_sentences(text)
     ]
+    # Greedy: each sentence must state words of the point that the ones before it don't.
     while sentences:
         span, stems = max(sentences, key=lambda candidate: len(candidate[1] & left))
         if len(stems & left) < least:
@@ -586,6 +590,7 @@ def _evidence_cards(
             orders[issue.evidence_ids[0]].append(TextSpan(issue.evidence_start, issue.evidence_end))
     chunks = list(case.evidence)
     if len(chunks) > shown:
+        # ``sort`` is stable, so that chunks keep their order within both groups.
         chunks.sort(
             key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders)
         )

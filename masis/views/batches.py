@@ -20,6 +20,7 @@ from masis.views.words import model_words
 
 FAILURES_SHOWN = 3
 """Kinds of failed calls and of warnings listed after a batch, most frequent first."""
+# Digests of 12 digits and numbers. Without them, messages of one kind are equal and can be counted.
 _FIGURES = re.compile(r"\b[0-9a-f]{12}\b|\d[\d,.]*")
 
 
@@ -53,6 +54,7 @@ class BatchSummary:
         self.needs_review += run.needs_review
         self.incomplete += run.incomplete
         self.useless += run.incomplete and run.final_quality_score is None
+        # A warning that repeats the error of a call would count the same failure twice.
         explained = [call.error for call in run.calls if call.error]
         for call in run.calls:
             if call.error:
@@ -107,22 +109,23 @@ class BatchSummary:
         )
         if self.skipped_incomplete:
             yield (
-                f"{count_noun(self.skipped_incomplete, 'skipped case')} had something left unscored"
-                " by a failure. --retry-errors audits what failed again."
+                f"{count_noun(self.skipped_incomplete, 'skipped case')} had unscored parts after a"
+                " failure. Use --retry-errors to audit them again."
             )
         for alike, count in self.failures.most_common(FAILURES_SHOWN):
             yield f"{count_noun(count, 'call')}: {self.examples[alike]}"
         if len(self.failures) > FAILURES_SHOWN:
             yield (
-                f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the"
-                " cases name them."
+                f"{len(self.failures) - FAILURES_SHOWN} more kinds of failures are listed on the"
+                " pages of the cases."
             )
         for alike, count in self.warnings.most_common(FAILURES_SHOWN):
             yield f"{count_noun(count, 'warning')}: {self.examples[alike]}"
         if self.incomplete:
+            needs = "needs" if self.incomplete == 1 else "need"
             yield (
-                f"{count_noun(self.incomplete, 'audit')} left something unscored by a failure, each"
-                " with its reason, and need review. --retry-errors audits them again."
+                f"{count_noun(self.incomplete, 'audit has', 'audits have')} unscored parts after a"
+                f" failure and {needs} review. Use --retry-errors to audit again."
             )
         yield from self._verification_lines()
         if self.usage != Usage():
@@ -136,7 +139,7 @@ class BatchSummary:
             yield f"{words[:1].upper()}{words[1:]}."
         if settings.record and self.skipped:
             yield (
-                f"Of skipped cases no replies are recorded in {settings.record}: --again audits"
+                f"The replies for skipped cases aren't in {settings.record}. Use --again to audit"
                 " them too."
             )
 

@@ -1,4 +1,4 @@
-"""Altair charts that are described here and filled with rows when they are drawn."""
+"""Describes Altair charts without data; the rows are supplied when a chart is drawn."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def course_chart() -> alt.TopLevelMixin:
             alt.Tooltip("value:Q", title="Value", format=".2f"),
         ],
     )
+    # The overall score has a thicker line. Scores that combine others have dashed lines.
     strongest = alt.FieldEqualPredicate(field="score", equal=SCORE["overall_score"].text)
     combined = alt.FieldOneOfPredicate(
         field="score", oneOf=[SCORE["confidence"].text, SCORE["quality_score"].text]
@@ -73,7 +74,7 @@ def rate_chart() -> alt.TopLevelMixin:
     picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
     base = alt.Chart(ROWS, height=150).encode(
         x=alt.X(
-            # In UTC as everywhere; local time would move a period's first day west of Greenwich.
+            # UTC, as everywhere else. Local time west of Greenwich would show the day before.
             "utcyearmonthdate(at):T",
             title=None,
             axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4),
@@ -93,6 +94,7 @@ def rate_chart() -> alt.TopLevelMixin:
 GREY = "#7a8086"
 """A grey that is readable on light and dark backgrounds."""
 
+# Vega expressions for the labels of an axis by unit; "~" removes trailing zeros.
 _AXIS = {
     "ms": (
         "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : format(datum.value, '~g')"
@@ -116,7 +118,7 @@ def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
         .encode(
             x=alt.X("from:Q", bin="binned", title=None, axis=axis),
             x2="to:Q",
-            # A nice scale ends at a label, so no bar is higher than the last label.
+            # A "nice" scale ends at a label, so that no bar is higher than the last label.
             y=alt.Y(
                 "count:Q",
                 title=counted,

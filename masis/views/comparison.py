@@ -26,7 +26,7 @@ SIDE: dict[Side, Word] = {
 
 
 def models_words(models: dict[str, str]) -> str:
-    """Name the judging models in a few words."""
+    """Describe the judging models, with their roles if there are several models."""
     by_model: dict[str, list[str]] = {}
     for role, model in models.items():
         by_model.setdefault(model_words(model), []).append(role)
@@ -36,7 +36,7 @@ def models_words(models: dict[str, str]) -> str:
 
 
 def changed_settings_words(settings: dict[str, Any]) -> str:
-    """List settings that differ from the defaults, or "". Models are shown elsewhere."""
+    """List the settings that differ from the defaults, without models; "" if there are none."""
     roles = Settings().models()
     changed = [
         f"{name.replace('_', ' ')} {value}"

@@ -1,8 +1,8 @@
-"""Find what changed between two texts, word by word, in roughly linear time. Pure.
+"""Finds the changes between two texts, word by word, in roughly linear time. Pure.
 
 ``difflib`` alone takes minutes if a word occurs thousands of times. So both texts are first split
-at words that occur exactly once in each (patience diff), and only small stretches are compared word
-by word.
+at words that occur exactly once in each (patience diff), and only short parts are compared word by
+word.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WORDS = re.compile(
     r"\s*(?:\[[^\[\]\s]{1,80}\]|\d+(?:[.,:]\d+)*%?|[\u3040-\u30ff\u3400-\u9fff]"
     r"|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s])|\s+"
 )
+# Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms.
 _PAIRS = 60_000
-"""Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms."""
 
+# Most nested splits at common words, which bounds the recursion.
 _DEPTH = 12
-"""Most nested splits at common words, which bounds the recursion."""
 
+# Unchanged signs and blanks up to this length are merged into the changes around them.
 _SMALLEST_ISLAND = 3
-"""Unchanged signs and blanks up to this length are merged into the changes around them."""
 
 
 class DiffChange(NamedTuple):
@@ -58,6 +58,7 @@ class _Block(NamedTuple):
 
 
 def _diff_blocks(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
+    # Equal words at both ends need no comparison. Revisions mostly change a few sentences.
     start = _common_prefix_length(left, right)
     end = _common_prefix_length(left[start:][::-1], right[start:][::-1])
     if start:
@@ -77,6 +78,7 @@ def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Itera
         yield _Block(out="".join(left), new="".join(right))
         return
     counts, others = Counter(left), Counter(right)
+    # difflib's time grows with the number of pairs of equal words.
     if sum(count * others[word] for word, count in counts.items()) <= _PAIRS:
         yield from _diff_words(left, right)
         return
@@ -103,10 +105,9 @@ def _diff_words(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
 def _find_anchors(
     left: Sequence[str], right: Sequence[str], counts: Counter[str], others: Counter[str]
 ) -> list[tuple[int, int]]:
-    """Return positions of words that occur once on each side, as many as have the same order on
-    both.
+    """Return positions of words that occur once on each side and have the same order on both.
 
-    This is the longest increasing subsequence of their positions, found by patience sorting.
+    These are the longest increasing subsequence of the positions, found by patience sorting.
     """
     places = {word: place for place, word in enumerate(right) if others[word] == 1}
     pairs = [
@@ -114,6 +115,8 @@ def _find_anchors(
         for place, word in enumerate(left)
         if counts[word] == 1 and word in places
     ]
+    # For each length, ``tails`` holds the smallest last position of a subsequence and ``ends`` the
+    # pair that it ends with. ``before`` links each pair to the one before it.
     tails: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -132,6 +135,7 @@ def _find_anchors(
 
 def _merge_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
     """Merge changes that only a comma or a blank separates, so that they read as one edit."""
+    # The end marker flushes the last change; ``_join_blocks`` drops it.
     out, new, island = "", "", ""
     for block in chain(blocks, [_Block(same="end")]):
         if not block.same:

@@ -1,4 +1,4 @@
-"""Words for the result of a model's exam, shared by pages, commands and reports."""
+"""Describes the result of a model's exam for pages, commands and reports."""
 
 from __future__ import annotations
 

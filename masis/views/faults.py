@@ -17,16 +17,18 @@ FAULT: Mapping[FaultKind, str] = {
 
 FAULT_MEANS: Mapping[FaultKind, str] = {
     "figure": (
-        "A figure of the cited evidence becomes one that no evidence has and that follows from"
-        " none."
+        "A figure of the cited evidence is replaced by one that isn't in the evidence and can't be"
+        " calculated from it."
     ),
     "negation": (
-        "A sentence that the evidence says nearly in these words is negated, or loses its negation."
+        "A sentence that is nearly the same in the evidence is negated, or its negation is removed."
     ),
     "citation": (
-        "A reference names a chunk that doesn't say the sentence, or one that doesn't exist."
+        "A reference is changed to a chunk that doesn't support the sentence or doesn't exist."
     ),
-    "name": "A name becomes another name of the case, of which the evidence doesn't say it.",
+    "name": (
+        "A name is replaced by another name in the case, about which the evidence doesn't say this."
+    ),
 }
 """What each kind of fault changes."""
 
@@ -39,9 +41,9 @@ AUDIT_MADE: Mapping[Literal["flagged", "left_to_people", "accepted"], str] = {
 
 
 def fault_words(fault: PlantedFault) -> str:
-    """Say what was changed in the copy, or that the change was redacted."""
+    """Describe the change in the copy, or say that it was redacted."""
     if not fault.before and not fault.after:
-        return "What was changed is redacted."
+        return "The change is redacted."
     nouns = {
         "figure": "the figure",
         "negation": "the negation",

@@ -1,7 +1,7 @@
-"""Find the worst issue of a case's original answer, count all issues, and word both.
+"""Finds the worst issue of a case's original answer, counts all issues, and words both.
 
-The functions are pure. The line quotes the answer and the evidence, which are untrusted text: show
-it as plain text or pass it through ``markdown.escape_markdown``.
+The functions are pure. The line quotes the answer and the evidence, which are untrusted. Show it as
+plain text, or pass it through ``markdown.escape_markdown``.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Quotation(Record):
     def of(cls, words: str, about: str = "", role: _Role = "answer") -> Quotation:
         """Return a quotation of at most ``LONGEST_STORED`` characters around the disputed words."""
         text = _quotable_words(words)
+        # At most half of the room, so that words around the disputed ones are stored too.
         about = _single_line(about, LONGEST_TEXT)[: LONGEST_STORED // 2]
         return cls(words=_clip_around(text, about, LONGEST_STORED), about=about, role=role)
 
@@ -92,6 +93,8 @@ def _line(sentence: str, **values: _Value) -> _Line:
     return _Line(sentence, values)
 
 
+# The sentences of headlines by the name under which they are stored. ``earlier`` is a line that was
+# stored as text before headlines had parts.
 _SENTENCES: dict[str, str] = {
     "no_answer": "No answer. {why}",
     "failed": "Audit failed: {why}",
@@ -128,9 +131,6 @@ _SENTENCES: dict[str, str] = {
     "quoted": "{claim}",
     "earlier": "{message}",
 }
-"""The sentences of headlines by the name under which they are stored. ``earlier`` is a line that
-was stored as text before headlines had parts.
-"""
 
 _WHY_UNDECIDED = {
     "language": "language",
@@ -169,7 +169,7 @@ def _word_sentence(sentence: str, values: Mapping[str, _Value], longest: int) ->
 
 
 def _checked_words(values: Mapping[str, _Value]) -> str:
-    """Say what was checked in an answer without issues, and whether only offline checks ran."""
+    """Describe the checks of an answer without issues, and whether only offline checks ran."""
     supported, claims, cited = (int(str(values[name])) for name in ("supported", "claims", "cited"))
     parts = [f"{supported:,} of {count_noun(claims, 'claim')} supported"] if claims else []
     parts += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
@@ -265,7 +265,7 @@ def headline(run: Run) -> Headline:
     lines |= _review_reason_lines(run, lines)
     counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
     worst = counts[0][0] if counts else "redundant"
-    if worst == "redundant":  # already marked in the answer
+    if worst == "redundant":  # A redundant citation isn't an error, and the answer marks it.
         values = {
             "supported": sum(check.verified for check in original.claims),
             "claims": len(original.claims),
@@ -359,6 +359,7 @@ def _lines_by_kind(
         (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
+    # Several issues about the same words count once, under the most serious one.
     covered = {
         issue for group in about_same_words(issues) for issue in _issues_counted_elsewhere(group)
     }
@@ -389,7 +390,7 @@ def _lines_by_kind(
     ]
     gravity = [*KINDS]
     for kind, text, sentence, words in sorted(lines, key=lambda line: gravity.index(line[0])):
-        # Lines come most serious first, so a later line about the same words is not counted.
+        # Lines are sorted by severity, so a later line about the same words isn't counted.
         before = [] if sentence is None else flagged[sentence]
         same = next(
             (
@@ -403,6 +404,7 @@ def _lines_by_kind(
         )
         if same is None:
             by_kind.setdefault(kind, []).append(text)
+        # A line about some words is more precise than an earlier one about the whole sentence.
         if KINDS[kind].tone != "calm" and (same is None or (words and not same)):
             if same is not None:
                 before.remove(same)
@@ -437,11 +439,10 @@ def _lines_by_kind(
     return {kind: counted[kind] for kind in KINDS if kind in counted}
 
 
+# Verdicts with which a missing figure or a mark deserves a line of its own.
+#
+# With the other verdicts, the claim's own line already states the problem.
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
-"""Verdicts with which a missing figure or a mark deserves a line of its own.
-
-With the other verdicts, the claim's own line already states the problem.
-"""
 
 
 def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
@@ -518,7 +519,7 @@ def _problem_lines(
                     quote=Quotation.of(quote.quote),
                 ),
             )
-    # Checks with two short values come first, because they are verified at a glance.
+    # Checks with two short values are first, because a reader can verify them at a glance.
     for check in sorted(claims, key=lambda check: not _has_short_values(check)):
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
@@ -576,14 +577,13 @@ def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
 
 
 def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
-    """Return the line of an issue; for the critic's issues, with the answer's and the evidence's
-    words.
+    """Return the line of an issue; the critic's issues quote the answer and the evidence.
 
-    A long quotation is reduced to the disputed words named by ``check``, the check of the claim. If
-    there are none, or only a single word, the critic's description is used instead. If the issue
-    quotes nothing, the claim is quoted.
+    A long quotation is reduced to the disputed words in ``check``, the check of the claim. If there
+    are none, or only one word, the critic's description is used instead. If the issue has no
+    quotation, the claim is quoted.
     """
-    if issue.rule == "source_conflict":  # only the reason has both values
+    if issue.rule == "source_conflict":  # Only the reason names both values.
         return _line("stated", message=_stored_text(issue.reason.rstrip(".")))
     problem = _quotable_words(issue.point or issue.description)
     if issue.source != "critic":
@@ -595,7 +595,7 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     if (
         reason
         and issue.evidence_ids
-        # A critic may begin a sentence with it: "Chunk_1 says ..."
+        # The critic may name the chunk itself, and in another case: "Chunk_1 says ...".
         and not any(
             evidence_id.casefold() in reason.casefold() for evidence_id in issue.evidence_ids
         )
@@ -744,6 +744,7 @@ def _claim_text(check: ClaimCheck) -> str:
 
 
 def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
+    # Markers can overlap in a citation that was supplied with the answer.
     at, kept = 0, []
     for start, end in sorted(markers):
         kept.append(text[at : max(start, at)])
@@ -751,14 +752,13 @@ def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
     return "".join([*kept, text[at:]])
 
 
+# Control characters, zero-width characters, and characters that reverse the direction of text.
+#
+# For example, U+202E would show the rest of the line from right to left. Lone surrogates can't be
+# encoded as UTF-8.
 _INVISIBLE_CHARS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
-"""Control characters, zero-width characters, and characters that reverse the direction of text.
-
-For example, U+202E would show the rest of the line from right to left. Lone surrogates can't be
-encoded as UTF-8.
-"""
 
 
 LONGEST_TEXT = 2_000
@@ -772,7 +772,8 @@ def _single_line(text: str, longest: int) -> str:
 
 def _chunk_name(name: str) -> str:
     short = _single_line(name, LONGEST_ID)
-    return f"[{short}]" if name.isdigit() else short  # a bare number would read as a count
+    # Without brackets, a number would look like a count.
+    return f"[{short}]" if name.isdigit() else short
 
 
 def _quotable_words(words: str) -> str:
@@ -786,6 +787,7 @@ def _stored_text(text: str) -> str:
 
 def _clip_around(text: str, about: str, longest: int) -> str:
     at = max(text.find(about), 0)
+    # The start of the text is enough if the disputed words are in it.
     if len(text) <= longest or at + len(about) < longest:
         return _clip_text(text, longest)
     lead = max(
@@ -813,7 +815,7 @@ def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
     return [_comparable_word(word.group()) for word in words]
 
 
-@lru_cache(maxsize=16_384)  # the headlines of a page share most of their words
+@lru_cache(maxsize=16_384)  # The headlines of a page have most of their words in common.
 def _comparable_word(word: str) -> str:
     """Drop punctuation around a word for comparison, but keep brackets and signs of figures."""
     key = quotation_key(word).strip(",;:?").rstrip(".")
@@ -854,5 +856,6 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
     alike = sum(block.size for block in compared.get_matching_blocks())
     if not changes or alike < LEAST_SHARED_WORDS * len(ours):
         return ""
+    # The start is stored as a negative number, so that the first of equal changes is the greatest.
     *_, start, end = max(changes)
     return evidence[theirs[-start].start() : theirs[end - 1].end()]

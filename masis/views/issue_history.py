@@ -1,4 +1,4 @@
-"""Follow issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
+"""Follows issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
 
 ``Issue.key`` stays the same while the same words have the same issue. A revision that rewords a
 sentence without fixing it changes the key, so the remaining issues are matched once more by rule
@@ -28,10 +28,10 @@ than one iteration.
 """
 
 SAME_WORDS = 0.6
-"""Share of words (of the union) from which a reworded sentence counts as the same one."""
+"""The least share of common words (of the union) for which a reworded sentence is the same one."""
 
+# Most pairs compared to find rewordings; above that only keys are matched.
 _PAIRS = 20_000
-"""Most pairs compared to find rewordings; above that only keys are matched."""
 
 _WORD = re.compile(r"\w+")
 
@@ -73,6 +73,7 @@ def _continue_chains(
     chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]
 ) -> list[Issue | None]:
     """Return for each chain the issue that continues it, matched by key or else by its words."""
+    # First by key, which is exact.
     left = list(issues)
     continued: list[Issue | None] = [None] * len(chains)
     latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
@@ -87,6 +88,7 @@ def _continue_chains(
     open_chains = [number for number, issue in enumerate(continued) if issue is None]
     if not left or len(left) * len(open_chains) > _PAIRS:
         return continued
+    # Then by wording (Jaccard index), the most similar pairs first, each issue at most once.
     words = [_issue_words(issue) for issue in left]
     likeness = [
         (-alike, number, place)

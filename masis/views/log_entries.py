@@ -1,4 +1,4 @@
-"""Describe entries of the decision log: what they did, what they are about, and why."""
+"""Describes entries of the decision log: their action, their subject and their reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def entry_word(entry: LogEntry) -> Word:
 
 
 def verdict_text(decision: Decision) -> str:
-    """Say what a decision did to which answer, for example ``Approved revision 2``."""
+    """Describe a decision and its answer, for example ``Approved revision 2``."""
     if decision.verdict is None:
         return "Decided"
     done = "Overrode" if decision.verdict == "override" else DECIDED[decision.verdict].text
@@ -72,7 +72,7 @@ def entry_reason(decision: Decision | None) -> str:
 
 
 def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
-    """Say what an entry concerns: an answer, people, tags, or an entry it undoes or redacts."""
+    """Name the subject of an entry: an answer, people, tags, or an entry it undoes or redacts."""
     if decision is None:
         return "its text was removed"
     if decision.kind == "redaction":
@@ -113,7 +113,7 @@ def adopted_decision_text(final: Decision, decisions: Sequence[Decision]) -> str
 
 
 def undone_text(by: LogEntry | None) -> str:
-    """Say who undid an entry, or "" if it wasn't undone."""
+    """Name the person who undid an entry, or return "" if it wasn't undone."""
     if by is None:
         return ""
     return f"undone by {by.decision.reviewer}" if by.decision else "undone"

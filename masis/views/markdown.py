@@ -1,4 +1,4 @@
-"""Format words as Streamlit Markdown, escape untrusted text, and keep texts drawable."""
+"""Formats words as Streamlit Markdown, escapes untrusted text, and keeps texts drawable."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ TONE_COLOUR: dict[Tone, str] = {
 }
 """The name of each tone's colour in Streamlit's Markdown."""
 
+# CommonMark lets a backslash escape any ASCII punctuation, so all of it is escaped.
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})
 
 
@@ -43,13 +44,14 @@ The time that a browser needs to draw them grows with the square of their number
 a minute.
 """
 
+# A dotted circle, which carries combining marks that have no letter.
 _CARRIER = "\u25cc"
-"""A dotted circle, which carries combining marks that have no letter."""
 
 
 @cache
 def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns for too many combining marks in a row, as text and as escaped JSON."""
+    # Python's ``re`` has no class for combining marks, so the ranges are read from unicodedata.
     kinds = groupby(
         range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code)).startswith("M")
     )
@@ -61,13 +63,13 @@ def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def drawable(text: str) -> str:
-    """Break long runs of combining marks in a text, or JSON, so that browsers draw it in linear
-    time.
+    """Break long runs of combining marks in a text or JSON, so that browsers can draw it quickly.
 
     For display only. Stored, exported and sent texts keep every character.
     """
     if text.isascii() and "\\u" not in text:
         return text
+    # JSON may contain the marks as escapes ("\u0301"), which the first pattern doesn't match.
     marks, escapes = _long_runs()
 
     def escaped_ones(run: re.Match[str]) -> str:

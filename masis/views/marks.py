@@ -1,4 +1,4 @@
-"""Cut texts at the edges of marks, so that each piece knows all marks that cover it. Pure."""
+"""Cuts texts at the edges of marks, so that each piece has one set of marks. Pure."""
 
 from __future__ import annotations
 
@@ -109,6 +109,7 @@ def answer_pieces(
     """
     answer, audit = iteration.answer, iteration.citation_audit
     layers = _mark_layers(iteration, issues)
+    # Cutting at every edge means that all characters of a piece have the same marks.
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]
@@ -144,6 +145,7 @@ def answer_pieces(
                 piece["beside"] = list(
                     dict.fromkeys(citation.reference for citation in ending if _is_beside(citation))
                 )
+        # Overlapping claims: the piece shows the worst verdict, but lists all of them.
         if in_claim:
             piece |= {
                 "claims": in_claim,
@@ -163,6 +165,7 @@ def answer_pieces(
         yield piece
 
 
+# Worst first: if a place has several references, the worst one is shown.
 _REFERENCE_ORDER = (
     "fabricated",
     "contradicts",
@@ -237,16 +240,16 @@ def _sole_references(citations: Sequence[Citation]) -> set[int]:
     return {indexes[0] for indexes in members.values() if len(indexes) == 1}
 
 
+# Worst first.
 _VERDICT_ORDER = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
 
 
 MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
+# How words can be marked, weakest first.
+#
+# They are marked by a tagger, a figure that may be calculated, different in the evidence, or absent
+# from it.
 _FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
-"""How words can be marked, weakest first.
-
-They are marked by a tagger, a figure that may be calculated, different in the evidence, or absent
-from it.
-"""
 
 
 def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
@@ -268,6 +271,7 @@ def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]
         )
     for contradiction in check.contradictions:
         span = TextSpan(offset + contradiction.claim_start, offset + contradiction.claim_end)
+        # If the claim was reworded, its offsets don't fit the answer, so the words are compared.
         if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:
             yield span, CONFLICT if contradiction.evidence_text else ABSENT
     for figure in check.figures:

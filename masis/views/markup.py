@@ -1,12 +1,11 @@
-"""Find the Markdown of a text: which characters are markup, and the block and style of all others.
+"""Finds the Markdown markup of a text, and the block and style of all other characters.
 
-Nothing is rewritten. The result consists of ranges of the text, so that marks and labels, which are
-offsets too, stay valid. No character is dropped either: hidden characters are markup that a style
-or a block shows instead.
+The text isn't changed. The result consists of ranges of the text, so that marks and labels, which
+are offsets too, stay valid. Hidden characters are markup that a style or a block shows instead.
 
 markdown-it-py finds headings, paragraphs, lists, quotations, code, tables, rules, emphasis and
-links. It keeps lines for blocks and no positions for inline elements, so the rules below record
-them while it parses. HTML, images, entities and reference definitions are shown as typed. A link
+links. It stores the lines of blocks but no positions of inline elements, so the rules below record
+them during parsing. HTML, images, entities and reference definitions are shown as typed. A link
 shows its words and its address.
 """
 
@@ -33,13 +32,13 @@ Style = Literal["strong", "em", "code", "link", "url"]
 DEEPEST = 24
 """Deepest nesting of blocks; anything deeper becomes a paragraph. A list counts twice."""
 
+# Most opening brackets of a block with links. The parser reads from each of them to the end, so
+# 30,000 unclosed brackets would take minutes.
 _MOST_BRACKETS = 1_000
-"""Most opening brackets of a block with links. The parser reads from each of them to the end, so
-30,000 unclosed brackets would take minutes."""
 
+# Characters that a backslash escapes. CommonMark has more, but TeX such as ``\(x\)`` would lose its
+# backslashes.
 _ESCAPABLE = frozenset("*_`#|~+-.")
-"""Characters that a backslash escapes. CommonMark has more, but TeX such as ``\\(x\\)`` would lose
-its backslashes."""
 
 # A cheap test for text that may contain Markdown: "**", "](", or a line that starts with "- ".
 _POSSIBLE_MARKUP = re.compile(
@@ -159,6 +158,8 @@ class _MarkupBuilder:
             self._add_inline_markup(shown)
 
     def _add_inline_markup(self, lines: Sequence[Range]) -> None:
+        # The parser gets the lines without the markup of their blocks. ``places`` maps its
+        # positions back to the text.
         words = "".join(self.text[line.start : line.end] for line in lines)
         places = [place for line in lines for place in range(line.start, line.end)]
         inline = _InlineMarkup([], [])
@@ -186,7 +187,7 @@ class _MarkupBuilder:
 
     def _add_fence(self, lines: Sequence[Range], info: str) -> None:
         opening, *inside = lines
-        if language := info.strip():  # the name of the language stays visible
+        if language := info.strip():  # The name of the language stays visible.
             start = self.text.index(language, opening.start)
             inside.insert(0, Range(start, opening.end))
             self.styles.append((Range(start, opening.end), "url"))
@@ -266,13 +267,14 @@ def _read_emphasis(state: StateInline, silent: bool) -> bool:
         end += 1
     before = state.src[start - 1] if start else " "
     after = state.src[end] if end < len(state.src) else " "
+    # The flanking rules of CommonMark (section 6.2), with ``_is_word_char`` for its punctuation.
     opens = not after.isspace() and (_is_word_char(after) or not _is_word_char(before))
     closes = not before.isspace() and (_is_word_char(before) or not _is_word_char(after))
     if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
-        opens = closes = False  # a product such as 5*3*2, or a name_like_this
+        opens = closes = False  # A product such as 5*3*2, or a name_like_this.
     if char == "_":
         opens, closes = opens and not before.isalnum(), closes and not after.isalnum()
-    if end - start > 3:  # "****" is a rule or a blank to fill in
+    if end - start > 3:  # "****" is a rule or a blank to fill in.
         opens = closes = False
     for place in range(start, end):
         token = state.push("text", "", 0)
@@ -359,7 +361,7 @@ def _with_lines(rule: _BlockRule) -> _BlockRule:
     return read
 
 
-# "*", "12." or "##" with nothing behind it.
+# "*", "12." or "##" with nothing after it.
 _EMPTY_BLOCK = re.compile(r"(?:[-*+]|\d{1,9}[.)]|#{1,6}[ \t]*#*)[ \t]*$")
 
 
@@ -418,8 +420,8 @@ _PARSER_WITHOUT_LINKS = _Parser(links=False)
 
 P = TypeVar("P", bound=Mapping[str, object])
 
+# Keys that describe a piece's end. If the piece is cut, only the last part keeps them.
 _END_KEYS = ("closes", "ends")
-"""Keys that describe a piece's end. If the piece is cut, only the last part keeps them."""
 
 
 def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
@@ -431,6 +433,7 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
         {edge for span, _ in (*markup.leaves, *markup.styles) for edge in span}
         | {edge for span in markup.hidden for edge in span}
     )
+    # All lists are sorted, so one pass over the pieces with queues takes linear time.
     leaves = deque(markup.leaves)
     hidden = deque(markup.hidden)
     styles = deque(sorted(markup.styles, key=lambda style: (style[0].start, -style[0].end)))

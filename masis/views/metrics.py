@@ -58,8 +58,8 @@ class RateWords(NamedTuple):
 RATES: dict[Rate, RateWords] = {
     "hallucination": RateWords(
         "Fabricated, unsupported or contradicted",
-        "Original answers that cite evidence which doesn't exist, or say what the evidence does not"
-        " support or contradicts.",
+        "Original answers that cite evidence that doesn't exist, or make claims that the evidence"
+        " doesn't support or contradicts.",
         "Audits of answers with something fabricated, unsupported or contradicted",
         "has something fabricated, unsupported or contradicted",
         "critique_hallucination_rate",
@@ -67,7 +67,7 @@ RATES: dict[Rate, RateWords] = {
     ),
     "revision": RateWords(
         "A serious issue",
-        "Original answers with an issue of severity high or critical: they needed a revision.",
+        "Original answers with an issue of severity high or critical, which needed a revision.",
         "Audits of answers with a serious issue",
         "has a serious issue",
         "critique_revision_rate",
@@ -210,6 +210,7 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
     inner = [bin_.high for bin_ in distribution.bins if bin_.high is not None]
     if not inner:
         return []
+    # The first and the last bin are open, so they are drawn as wide as the others.
     width = (
         inner[1] - inner[0]
         if len(inner) > 1
@@ -217,7 +218,7 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
     )
     aside = 0.5 if distribution.measure in COUNT_MEASURES else 0.0
     first = inner[0] - width
-    if not aside and (distribution.least or 0.0) >= 0.0:  # times and shares can't be negative
+    if not aside and (distribution.least or 0.0) >= 0.0:  # Times and shares can't be negative.
         first = max(first, 0.0)
     edges = [first, *inner, inner[-1] + width]
     return [

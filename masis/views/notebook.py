@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 MOST_BYTES = 200_000
 """Largest size of a view, because a notebook file stores every one of them."""
 
+# Characters, rows and marks; escaped, a character takes up to six bytes.
 _ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 40, 300
-"""Characters, rows and marks; escaped, a character takes up to six bytes."""
+# A revision shows a fifth of the characters, rows and marks of the original answer.
 _OF_REVISION = 5
-"""A revision shows a fifth of the characters, rows and marks of the original answer."""
 
+# Backgrounds that are readable on light and dark pages.
 _BACKGROUND: dict[Tone, str] = {
     "bad": "#cf222e55",
     "warn": "#9a670033",
     "good": "#1a7f3726",
     "calm": "#6e778126",
 }
-"""Backgrounds that are readable on light and dark pages."""
 
 
 def html(shown: Run | Screening) -> str:
@@ -64,6 +64,7 @@ def plot(run: Run) -> alt.Chart:
         InputError: If ``run`` isn't a run, or has no iterations.
 
     """
+    # Imported here because most callers of this module don't need a chart library.
     import altair
 
     from masis.views.charts import score_rows
@@ -173,6 +174,7 @@ def _answer_html(iteration: Iteration, part: int = 1) -> str:
 
 def _mark_text(text: str, marks: Iterable[_Mark], most: int) -> str:
     """Return the text with marks as HTML. If marks overlap, the one that starts last is shown."""
+    # One entry per character. Later marks overwrite earlier ones, so overlaps need no other rule.
     words: list[Word | None] = [None] * len(text)
     for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         words[mark.start : min(mark.end, len(text))] = [mark.word] * max(

@@ -26,6 +26,7 @@ from masis.views.markdown import drawable
 from masis.views.numbers import moment, score_text
 from masis.views.words import FLAG, STANDING, STATE, STOPPED, Word, model_words
 
+# ``autoescape`` is on because all texts are untrusted. A missing variable is an error, not a blank.
 _TEMPLATES = Environment(
     loader=PackageLoader("masis.views", "."),
     autoescape=True,
@@ -76,7 +77,7 @@ def case_report(shown: ReportSubject, head: tuple[int, str] | None, index: str =
         plain=unaudited_answer_view(case, ""),
         table=scores.score_frame(run, "text") if run and run.iterations else None,
         settings=sorted(changed_settings(run.settings)) if run else [],
-        history=shown.history[::-1],
+        history=shown.history[::-1],  # Newest first in the log, oldest first in the report.
         texts=entry_texts(shown.history),
         head=head,
         index=index,

@@ -1,4 +1,4 @@
-"""The rounds of a screening in words, and its PRISMA flow as a table."""
+"""Describes the rounds of a screening, and shows its PRISMA flow as a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from masis.views.screening import SUFFICIENCY
 
 
 def votes_text(round_: Round) -> str:
-    """Say how the abstracts of a round were recommended, with shares, as Markdown."""
+    """Return the votes of a round with their shares, as Markdown."""
     tally = round_.ruling.tally
     counts = {
         "keep": ("green", tally.keep),
@@ -25,7 +25,7 @@ def votes_text(round_: Round) -> str:
 
 
 def rules_text(round_: Round) -> str:
-    """Say whether consensus, quality and number of studies suffice, as Markdown."""
+    """Return whether consensus, quality and number of studies are sufficient, as Markdown."""
     ruling = round_.ruling
     average = (
         "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
@@ -40,7 +40,7 @@ def rules_text(round_: Round) -> str:
 
 
 def studies_text(ruling: Ruling) -> str:
-    """Say how many independent studies are kept, and whether that is too few for a verdict."""
+    """Return the number of independent studies kept, and whether it is sufficient, as text."""
     kept = count_noun(ruling.studies, "independent study", "independent studies")
     if ruling.too_few:
         return f"{kept} kept, too few"
@@ -51,9 +51,9 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
     """Return a PRISMA flow as a table of Markdown cells, one row per step."""
     excluded = sum(reason.count for reason in flow.excluded)
     reasons = [(reason.label, reason.count) for reason in flow.excluded]
-    undecided = [("ask for more evidence", flow.undecided - flow.unscored)]
+    undecided = [("need more evidence", flow.undecided - flow.unscored)]
     if flow.unscored:
-        undecided.append(("could not be graded", flow.unscored))
+        undecided.append(("couldn't be graded", flow.unscored))
     steps: list[tuple[str, int, str, list[tuple[str, int]]]] = [
         (
             "Identified",

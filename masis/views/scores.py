@@ -1,4 +1,4 @@
-"""Build tables of a run's scores across its iterations, and of how each score came about."""
+"""Builds tables of a run's scores across its iterations, and of how each one was computed."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _quality_steps(iteration: Iteration) -> list[str]:
         return []
     factor = iteration.citation_audit.penalty_factor
     if factor == 1:
-        return [f"The critic's score {score_text(critic_score)}; no citation costs it anything."]
+        return [f"The critic's score {score_text(critic_score)}, without a citation penalty."]
     return [
         (
             f"The critic's score {score_text(critic_score)} × {factor:g}"
@@ -257,9 +257,7 @@ def _overall_steps(
     terms = " + ".join(f"{weight:g} × {score_text(value)}" for weight, value in parts)
     mean = f"{terms} = {score_text(scores['overall_score'])}"
     raw = score.raw if score else None
-    return [
-        f"{mean}, in place of the {score_text(raw)} the judge gave" if raw is not None else mean
-    ]
+    return [f"{mean}, which replaces the judge's {score_text(raw)}" if raw is not None else mean]
 
 
 def _rule_step(rule: FiredRule, iteration: Iteration) -> str:

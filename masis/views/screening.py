@@ -1,4 +1,4 @@
-"""Words for screenings: recommendations, rules, outcomes, fields and designs."""
+"""Defines the words for screenings: recommendations, rules, outcomes, fields and designs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ RECOMMENDATION: dict[Recommendation, Word] = {
     "needs_more": Word(
         "needs more",
         "warn",
-        "Not enough to keep and not enough to discard: it asks for more evidence",
+        "Too good to discard and not good enough to keep, so more evidence is needed",
     ),
-    "discard": Word("discard", "bad", "About something else, or of a method too weak"),
+    "discard": Word("discard", "bad", "About something else, or its method is too weak"),
 }
 
 SUFFICIENCY: dict[Sufficiency, Word] = {
@@ -38,16 +38,14 @@ SUFFICIENCY: dict[Sufficiency, Word] = {
 }
 
 OUTCOME: dict[Outcome, Word] = {
-    "sufficient": Word(
-        "Sufficient", "good", "The kept abstracts agree in number and are good enough"
-    ),
+    "sufficient": Word("Sufficient", "good", "Enough abstracts are kept, and they are good enough"),
     "conflicting": Word(
         "Conflicting",
         "warn",
-        "Enough good abstracts are kept, and they point in different directions",
+        "Enough good abstracts are kept, but their results disagree",
     ),
     "evidence_insufficient": Word(
-        "Evidence insufficient", "bad", "No round brought enough good abstracts"
+        "Evidence insufficient", "bad", "None of the rounds found enough good abstracts"
     ),
     "cancelled": Word("Stopped", "calm", "A person stopped it"),
     "error": Word("Failed", "bad", "A step failed"),
@@ -55,7 +53,7 @@ OUTCOME: dict[Outcome, Word] = {
 OVERRIDDEN = Word("set by a person", "busy", "A person has changed this grade")
 
 FIELD: dict[GradeField, Word] = {
-    "recommendation": Word("Recommendation", "calm", "Keep, discard, or ask for more"),
+    "recommendation": Word("Recommendation", "calm", "Keep, discard, or needs more evidence"),
     "relevance_score": Word("Relevance", "busy", "How far the abstract is about the question"),
     "methodology_score": Word(
         "Methodology",
@@ -66,26 +64,24 @@ FIELD: dict[GradeField, Word] = {
         "Sample size", "warn", "Whether the sample is as large as the design needs"
     ),
     "study_type": Word("Study type", "bad", "One of fourteen types"),
-    "design": Word(
-        "Design", "bad", "The place in the evidence hierarchy, on which the floor rests"
-    ),
+    "design": Word("Design", "bad", "The place in the evidence hierarchy, which gives the floor"),
 }
 """The fields in reading order; their tones are those of the marks in the text."""
 
 RULE_REASON: dict[Rule, str] = {
-    "strong": "relevant, and of a method that supports a conclusion",
+    "strong": "relevant, with a method that supports a conclusion",
     "off_topic": "about something else",
-    "not_a_study": "no study with results",
-    "of_concern": "a study about which concern was expressed",
-    "unknown_design": "of a design that was not recognised",
+    "not_a_study": "not a study with results",
+    "of_concern": "a study with an expression of concern",
+    "unknown_design": "design not recognized",
     "weak_method": "method too weak",
-    "weak_design": "of a design that supports no conclusion by itself",
-    "underpowered": "too few studied",
+    "weak_design": "a design that can't support a conclusion by itself",
+    "underpowered": "sample too small",
     "borderline_relevance": "only partly about the question",
     "borderline_method": "method not reported well enough",
     "borderline_quality": "quality between keeping and discarding",
     "unmatched": "in a language that can't be matched with the question",
-    "unscored": "could not be graded",
+    "unscored": "couldn't be graded",
     "disagreement": "the graders don't agree",
     "person": "a person's decision",
 }
@@ -96,7 +92,7 @@ PUBLICATION: dict[PublicationStatus, str] = {
     "withdrawn": "withdrawn record",
     "erratum": "erratum",
     "expression_of_concern": "expression of concern",
-    "of_concern": "study about which concern was expressed",
+    "of_concern": "study with an expression of concern",
     "protocol": "protocol without results",
     "comment": "comment, letter or editorial",
 }
@@ -104,11 +100,11 @@ PUBLICATION: dict[PublicationStatus, str] = {
 
 STUDY_TYPE: dict[StudyType, str] = {
     "human_systematic_review": "systematic review (people)",
-    "human_rct_drug_intervention": "randomised trial of a drug",
-    "human_rct_non_drug_intervention": "randomised trial of another intervention",
-    "human_rct_non_intervention": "randomised study without an intervention",
-    "human_non_rct_drug_intervention": "non-randomised study of a drug",
-    "human_non_rct_non_drug_intervention": "non-randomised study of another intervention",
+    "human_rct_drug_intervention": "randomized trial of a drug",
+    "human_rct_non_drug_intervention": "randomized trial of another intervention",
+    "human_rct_non_intervention": "randomized study without an intervention",
+    "human_non_rct_drug_intervention": "non-randomized study of a drug",
+    "human_non_rct_non_drug_intervention": "non-randomized study of another intervention",
     "human_case_report": "case report or series",
     "non_systematic_review": "narrative review",
     "clinical_study_protocol": "study protocol",
@@ -122,16 +118,16 @@ STUDY_TYPE: dict[StudyType, str] = {
 DESIGN: dict[Design, str] = {
     "meta_analysis": "meta-analysis",
     "systematic_review": "systematic review",
-    "randomised_trial": "randomised controlled trial",
+    "randomised_trial": "randomized controlled trial",
     "cohort_study": "cohort study",
-    "non_randomised_study": "non-randomised study",
+    "non_randomised_study": "non-randomized study",
     "case_control_study": "case-control study",
     "cross_sectional_study": "cross-sectional study",
     "diagnostic_accuracy_study": "diagnostic accuracy study",
     "prognostic_study": "prognostic study",
     "interrupted_time_series": "interrupted time series",
     "target_trial_emulation": "target trial emulation",
-    "mendelian_randomisation": "Mendelian randomisation",
+    "mendelian_randomisation": "Mendelian randomization",
     "economic_evaluation": "economic evaluation",
     "qualitative_study": "qualitative study",
     "case_series": "case series",
@@ -152,13 +148,13 @@ DIRECTION: dict[Direction, Word] = {
     "unclear": Word(
         "direction not read",
         "calm",
-        "No sentence on the asked outcome says it plainly: read the abstract",
+        "None of the sentences about the outcome states it clearly. Read the abstract",
     ),
 }
 
 
 def rule_text(grade: Grade) -> str:
-    """Say why an abstract was recommended so, or what the record is if it isn't a study."""
+    """Return the reason of a recommendation, or the kind of a record that isn't a study."""
     return (
         PUBLICATION[grade.publication]
         if grade.rule == "not_a_study" and grade.publication

@@ -1,4 +1,4 @@
-"""Describe what calls to models used: tokens, how many came from a cache, and dollars. Pure."""
+"""Describes the usage of calls to models: tokens, those from a cache, and dollars. Pure."""
 
 from __future__ import annotations
 

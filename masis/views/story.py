@@ -1,4 +1,4 @@
-"""Describe a run as a whole: the chosen answer and why, why it ended, and what went wrong. Pure."""
+"""Describes a run as a whole: the chosen answer, why the run ended, and its problems. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
 
 
 def verifier_files(run: Run) -> list[str]:
-    """Say which model files judged on this machine, with licence and digest."""
+    """List the model files that judged on this machine, with license and digest."""
     return [
         f"{model.file} ({model.licence or 'licence not stated'}, sha256 {model.sha256[:12]})"
         for model in run.versions.local_models
@@ -74,8 +74,8 @@ def earlier_rule_text(run: Run) -> str:
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
         f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}."
-        " Reassess on the page Health, or by `masis db reassess`, shows what the current rule says"
-        " of all stored audits."
+        " To apply the current rule to all stored audits, use Reassess on the page Health or"
+        " `masis db reassess`."
     )
 
 
@@ -106,6 +106,7 @@ def checks_passed(run: Run) -> list[str]:
 
     Checks whose reasons a guarantee waived did not pass; the last line names these reasons instead.
     """
+    # The stored detail of the ending is a code, which is replaced by its words.
     details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
     if "ending" in details:
         details["ending"] = STOPPED[run.termination_reason]
@@ -194,7 +195,7 @@ def end_text(run: Run) -> str:
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
             "After 1 iteration: the checks found no issue of severity high or critical, so nothing"
-            " was revised. Minor issues and claims that are not confirmed cause no revision."
+            " was revised. Minor issues and unconfirmed claims don't cause a revision."
         )
     if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
         return (

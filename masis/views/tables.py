@@ -1,4 +1,4 @@
-"""Convert runs to tables with one row per run, iteration, claim, citation or issue."""
+"""Converts runs to tables with one row per run, iteration, claim, citation or issue."""
 
 from __future__ import annotations
 

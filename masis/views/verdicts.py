@@ -1,4 +1,4 @@
-"""Explain in words why each sentence, reference and claim of an answer has its mark. Pure."""
+"""Explains why each sentence, reference and claim of an answer has its mark. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_
 
 LONGEST_CLAIM = 300
 WITHOUT_PASSAGE = "The check found it right without a passage to cite."
-"""Shown for a supported claim without a specific chunk; usually it says what the evidence lacks."""
+"""Shown for a supported claim without a specific chunk, usually one about a gap in the evidence."""
 
 RESOLVED: dict[ResolvedBy, str] = {
     "exact": "It names {id} exactly.",
@@ -138,6 +138,7 @@ def _claim_says(check: ClaimCheck) -> list[str]:
     ]
     if not says and check.issue:
         says = [_sentence(check.issue)]
+    # A reason may already contain the sentence about figures or marks, which is then moved.
     if check.figures:
         figures = f"{describe_absent_figures([figure.claim_text for figure in check.figures])}."
         says = [*(line for line in says if line != figures), _sentence(figures)]

@@ -1,4 +1,4 @@
-"""The words for states, verdicts, rules, decisions and scores, defined once for all views."""
+"""Defines the words for states, verdicts, rules, decisions and scores, once for all views."""
 
 from __future__ import annotations
 
@@ -170,13 +170,13 @@ LESSER = Word(
 def status_label(
     standing: Standing, state: CaseState, severity: Severity | None
 ) -> tuple[Word, str]:
-    """Return the label of a case's status, and a second text for a decision or an automatic
-    acceptance.
+    """Return the label of a case's status, and the text of its decision or automatic acceptance.
 
-    The second text is "" while the case is open. ``severity`` is that of the case's worst issue.
+    The text is "" while the case is open. ``severity`` is that of the case's worst issue.
     """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
+    # An open case has no decision to name.
     open_ = standing in ("wrong", "no_answer", "not_confirmed", "to_review") or state in (
         "needs_review",
         "new",
@@ -322,7 +322,7 @@ REASONING_SHOWN = 20_000
 
 
 def unanswered_words(case: Case) -> str:
-    """Say why a case has no answer, with the system's message; "" if no reason is known."""
+    """Return why a case has no answer, with the system's message; "" if no reason is known."""
     why = case.unanswered
     if why is None:
         return ""

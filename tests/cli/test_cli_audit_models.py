@@ -180,7 +180,7 @@ def test_a_run_that_ended_with_an_error_is_audited_again_on_request(
     with ModelServer(script, issues="none") as server:
         configure(tmp_path, monkeypatch, server)
         first = masis("audit", file, "--db", database, "--model", "here:m")
-        assert "2 audits left something unscored" in first.stderr
+        assert "2 audits have unscored parts" in first.stderr
         broken[0] = False
         assert (
             "2 cases skipped" in masis("audit", file, "--db", database, "--model", "here:m").stderr
@@ -308,9 +308,7 @@ def test_if_every_audit_fails_the_commonest_reasons_are_named_and_the_exit_code_
         assert "llama-server -c 32768" in result.stderr
         again = masis(*arguments)
     assert again.exit_code == 0
-    assert (
-        "3 skipped cases had something left unscored by a failure. --retry-errors" in again.stderr
-    )
+    assert "3 skipped cases had unscored parts after a failure. Use --retry-errors" in again.stderr
 
 
 @pytest.mark.usefixtures("configured")

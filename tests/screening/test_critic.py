@@ -204,6 +204,6 @@ def test_graders_are_separated_by_commas() -> None:
 @pytest.mark.parametrize("given", ["one text", [TRIAL, 7], [None]])
 def test_input_that_isnt_an_abstract_is_rejected_with_its_position(given: Any) -> None:
     with pytest.raises(
-        InputError, match=r"abstracts\[[01]\]: is no abstract but (str|int|NoneType)"
+        InputError, match=r"abstracts\[[01]\]: must be an abstract, not (str|int|NoneType)"
     ):
         masis.screen_abstracts(QUESTION, given)

@@ -122,7 +122,7 @@ def test_a_weak_study_type_counts_from_a_share_of_one_half(study_type: StudyType
     assert place_design(study_type, PLAIN, 0.5).design not in ("other", "cohort_study")
     unsure = place_design(study_type, PLAIN, 0.49)
     assert unsure.design == "other"
-    assert "not surely enough (share 0.49)" in unsure.why
+    assert "with too little confidence (0.49)" in unsure.why
 
 
 def test_words_that_name_the_design_outweigh_an_uncertain_type() -> None:

@@ -45,7 +45,7 @@ def test_one_outlier_doesnt_move_the_scores_but_asks_for_more() -> None:
     grade = graded(STRONG, STRONG, AWAY)
     assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
     assert (grade.recommendation, grade.rule) == ("needs_more", "disagreement")
-    assert "apart" in grade.reasons["recommendation"].text
+    assert "differ by" in grade.reasons["recommendation"].text
 
 
 def test_qualities_agree_just_within_the_spread_but_not_just_beyond() -> None:

@@ -122,7 +122,7 @@ def test_sufficient_evidence_with_opposite_directions_ends_as_conflicting() -> N
     assert screened(REDUCED, REDUCED, REDUCED)[0].outcome == "sufficient"
     split, _ = screened(REDUCED, REDUCED, UNCHANGED, UNCHANGED)
     assert (split.outcome, split.decision) == ("conflicting", "sufficient")
-    assert "they conflict" in " ".join(split.reasons)
+    assert "so they conflict" in " ".join(split.reasons)
 
 
 def test_a_draft_from_a_screening_uses_and_cites_every_kept_abstract() -> None:

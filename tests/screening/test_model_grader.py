@@ -60,7 +60,7 @@ def test_a_low_model_score_for_a_trial_is_raised_to_the_prior() -> None:
         0.65,
         "keep",
     )
-    assert "The model itself recommended discard" in grade.reasons["recommendation"].text
+    assert "The model recommended discard" in grade.reasons["recommendation"].text
     assert "floor" in grade.reasons["methodology_score"].text
 
 

@@ -358,7 +358,7 @@ def test_a_model_score_moves_by_the_points_of_the_item() -> None:
     down = with_items(up.model_copy(update={"overridden": ()}), effect="not_stated")
     assert 0.60 < up.methodology_raw < 0.80
     assert down.methodology_raw < up.methodology_raw
-    assert "moves it by +" in up.reasons["methodology_score"].text
+    assert "changes it by +" in up.reasons["methodology_score"].text
 
 
 def test_an_overridden_methodology_score_outranks_corrected_items() -> None:
@@ -418,7 +418,7 @@ def test_corrected_directions_make_a_screening_conflicting_and_undo_reverts_it()
     two = [said("direction", "opposite", each) for each in "ab"]
     now = apply_review(machine, two, held)
     assert now.outcome == "conflicting"
-    assert "they conflict" in now.reasons[-1]
+    assert "so they conflict" in now.reasons[-1]
     assert now.kept == machine.kept
     assert apply_review(machine, [*two, said("direction", None)], held).outcome == "sufficient"
 

@@ -87,7 +87,7 @@ def test_records_found_but_not_returned_are_a_failure(server: Server) -> None:
         b" records</ERROR></eFetchResult>"
     )
     server.faults = [Reply(body=hits(50, [7, 8])), Reply(body=gone)]
-    with pytest.raises(RetrievalFailed, match="could not bring them"):
+    with pytest.raises(RetrievalFailed, match="couldn't return them"):
         pubmed(server).search("aspirin", 2)
 
 
@@ -124,7 +124,7 @@ def test_the_retry_after_header_is_respected(server: Server) -> None:
     assert 25 < slept[1] <= 30
     assert 4 <= slept[2] <= 8
     server.faults = [Reply(429, headers=(("Retry-After", "3600"),))]
-    with pytest.raises(RetrievalFailed, match=r"429.*left alone for 3600 s"):
+    with pytest.raises(RetrievalFailed, match=r"429.*asks you to wait 3600 s"):
         pubmed(server, slept).search("aspirin", 2)
 
 
@@ -132,7 +132,7 @@ def test_the_retry_after_header_is_respected(server: Server) -> None:
     ("status", "key", "told"),
     [
         (429, None, r"answered 429\..*set NCBI_API_KEY"),
-        (503, None, r"answered 503\..*try again later, or search a local corpus"),
+        (503, None, r"answered 503\..*Try again later, or search a local corpus"),
         (400, KEY, r"answered 400\. Check NCBI_API_KEY"),
         (404, None, r"answered 404\. Check screening_pubmed_address"),
         (302, KEY, r"answered 302"),
@@ -182,7 +182,7 @@ def test_a_truncated_or_garbled_reply_is_retried_and_never_accepted(
         ),
         (b"<eSearchResult><Count>many</Count></eSearchResult>", "no count"),
         (b"<other/>", "not <eSearchResult>"),
-        (b"not xml", "no XML"),
+        (b"not xml", "not XML"),
     ],
 )
 def test_an_invalid_search_reply_is_a_failure_not_an_empty_result(
@@ -213,7 +213,7 @@ def test_an_unreachable_server_is_reported_after_retries() -> None:
 def test_a_cancelled_search_doesnt_wait(server: Server) -> None:
     server.faults = [Reply(status=503)]
     stopped = PubMed("a@b.c", server.address, pause=lambda seconds: False, pace=Pace(1000))
-    with pytest.raises(RetrievalFailed, match="stopped while it waited"):
+    with pytest.raises(RetrievalFailed, match="cancelled while it waited"):
         stopped.search("aspirin", 2)
     assert len(server.asked) == 1
 
@@ -257,7 +257,7 @@ def test_an_email_is_required_and_the_key_is_sent_to_ncbi_only(
     with pytest.raises(SettingsError, match="MASIS_SCREENING_PUBMED_EMAIL"):
         pubmed_of(Settings())
     for wrong in ("nobody", "a @b.c"):
-        with pytest.raises(SettingsError, match="who is asking"):
+        with pytest.raises(SettingsError, match="requires an e-mail address"):
             pubmed_of(Settings(screening_pubmed_email=wrong))
     own = pubmed_of(Settings(screening_pubmed_email="a@b.c"))
     assert own.key is not None

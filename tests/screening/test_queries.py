@@ -13,7 +13,7 @@ from masis.screening.rounds.queries import (
     GradedAbstract,
     find_gaps,
     first_queries,
-    list_goes_on,
+    is_next_page_worth_reading,
     next_queries,
 )
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, search_source
@@ -38,7 +38,7 @@ def words(*found: GradedAbstract) -> list[str]:
 
 
 def test_an_empty_result_searches_for_synonyms() -> None:
-    assert what() == ["Scope: the searches brought nothing."]
+    assert what() == ["Scope: the searches found nothing."]
     assert find_gaps(QUESTION, [])[0].only.startswith("acetylsalicylic acid myocardial infarction")
 
 
@@ -49,7 +49,7 @@ def test_a_rarely_named_concept_is_searched_by_its_synonyms() -> None:
         seen(BORDERLINE, "Aspirin in older women"),
     ]
     assert what(*found)[:2] == [
-        "Scope: none of 2 found is relevant.",
+        "Scope: of 2 abstracts found, none is relevant.",
         "Concept: “heart attack” (outcome) is named in 0 of 2 related abstracts.",
     ]
     query, *_ = next_queries(QUESTION, find_gaps(QUESTION, found)[1:], first_queries(QUESTION), 20)
@@ -83,7 +83,7 @@ def test_each_missing_design_is_named_and_searched() -> None:
     )
     designs = [each for each in found if each.what.startswith("Design")]
     assert [each.what for each in designs] == [
-        "Design: no randomised controlled trial among 2 relevant abstracts.",
+        "Design: no randomized controlled trial among 2 relevant abstracts.",
         "Design: no systematic review among 2 relevant abstracts.",
         "Design: no cohort study among 2 relevant abstracts.",
     ]
@@ -115,7 +115,7 @@ def test_old_studies_search_for_newer_ones() -> None:
     old = Abstract(id="a", title="Aspirin and heart attack in older adults", year=2009)
     found = find_gaps(QUESTION, [GradedAbstract(old, grade_of("a", STRONG))], 2026)
     lack = next(each for each in found if each.since)
-    assert (lack.what, lack.since) == ("Recency: the newest relevant abstract is of 2009.", 2010)
+    assert (lack.what, lack.since) == ("Recency: the newest relevant abstract is from 2009.", 2010)
     (query,) = next_queries(QUESTION, [lack], first_queries(QUESTION), 20)
     assert query.since == 2010
     assert "From 2010 on." in query.why
@@ -169,19 +169,19 @@ def test_the_next_page_is_read_only_while_its_last_results_are_relevant() -> Non
     tried = [*first_queries(QUESTION)]
     nothing = Gap("Nothing new.", ())
     assert next_queries(QUESTION, [nothing], tried, 20) == ()
-    (first,) = next_queries(QUESTION, [nothing], tried, 20, goes_on=True)
+    (first,) = next_queries(QUESTION, [nothing], tried, 20, has_next_page=True)
     assert (first.text, first.offset) == (QUESTION, 20)
-    (second,) = next_queries(QUESTION, [nothing], [*tried, first], 20, goes_on=True)
+    (second,) = next_queries(QUESTION, [nothing], [*tried, first], 20, has_next_page=True)
     assert second.offset == 40
-    assert "read on from place 41" in second.why
+    assert "read from number 41" in second.why
 
 
 def test_the_last_results_decide_whether_to_read_on() -> None:
     near, away = grade_of("n", STRONG), grade_of("a", AWAY)
-    assert list_goes_on([near] * 4 + [near, away, away, away], 8)
-    assert not list_goes_on([near] * 10 + [away] * 10, 20)
-    assert not list_goes_on([near] * 5, 20)  # shorter than a page, so the list has ended
-    assert not list_goes_on([], 20)
+    assert is_next_page_worth_reading([near] * 4 + [near, away, away, away], 8)
+    assert not is_next_page_worth_reading([near] * 10 + [away] * 10, 20)
+    assert not is_next_page_worth_reading([near] * 5, 20)  # shorter than a page, so it is the last
+    assert not is_next_page_worth_reading([], 20)
 
 
 ABSTRACTS = (

@@ -163,7 +163,7 @@ def test_a_failing_source_leaves_a_warning_and_the_others_continue() -> None:
 def test_a_screening_with_only_failing_sources_ends_as_an_error() -> None:
     found, _ = screened(ScriptedGrader({}), BrokenSource())
     assert (found.outcome, found.rounds) == ("error", ())
-    assert "No source could be asked." in found.reasons
+    assert "None of the sources could be searched." in found.reasons
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
@@ -176,7 +176,7 @@ def test_a_screening_ends_if_no_further_query_would_help() -> None:
     assert len(found.rounds) < 8
     assert NO_FURTHER_QUERY in found.reasons
     assert len(set(source.queries)) == len(source.queries)
-    assert found.reasons[1].startswith("Of 5 screened in all, 5 are relevant: 0 kept")
+    assert found.reasons[1].startswith("Of 5 screened abstracts, 5 are relevant: 0 kept")
 
 
 def test_the_reasons_are_those_of_the_last_round_with_relevant_results() -> None:

@@ -253,7 +253,7 @@ def test_a_reviewed_off_topic_abstract_votes_and_a_failed_grade_needs_more() -> 
 def test_a_page_of_unrelated_abstracts_has_no_consensus() -> None:
     found = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
     assert found.decision == "retrieve_more"
-    assert "Of 3 found, none is relevant" in found.why
+    assert "Of 3 abstracts found, none is relevant" in found.why
 
 
 def trial(participants: int | None, **more: object) -> Grade:

@@ -233,7 +233,7 @@ def test_an_audit_of_the_kept_set_cites_abstract_sentences(tmp_path: Path) -> No
 
 def test_without_kept_abstracts_no_case_is_made(tmp_path: Path) -> None:
     desk, found = screened(tmp_path, default=WEAK)
-    with pytest.raises(InputError, match="nothing is kept"):
+    with pytest.raises(InputError, match="no abstract is kept"):
         desk.hand_over(ADA, found.id)
 
 

@@ -178,7 +178,7 @@ def test_the_flow_adds_up_and_names_exclusion_reasons() -> None:
         [
             "Not excluded",
             "**15**",
-            "Undecided (5) · 3 ask for more evidence · 2 could not be graded",
+            "Undecided (5) · 3 need more evidence · 2 couldn\\'t be graded",
         ],
         ["Kept", "**10**", ""],
     ]
@@ -271,7 +271,7 @@ def test_a_floor_that_raised_the_score_is_shown() -> None:
     notes = {score["name"]: score["note"] for score in abstract_data(grade(), ABSTRACT)["scores"]}
     assert (
         notes["Methodology"]
-        == "0.50 as reported, raised to the floor 0.65 of a randomised controlled trial"
+        == "0.50 as reported, raised to the floor 0.65 of a randomized controlled trial"
     )
 
 

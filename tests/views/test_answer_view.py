@@ -134,7 +134,7 @@ def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -
 @pytest.mark.parametrize(
     ("verdict", "sources", "reason"),
     [
-        ("supported", ("c2",), "What it says is supported by c2."),
+        ("supported", ("c2",), "It is supported by c2."),
         ("supported", (), f"{WITHOUT_PASSAGE} No chunk speaks of paint."),
         ("unsupported", (), ""),
     ],

@@ -1,3 +1,1 @@
-"""Grading an abstract: relevance, study design, methodology, sample size, and the rules that
-combine them.
-"""
+"""Grading of abstracts: relevance, design, methodology, sample size, and the rules on top."""

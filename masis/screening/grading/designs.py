@@ -1,10 +1,10 @@
-"""Which of 14 types a study is, recognised from its abstract without a model.
+"""Recognizes which of 14 types a study is from its abstract, with a linear classifier.
 
-A linear classifier, fitted by ``tools/fit_study_types.py`` on StudyTypeTeller's training file;
-docs/screening.md says how well it does. It sees words and pairs of words, in title and text apart,
-each valued as (1 + ln count) x inverse document frequency, and cues (``study_cues.txt``: animals,
-people, drugs, chance, search, ...), counted in the title and in each quarter of the text:
-"patients" at the end of a study of mice is its outlook, not its sample.
+``tools/fit_study_types.py`` fits it on StudyTypeTeller's training file; docs/screening.md has its
+accuracy. Its features are words and pairs of words, separately for title and text, each with the
+value (1 + ln count) x inverse document frequency, and cues (``study_cues.txt``: animals, people,
+drugs, chance, search, ...). Cues are counted in the title and in each quarter of the text, because
+"patients" at the end of a study of mice is about future use, not about the sample.
 """
 
 from __future__ import annotations
@@ -34,18 +34,17 @@ _CUE_OF = {
     word: number for number, words in reversed([*enumerate(CUES.values())]) for word in words
 }
 PARTS = 4
-"""Into how many parts of equal length a text is cut."""
+"""The number of parts of equal length in which cues are counted."""
 REACH = 4.0
-"""How many standard deviations from the mean a measured cue counts."""
+"""Standardized cues are clipped at this many standard deviations."""
 FEWEST_WORDS = 3
-"""With fewer known terms of letters nothing is recognised: another language, numbers,
-or no text.
-"""
+"""With fewer known words no type is recognized, as in another language, numbers or no text."""
 MOST_WORDS = 4
-"""How many excerpts are shown for a type."""
+"""The number of excerpts shown for a type."""
 # A run of letters, a number with its separators ("1,204", "0·05"), or one of "%" and "=".
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|[%=]")
 _SHORTEST_DRUG = 6
+# Words that the classifier may use, but that explain nothing when they are shown as an excerpt.
 _EMPTY_WORDS = frozenset(
     """
         a an the of and or in on at to for from by with without as is are was were be been has have
@@ -56,9 +55,10 @@ _EMPTY_WORDS = frozenset(
 
 
 class RecognisedType(NamedTuple):
-    """A recognised study type; None where there is too little to recognise one from.
+    """A recognized study type, or None if the abstract has too few known words.
 
-    ``confidence`` is its share among the 14, ``words`` what contributed to it most.
+    ``confidence`` is its probability among the 14 types, and ``words`` are the terms that
+    contributed to it most.
     """
 
     study_type: StudyType | None = None
@@ -67,13 +67,13 @@ class RecognisedType(NamedTuple):
 
 
 def is_drug(word: str) -> bool:
-    """Return whether a word in lower case ends like the name of a drug."""
+    """Return whether a word in lower case has an ending that is typical of names of drugs."""
     return len(word) >= _SHORTEST_DRUG and word not in NO_DRUGS and word.endswith(DRUG_ENDINGS)
 
 
 @lru_cache(maxsize=50_000)
 def _cue(word: str) -> int | None:
-    """Return the number of the cue that a word is; None where it is none."""
+    """Return the number of a word's cue, or None if the word isn't a cue."""
     if word in _CUE_OF:
         return _CUE_OF[word]
     name = "number" if word == "0" else "drug" if is_drug(word) else ""
@@ -81,19 +81,21 @@ def _cue(word: str) -> int | None:
 
 
 class AbstractTerms:
-    """The words of a title or text: in lower case, ``0`` for a number; their places; counts of
-    words and pairs.
+    """The words of a title or text in lower case, with their places and counts.
+
+    Every number is the word ``0``. ``terms`` counts words and pairs of neighboring words.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.matches = list(_WORD.finditer(text, 0, LONGEST_READ))
         words = [match.group().lower() for match in self.matches]
+        # Digits sort between "0" and "9", letters above, and "%" below "0".
         self.words = [word if word[0] > "9" else "0" if word[0] >= "0" else word for word in words]
         self.terms = Counter([*self.words, *map(" ".join, pairwise(self.words))])
 
     def find(self, term: str) -> tuple[int, int] | None:
-        """Return the words, from one number up to another, in which a term first occurs."""
+        """Return the first and the end index of the words in which a term first occurs."""
         looked_for = term.split()
         size = len(looked_for)
         found = (
@@ -105,8 +107,10 @@ class AbstractTerms:
 
 
 def design_cues(title: AbstractTerms, text: AbstractTerms) -> Array:
-    """Return the cues by place (logarithms of counts), in the whole text, whether they occur, their
-    share; lengths of text and title; and how often each phrase occurs in them.
+    """Return the features from cues as one vector.
+
+    They are the log counts of each cue by part and in the whole text, whether it occurs in text and
+    title, its share of the words, the lengths of text and title, and the counts of each phrase.
     """
     size = len(text.words)
     counts = np.zeros((1 + PARTS, len(CUE_NAMES)))
@@ -121,26 +125,27 @@ def design_cues(title: AbstractTerms, text: AbstractTerms) -> Array:
     phrases = []
     for read in (title, text):
         joined = f" {' '.join(read.words)} "
+        # Pairs of words are counted already. Longer phrases are searched in the joined text, where
+        # the blanks around them keep them from matching parts of words.
         phrases += [
-            read.terms[each] if each.count(" ") == 1 else joined.count(f" {each} ")
-            for each in PHRASES
+            read.terms[phrase] if phrase.count(" ") == 1 else joined.count(f" {phrase} ")
+            for phrase in PHRASES
         ]
     cues = (
         np.log1p(counts).ravel(),
         np.log1p(whole),
         whole > 0,
         counts[0] > 0,
-        20 * whole / max(size, 20),
+        20 * whole / max(size, 20),  # Per 20 words, so that the values are about as large as 1.
     )
     return np.concatenate([*cues, lengths, np.log1p(phrases)])
 
 
 class TermBlock(NamedTuple):
-    """The terms of a title or a text: row and inverse document frequency of each, and a weight for
-    each type.
+    """The terms of titles or texts: their rows, inverse document frequencies and weights.
 
-    ``weights`` are whole numbers of one byte each, to be multiplied by ``scale``, one for each
-    type.
+    ``weights`` has a row per term and a column per type. They are stored as integers of one byte,
+    to be multiplied by the ``scale`` of their type.
     """
 
     rows: Mapping[str, int]
@@ -149,8 +154,9 @@ class TermBlock(NamedTuple):
     scale: Array
 
     def contributions(self, read: AbstractTerms) -> tuple[list[str], Array]:
-        """Return the known terms of a text and what each speaks for each type; their values have
-        length 1 together.
+        """Return the known terms of a text and the contribution of each to the score of each type.
+
+        The vector of the terms' values has length 1, so that long texts don't score higher.
         """
         found = {term: count for term, count in read.terms.items() if term in self.rows}
         at = [self.rows[term] for term in found]
@@ -160,9 +166,7 @@ class TermBlock(NamedTuple):
 
 
 class StudyTypeClassifier(NamedTuple):
-    """Fitted weights: a block for the title, one for the text, and the measured cues with their
-    mean and deviation.
-    """
+    """Fitted weights of the terms in title and text, and of the standardized cues."""
 
     version: str
     title: TermBlock
@@ -178,7 +182,7 @@ class StudyTypeClassifier(NamedTuple):
             "title": AbstractTerms(title),
             "text": AbstractTerms(text),
         }
-        terms = {place: getattr(self, place).contributions(each) for place, each in read.items()}
+        terms = {place: getattr(self, place).contributions(part) for place, part in read.items()}
         if sum(term[0].isalpha() for names, _ in terms.values() for term in names) < FEWEST_WORDS:
             return RecognisedType()
         cues = np.clip(
@@ -189,10 +193,13 @@ class StudyTypeClassifier(NamedTuple):
             + cues @ self.measured
             + sum(parts.sum(axis=0) for _, parts in terms.values())
         )
-        shares = np.exp(scores - scores.max())
+        shares = np.exp(
+            scores - scores.max()
+        )  # Softmax; the maximum is subtracted to avoid overflow.
         shares /= shares.sum()
         best = int(np.argmax(shares))
-        speaking = [
+        # A term speaks for a type by as much as it adds to it above the average of all types.
+        supporting = [
             (float(strength), place, term)
             for place, (names, parts) in terms.items()
             for term, strength in zip(names, parts[:, best] - parts.mean(axis=1), strict=True)
@@ -201,21 +208,23 @@ class StudyTypeClassifier(NamedTuple):
         return RecognisedType(
             STUDY_TYPES[best],
             float(shares[best]),
-            _strongest_terms(sorted(speaking, key=lambda each: -each[0]), read),
+            _strongest_terms(sorted(supporting, key=lambda entry: -entry[0]), read),
         )
 
 
 def _strongest_terms(
-    speaking: Sequence[tuple[float, Place, str]], read: Mapping[Place, AbstractTerms]
+    supporting: Sequence[tuple[float, Place, str]], read: Mapping[Place, AbstractTerms]
 ) -> tuple[AbstractWords, ...]:
-    """Return the strongest terms as places in title and text, none inside another."""
+    """Return the first terms as excerpts of title and text that don't overlap."""
     shown: list[AbstractWords] = []
-    for _, place, term in speaking:
+    for _, place, term in supporting:
         if (found := read[place].find(term)) is None:
             continue
         matches = read[place].matches
         start, end = matches[found[0]].start(), matches[found[1] - 1].end()
-        if not any(each.place == place and start < each.end and each.start < end for each in shown):
+        if not any(
+            other.place == place and start < other.end and other.start < end for other in shown
+        ):
             shown.append(
                 AbstractWords(start=start, end=end, text=read[place].text[start:end], place=place)
             )
@@ -226,8 +235,9 @@ def _strongest_terms(
 
 @cache
 def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
-    """Return the model as fitted; read once. Raises ``FileNotFoundError`` where the file is
-    missing.
+    """Return the fitted classifier, which is read once per process.
+
+    Raises ``FileNotFoundError`` if the file is missing.
     """
     with np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -246,10 +256,10 @@ def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
 
 
 def recognise(abstract: Abstract) -> RecognisedType:
-    """Return the study type of an abstract, with the words it rests on."""
+    """Return the study type of an abstract, with the words that support it."""
     return load_classifier().recognise(abstract.title, abstract.text)
 
 
 def version() -> str:
-    """Return the version of the weights, recorded with what they judged."""
+    """Return the version of the weights, which is recorded with every screening."""
     return load_classifier().version

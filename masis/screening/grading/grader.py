@@ -1,8 +1,7 @@
-"""The protocol of graders, the rules that turn a judgement into a grade, and a cache so that
-nothing is graded twice.
+"""The protocol of graders, the function that turns a judgement into a grade, and a grade cache.
 
-Every judgement goes through ``grade_of``: the prior is a floor (``max(score, prior)``) and the
-recommendation follows from the written rules alone.
+All graders use ``grade_of``. It applies the prior as a floor (``max(score, prior)``) and derives
+the recommendation from the written rules alone.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ class Grader(Protocol):
 
     @property
     def usage(self) -> Usage:
-        """Calls and tokens spent so far; all zero where no language model is involved."""
+        """Calls and tokens spent so far; all zero without a language model."""
         ...
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one grade for each abstract, in the same order.
 
-        One that can't be graded is unscored, never left out.
+        An abstract that can't be graded has an unscored grade.
         """
         ...
 
@@ -77,13 +76,23 @@ def grade_of(
     confidence: float | None = None,
     unmatched: bool = False,
 ) -> Grade:
-    """Return the grade that follows from a grader's judgement of one abstract; its sample sizes are
-    read here.
+    """Return the grade that follows from a grader's judgement of one abstract.
 
-    ``relevance`` and ``methodology`` are from 0 to 1, the latter before the prior's floor, None
-    where unscored; ``reasons`` say why, by field. ``about`` are designs that the question itself
-    asks about. ``unmatched`` says that its language can't be matched with the question's: nothing
-    failed, and nothing is known of its relevance.
+    The sample sizes are extracted from the text here.
+
+    Args:
+        abstract: The graded abstract.
+        judged_by: The grader.
+        about: Designs that the question itself asks about.
+        relevance: From 0 to 1, or None if unscored.
+        methodology: From 0 to 1, before the prior's floor, or None if unscored.
+        design: The study design, or None if unknown.
+        reasons: The reasons by field.
+        study_type: The recognized study type.
+        confidence: The probability of the study type.
+        unmatched: True if the abstract's language can't be compared with the question's, so that
+            its relevance is unknown although nothing failed.
+
     """
     published = publication_of(abstract)
     status = None if published is None else published.status
@@ -104,8 +113,9 @@ def grade_of(
         )
     unscored = None
     if advice.rule == "unscored":
-        silent: GradeField = "relevance_score" if relevance is None else "methodology_score"
-        unscored = Unscored(reason=known[silent].text if silent in known else f"it has no {silent}")
+        missing: GradeField = "relevance_score" if relevance is None else "methodology_score"
+        reason = known[missing].text if missing in known else f"it has no {missing}"
+        unscored = Unscored(reason=reason)
     return Grade(
         abstract_id=abstract.id,
         **scored_fields(relevance, methodology, score, design, enough.value),
@@ -124,7 +134,7 @@ def grade_of(
 
 
 def with_floor_note(reason: GradeReason, raw: float | None, design: Design | None) -> GradeReason:
-    """Return the reason of a methodology, with a note where the design's floor raised it."""
+    """Return the reason of a methodology score, with a note if the design's floor raised it."""
     if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
         return reason
     place = rubric.HIERARCHY[design]
@@ -136,9 +146,9 @@ def with_floor_note(reason: GradeReason, raw: float | None, design: Design | Non
 
 
 def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Grade:
-    """Return the grade of an abstract that couldn't be graded: no score, and more is needed.
+    """Return the grade of an abstract that couldn't be graded: unscored, and needs more.
 
-    What is no study to count is none whether or not it could be graded.
+    Records that aren't studies are recognized without a grader, so they are still discarded.
     """
     sure = sure_design(abstract)
     reasons: dict[OverrideField, GradeReason] = (
@@ -150,15 +160,15 @@ def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Gr
     )
     if grade.rule == "not_a_study":
         return grade
-    said = GradeReason(text=f"It could not be graded: {why.reason.rstrip('.')}.")
+    said = GradeReason(text=f"It couldn't be graded: {why.reason.rstrip('.')}.")
     return grade.model_copy(
         update={"unscored": why, "reasons": {**reasons, "recommendation": said}}
     )
 
 
-# Is the study large enough to be plausible? The sizes are ``rubric.ADEQUATE_SIZE``. None where size
-# says nothing (one case, a review without a search), where none is stated, or where the design is
-# unknown: a number that is not stated is not a small one.
+# Is the study large enough to be plausible? The sizes are in ``rubric.ADEQUATE_SIZE``. The answer
+# is None if size doesn't matter (one case, a review without a search), if no size is stated, or if
+# the design is unknown. A size that isn't stated doesn't count as too small.
 
 _STUDIES = frozenset(
     """
@@ -169,7 +179,7 @@ _STUDIES = frozenset(
 
 
 class SizeAdequacy(NamedTuple):
-    """Whether the size is adequate, None where it can't be said; and why."""
+    """Whether the size is adequate (None if unknown), and the reason."""
 
     value: bool | None
     reason: GradeReason
@@ -178,31 +188,29 @@ class SizeAdequacy(NamedTuple):
 def size_adequacy(
     abstract: Abstract, design: Design | None, sizes: Sequence[SampleSize], size: SampleSize | None
 ) -> SizeAdequacy:
-    """Return whether this many are plausible for this design. ``size`` is the one that the study
-    rests on.
+    """Return whether the size of a study is plausible for its design.
 
-    A review is judged by its studies; where it names too few or none, by its participants.
+    ``sizes`` are all sizes in the abstract, and ``size`` is the one of the whole study. A review is
+    judged by its number of studies or, with too few or none stated, by its participants.
     """
     if design is None:
         return SizeAdequacy(
-            None, GradeReason(text="The design is not known, and with it the size it needs.")
+            None, GradeReason(text="The design is unknown, and so is the size that it needs.")
         )
     least, of, source = rubric.ADEQUATE_SIZE[design]
     if least is None:
-        return SizeAdequacy(None, GradeReason(text=f"Size says nothing here: {source}."))
-    missing = f"No number of {of} is stated."
+        return SizeAdequacy(None, GradeReason(text=f"Size doesn't matter here: {source}."))
+    missing = f"The number of {of} isn't stated."
     if design in ("meta_analysis", "systematic_review"):
         stated = sizes if size is None else (size, *sizes)
-        studies = [each for each in stated if {*each.unit.lower().split()[-1:]} & _STUDIES]
+        studies = [other for other in stated if {*other.unit.lower().split()[-1:]} & _STUDIES]
         most = max(
-            (each for each in stated if each not in studies),
-            key=lambda each: each.value,
+            (other for other in stated if other not in studies),
+            key=lambda other: other.value,
             default=None,
         )
-        size, missing = (
-            next(iter(studies), None),
-            "Neither a number of studies nor of participants is stated.",
-        )
+        size = next(iter(studies), None)
+        missing = "Neither the number of studies nor that of participants is stated."
         if most is not None and (
             size is None or size.value < least <= rubric.OPTIMAL_INFORMATION <= most.value
         ):
@@ -210,7 +218,7 @@ def size_adequacy(
             source = "GRADE, optimal information size"
     if size is None:
         return SizeAdequacy(None, GradeReason(text=missing))
-    # at least one other group
+    # An arm implies at least one other group, which is assumed to be of the same size.
     counted = 2 * size.value if size.kind == "arm" and of != "studies" else size.value
     enough = counted >= least
     text = (
@@ -221,6 +229,8 @@ def size_adequacy(
     return SizeAdequacy(enough, GradeReason(text=text, words=(words,)))
 
 
+# The formats of trial registration numbers: ClinicalTrials.gov, ISRCTN, and the registries of
+# China, Australia and New Zealand, Japan, the EU, India, Germany, the Netherlands and Iran.
 _REGISTERED = re.compile(
     r"\b(NCT ?\d{8}|ISRCTN ?\d{6,8}|ChiCTR[-\w]{5,20}|ACTRN ?\d{14}|UMIN ?\d{9}|EudraCT:?"
     r" ?\d{4}-\d{6}-\d\d"
@@ -230,21 +240,19 @@ _REGISTERED = re.compile(
 
 
 def registrations_of(abstract: Abstract) -> tuple[str, ...]:
-    """Return the numbers of trial registries that an abstract states: reports of one study share
-    them.
-    """
+    """Return the trial registration numbers in an abstract, which identify reports of one study."""
     found = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
-    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", each).upper() for each in found))
+    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", number).upper() for number in found))
 
 
-# Grades that were given before.
+# The cache of grades.
 
 
 class GradeCache(Protocol):
     """Stored grades by key."""
 
     def get(self, key: str) -> Grade | None:
-        """Return the grade under a key; None where there is none."""
+        """Return the grade stored under a key, or None."""
         ...
 
     def store(self, key: str, grade: Grade) -> None:
@@ -254,8 +262,9 @@ class GradeCache(Protocol):
 
 @dataclass(frozen=True)
 class CachingGrader:
-    """Asks ``grader`` only for grades that ``cache`` lacks. Unscored grades are not cached but
-    tried again.
+    """Calls ``grader`` only for abstracts whose grade isn't in ``cache``.
+
+    Unscored grades aren't cached, so that they are tried again.
     """
 
     grader: Grader
@@ -268,27 +277,27 @@ class CachingGrader:
 
     @property
     def usage(self) -> Usage:
-        """What the grader has spent; a cached grade costs nothing."""
+        """The usage of the grader; cached grades cost nothing."""
         return self.grader.usage
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one grade for each abstract, in the same order."""
-        keys = {each.id: key_of(question, each, self.judged_by) for each in abstracts}
+        keys = {abstract.id: key_of(question, abstract, self.judged_by) for abstract in abstracts}
         grades = {
-            name: grade for name, key in keys.items() if (grade := self.cache.get(key)) is not None
+            abstract_id: grade
+            for abstract_id, key in keys.items()
+            if (grade := self.cache.get(key)) is not None
         }
-        missing = [each for each in abstracts if each.id not in grades]
+        missing = [abstract for abstract in abstracts if abstract.id not in grades]
         for grade in self.grader.grade(question, missing) if missing else ():
             grades[grade.abstract_id] = grade
             if grade.unscored is None and grade.abstract_id in keys:
                 self.cache.store(keys[grade.abstract_id], grade)
-        return tuple(grades[each.id] for each in abstracts if each.id in grades)
+        return tuple(grades[abstract.id] for abstract in abstracts if abstract.id in grades)
 
 
 def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:
-    """Return what a grade depends on: the question, what the grader reads of the abstract, the
-    grader and the rubric.
-    """
+    """Return the cache key of a grade: a digest of question, abstract, grader and rubric."""
     content = [
         question,
         abstract.id,

@@ -1,9 +1,9 @@
-"""The place of a study in the evidence hierarchy: from its type, refined by its words.
+"""Places a study in the evidence hierarchy by its recognized type and its words.
 
-The 14 study types have no cohort, no case series and no meta-analysis; the hierarchy and its priors
-(AESOP-PRIORS) do. The words decide between them, and they may raise a type that was recognised too
-low where they leave no doubt: people "were randomly assigned" in a randomised trial, whatever else
-the abstract sounds like.
+The hierarchy and its priors (AESOP-PRIORS) distinguish cohorts, case series and meta-analyses,
+which the 14 study types don't, so the words of the abstract decide. The words can also place a
+study higher than its type if they leave no doubt: if people "were randomly assigned", it is a
+randomized trial.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from masis.views.screening import DESIGN, STUDY_TYPE
 
 
 class Placement(NamedTuple):
-    """A design and the words it rests on; ``why`` says which rule placed it."""
+    """A design, the rule that chose it (``why``), and the words that support it."""
 
     design: Design
     why: str
@@ -34,6 +34,7 @@ class Placement(NamedTuple):
 
 
 _TABLES = read_tables(Path(__file__).with_name("design_words.toml"))
+# A wording whose name ends in "_text" or "_title" is searched there only.
 _PLACES: dict[str, tuple[Place, ...]] = {"text": ("text",), "title": ("title",)}
 _WORDINGS = {
     name: Wording(
@@ -43,10 +44,11 @@ _WORDINGS = {
     for name, forms in _TABLES["wordings"].items()
 }
 _OF_RECORD: dict[str, Design] = _TABLES["of_record"]
+# The more specific designs of a type, each with its wording. The first one that matches is used.
 _FINER: dict[StudyType, list[tuple[Design, str]]] = {
     study_type: each["designs"] for each in _TABLES["finer"] for study_type in each["types"]
 }
-"""The designs that the words of a type can make of it, the first that matches."""
+# The classifier can take a trial or a review for one of these types, so clear words overrule it.
 _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
     {"remaining", "human_non_rct_drug_intervention", "human_non_rct_non_drug_intervention"}
 )
@@ -56,32 +58,30 @@ _MAY_BE_REVIEW: frozenset[StudyType] = frozenset(
 
 
 LEAST_SURE = 0.5
-"""A type that discards an abstract by itself has to be likelier than all others together."""
+"""The least probability of a type for which an abstract is discarded: more than all others have."""
 
+# Designs whose abstracts are discarded: without results, or with a prior below the minimum.
 _DISCARDING: frozenset[Design] = frozenset(
     {"case_report", "narrative_review", "animal_study", "in_vitro_study", "protocol"}
 )
-"""Designs for which an abstract is discarded: no study with results, or a prior under the least
-methodology.
-"""
 
 
 def place_design(
     study_type: StudyType | None, abstract: Abstract, confidence: float = 1.0
 ) -> Placement:
-    """Return the place of an abstract of this type; ``other`` where no type was recognised, or none
-    surely enough.
+    """Return the design of an abstract whose study type was recognized.
 
-    ``confidence`` is the share of the type among all. Where it is under a half, no abstract is
-    discarded for its type: what is uncertain needs more.
+    The design is ``other`` if no type was recognized, or not with enough confidence.
+    ``confidence`` is the probability of the type. Below one half, an abstract isn't discarded for
+    its type, because uncertain abstracts need more evidence.
     """
     if (sure := sure_design(abstract)) is not None:
         return sure
-    for each in abstract.publication_types:
-        if (named := _OF_RECORD.get(each.strip().lower())) is not None:
-            return Placement(named, f"Its record says “{each}”.")
+    for name in abstract.publication_types:
+        if (design_of_record := _OF_RECORD.get(name.strip().lower())) is not None:
+            return Placement(design_of_record, f"Its record says “{name}”.")
     if study_type is None:
-        return Placement("other", "No study type was recognised.")
+        return Placement("other", "No study type was recognized.")
     name = STUDY_TYPE[study_type]
     if (found := _place_review(study_type, abstract)) is not None:
         return found
@@ -89,7 +89,7 @@ def place_design(
     if study_type in _MAY_BE_TRIAL and words:
         return Placement(
             "randomised_trial",
-            f"Recognised as {name}, but its words say that it was randomised.",
+            f"Recognized as {name}, but its words say that it was randomized.",
             words,
         )
     for design, wording in _FINER.get(study_type, ()):
@@ -98,20 +98,19 @@ def place_design(
     design = rubric.DESIGN_OF[study_type]
     state, words = find_statement(_WORDINGS["random"], abstract)
     if design in ("randomised_trial", "other") and state == "denied":
-        return Placement("non_randomised_study", "Its words deny that it was randomised.", words)
+        return Placement("non_randomised_study", "Its words say that it wasn't randomized.", words)
     if design in _DISCARDING and confidence < LEAST_SURE:
         return Placement(
-            "other", f"Recognised as {name}, but not surely enough (share {confidence:.2f})."
+            "other", f"Recognized as {name}, but with too little confidence ({confidence:.2f})."
         )
-    return Placement(design, f"What the type stands for ({name}): {DESIGN[design]}.")
+    return Placement(design, f"The usual design of its type ({name}): {DESIGN[design]}.")
 
 
 def sure_design(abstract: Abstract) -> Placement | None:
-    """Return the place of what is no study with results in people, by its own words or its record's
-    publication types.
+    """Return the design of a record that clearly isn't a study with results in people, else None.
 
-    Retractions, errata and comments, protocols without results, animals and cells: these pass for a
-    trial by no classifier's and no model's word. None for everything else.
+    These are retractions, errata, comments, protocols without results, and studies of animals and
+    cells, found by their words or publication types. A classifier or a model can't overrule them.
     """
     if (found := publication_of(abstract)) is not None and found.status != "of_concern":
         return Placement(
@@ -130,8 +129,9 @@ def sure_design(abstract: Abstract) -> Placement | None:
 
 
 def _place_review(study_type: StudyType, abstract: Abstract) -> Placement | None:
-    """Place a systematic review or meta-analysis, by its type, by its title, or by what its text
-    says that it did; None for others.
+    """Return the place of a systematic review or meta-analysis; None for other studies.
+
+    Its type, its title or the methods in its text can identify it.
     """
     searched = _first_words("searched_text", abstract)
     titled = _first_words("review_title" if searched else "review_named_title", abstract)
@@ -140,18 +140,19 @@ def _place_review(study_type: StudyType, abstract: Abstract) -> Placement | None
         return None
     if pooled := _first_words("pooled", abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)
-    return Placement("systematic_review", "A systematic search, and nothing pooled.", searched)
+    return Placement("systematic_review", "A systematic search without pooled results.", searched)
 
 
 def _first_words(wording: str, abstract: Abstract) -> tuple[AbstractWords, ...]:
-    """Return the first words of an abstract that state a wording; or none."""
+    """Return the first words of an abstract that state a wording, if any."""
     state, words = find_statement(_WORDINGS[wording], abstract)
     return words if state == "stated" else ()
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:
-    """Return the designs a question is itself about ("in rats", "in vitro"): they are no indirect
-    evidence for it.
+    """Return the designs that a question itself is about ("in rats", "in vitro").
+
+    For such a question, these designs are direct evidence.
     """
     wordings: dict[str, Design] = {"animals": "animal_study", "cells": "in_vitro_study"}
     return frozenset(

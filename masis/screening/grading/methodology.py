@@ -3,15 +3,15 @@
 Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al.,
 Lancet 2008;371:281) for trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational
 studies, PRISMA for Abstracts (Beller et al., PLoS Med 2013;10:e1001419) for reviews, ARRIVE 2.0
-(Percie du Sert et al., PLoS Biol 2020;18:e3000410) for animals. How much an item counts is ours:
-twice for what guards against bias (randomisation, blinding, adjustment, the search of a review),
-once or half for the rest.
+(Percie du Sert et al., PLoS Biol 2020;18:e3000410) for animals. The points of an item are our own:
+two for protection against bias (randomization, blinding, adjustment, the search of a review), one
+or a half for the rest.
 
     score = ceiling of the design
             x min(1, points reported / ``WHOLE`` of the points a design can have)
 
-The ceiling says how far reporting alone can carry a design (GRADE: observational evidence starts
-low, however well it is reported); the prior as a floor comes after, in
+The ceiling limits the score that a design can reach by good reporting (GRADE: observational
+evidence starts low, even if it is well reported). The prior is applied as a floor afterwards, in
 ``recommendation.with_prior_floor``.
 """
 
@@ -34,7 +34,7 @@ from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.grading.wording import Wording, find_statement, joined_forms, read_tables
 
 WHOLE = 0.8
-"""The share of the points that counts as all: 250 words can't report everything."""
+"""The share of the points that counts as all, because 250 words can't report everything."""
 
 _TABLES = read_tables(Path(__file__).with_name("appraisal.toml"))
 LABELS: dict[AppraisalItem, str] = {item: each["label"] for item, each in _TABLES["item"].items()}
@@ -53,7 +53,7 @@ CHECKLIST: dict[Design, dict[AppraisalItem, float]] = {
     for each in _TABLES["checklist"].values()
     for design in each["ceilings"]
 }
-"""The points of each item, by design: what its reporting guideline asks for."""
+"""The points of each item in the reporting guideline of a design."""
 
 ITEM_STATE_NAMES: dict[ItemState, str] = {
     "stated": "stated",
@@ -64,9 +64,7 @@ ITEM_STATE_NAMES: dict[ItemState, str] = {
 
 
 class ReadItem(NamedTuple):
-    """An item of a design's checklist: its points, how the abstract speaks of it, and in which
-    words.
-    """
+    """An item of a design's checklist: its points, its state in the abstract, and the words."""
 
     item: AppraisalItem
     points: float
@@ -75,23 +73,21 @@ class ReadItem(NamedTuple):
 
 
 class Methodology(NamedTuple):
-    """A score before the prior's floor, None where there is no text, and why."""
+    """A score before the prior's floor (None without a text), and the reason."""
 
     score: float | None
     reason: GradeReason
 
 
 def methodology(abstract: Abstract, design: Design) -> Methodology:
-    """Score what an abstract reports of its design's checklist."""
+    """Score the items of its design's checklist that an abstract reports."""
     if not abstract.text.strip():
-        return Methodology(None, GradeReason(text="There is no abstract to read, only a title."))
+        return Methodology(None, GradeReason(text="The record has only a title, no abstract."))
     return score_items(design, appraise(abstract, design))
 
 
 def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
-    """Return every item of the design's checklist as the abstract speaks of it; none where there is
-    only a title.
-    """
+    """Return every item of the design's checklist with its state; none if there is only a title."""
     if not abstract.text.strip():
         return ()
     return tuple(
@@ -107,29 +103,30 @@ def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
 def apply_corrections(
     items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]
 ) -> tuple[ReadItem, ...]:
-    """Return the items with the states that a person set; what a person sets rests on no words of
-    the machine's.
+    """Return the items with the states that a person set.
+
+    A corrected item has no words, because the words that were found support the old state.
     """
     return tuple(
         (
-            ReadItem(each.item, each.points, corrections[each.item])
-            if corrections.get(each.item, each.state) != each.state
-            else each
+            ReadItem(read.item, read.points, corrections[read.item])
+            if corrections.get(read.item, read.state) != read.state
+            else read
         )
-        for each in items
+        for read in items
     )
 
 
 def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
     """Score a design's checklist by the items that are stated."""
     checklist, ceiling = CHECKLIST[design], CEILING[design]
-    stated = [each for each in items if each.state == "stated"]
+    stated = [read for read in items if read.state == "stated"]
     absent = sorted(
-        (each.item for each in items if each.state != "stated"), key=lambda item: -checklist[item]
+        (read.item for read in items if read.state != "stated"), key=lambda item: -checklist[item]
     )
-    points = sum(each.points for each in stated)
-    score = round(ceiling * min(1.0, points / (WHOLE * sum(each.points for each in items))), 4)
-    says = ", ".join(LABELS[each.item] for each in stated) or "nothing of what its design calls for"
+    points = sum(read.points for read in stated)
+    score = round(ceiling * min(1.0, points / (WHOLE * sum(read.points for read in items))), 4)
+    says = ", ".join(LABELS[read.item] for read in stated) or "no item of its design's checklist"
     text = (
         f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {ceiling:.2f}"
         " by design)."
@@ -137,14 +134,12 @@ def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
     if absent:
         text += f" Not reported: {', '.join(LABELS[item] for item in absent[:4])}."
     return Methodology(
-        score, GradeReason(text=text, words=tuple(word for each in stated for word in each.words))
+        score, GradeReason(text=text, words=tuple(word for read in stated for word in read.words))
     )
 
 
 def sentence_of(words: AbstractWords, abstract: Abstract) -> tuple[str, int]:
-    """Return the sentence that holds these words, and where in it they begin; of a
-    title all of it.
-    """
+    """Return the sentence (or title) with these words, and the words' offset in it."""
     source = abstract.title if words.place == "title" else abstract.text
     if words.place == "title":
         return source, words.start
@@ -155,13 +150,11 @@ def sentence_of(words: AbstractWords, abstract: Abstract) -> tuple[str, int]:
 
 
 def _size(abstract: Abstract) -> tuple[ItemState, tuple[AbstractWords, ...]]:
-    """Return the words of the size that the study rests on, of the first one where it is a sum of
-    several.
-    """
-    rests, sizes = study_size(abstract.text), sample_sizes(abstract.text)
-    stated = [size for size in sizes if rests is not None and size.value == rests.value] or sizes
+    """Return whether a size is stated, and its words; the first part's words if it is a sum."""
+    whole, sizes = study_size(abstract.text), sample_sizes(abstract.text)
+    stated = [size for size in sizes if whole is not None and size.value == whole.value] or sizes
     words = (
-        AbstractWords(start=each.start, end=each.end, text=abstract.text[each.start : each.end])
-        for each in stated[:1]
+        AbstractWords(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
+        for size in stated[:1]
     )
     return ("stated" if stated else "not_stated"), tuple(words)

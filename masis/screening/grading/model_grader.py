@@ -1,8 +1,8 @@
-"""The grader with a model: one call an abstract; the rules around it are the same as without one.
+"""Grades abstracts with a language model, one call per abstract.
 
-The model judges and quotes; code finds the quotes, reads the scores, applies the prior as a floor
-and decides by the written rules. The reason mentions what the model would have recommended where it
-differs. Sample sizes are those that the extractor finds: numbers are not left to a model.
+The model judges and quotes. The code locates the quotes, validates the scores, applies the prior as
+a floor and decides by the same written rules as without a model. If the model would have decided
+differently, the reason says so. Sample sizes come from the extractor, not from the model.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ from masis.screening.grading.hierarchy import designs_asked_about, sure_design
 PROMPT = "grader"
 TOKENS_MOST = 1_800
 LONGEST_TEXT = 20_000
-"""Characters of an abstract that are sent: a record with more is no abstract."""
+"""The most characters of an abstract that are sent. A longer text isn't an abstract."""
 _QUOTES = 8
 
 
 def _slug(value: Any) -> Any:
+    # Models write "Randomised Trial" or "needs-more" where the schema has underscores.
     return (
         value.strip().lower().replace("-", "_").replace(" ", "_")
         if isinstance(value, str)
@@ -58,7 +59,7 @@ def _word_choice(allowed: Iterable[str]) -> Any:
 
 
 class GradeReply(RoleReply):
-    """What the model answers about one abstract; reasons before the scores that rest on them."""
+    """The model's reply about one abstract. Reasons are before the scores that depend on them."""
 
     relevance_reason: Text
     relevance_quotes: list[Text]
@@ -134,13 +135,13 @@ class ModelGrader:
         reply = self.asker.ask(
             asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature
         )
+        # The rules decide; the model's own recommendation is only mentioned if it differs.
         grade = self._grade(reply, abstract, about)
         if reply.recommendation in (grade.recommendation, None):
             return grade
         why = grade.reasons["recommendation"].text
         note = (
-            f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules"
-            " decide."
+            f"{why} The model recommended {str(reply.recommendation)[:20]}, but the rules decide."
         )
         return grade.model_copy(
             update={"reasons": {**grade.reasons, "recommendation": GradeReason(text=note)}}
@@ -149,11 +150,14 @@ class ModelGrader:
     def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
         study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
         design: Design | None = reply.design if reply.design in DESIGNS else None
+        # A model may give a valid type but an unknown design, which then follows from the type.
         if design is None and study_type is not None:
             design = rubric.DESIGN_OF[study_type]
-        typed = placed = _quoted_reason(reply.design_reason, reply.design_quotes, abstract)
+        type_reason = design_reason = _quoted_reason(
+            reply.design_reason, reply.design_quotes, abstract
+        )
         if (sure := sure_design(abstract)) is not None:
-            design, placed = sure.design, GradeReason(text=sure.why, words=sure.words)
+            design, design_reason = sure.design, GradeReason(text=sure.why, words=sure.words)
         relevance = normalise_score("relevance", reply.relevance_score).value
         method = normalise_score("methodology", reply.methodology_score).value
         return grade_of(
@@ -170,15 +174,16 @@ class ModelGrader:
                 "methodology_score": _score_reason(
                     method, reply.methodology_reason, reply.methodology_quotes, abstract
                 ),
-                "study_type": typed,
-                "design": placed,
+                "study_type": type_reason,
+                "design": design_reason,
             },
             study_type=study_type,
         )
 
 
 def prompt(question_text: str, abstract: Abstract, mark: str) -> RolePrompt:
-    """Return the prompt for one abstract: the question, which all abstracts share, and this one."""
+    """Return the prompt for one abstract."""
+    # The question comes first because all abstracts share it, so providers can cache the beginning.
     text = f"{abstract.title}\n\n{abstract.text[:LONGEST_TEXT]}"
     return compose(PROMPT, mark, [question(question_text)], [Section("ABSTRACT", text)])
 
@@ -186,9 +191,7 @@ def prompt(question_text: str, abstract: Abstract, mark: str) -> RolePrompt:
 def _score_reason(
     score: float | None, text: str, quotes: Sequence[str], abstract: Abstract
 ) -> GradeReason:
-    """Return the model's reason for a score; where it gave none, that comes first: its words are no
-    reason for it.
-    """
+    """Return the model's reason for a score, introduced by a note if it gave no valid score."""
     if score is not None:
         return _quoted_reason(text, quotes, abstract)
     wrote = f" It wrote: {text.strip()}" if text.strip() else ""
@@ -196,9 +199,7 @@ def _score_reason(
 
 
 def _quoted_reason(text: str, quotes: Sequence[str], abstract: Abstract) -> GradeReason:
-    """Return the model's reason with the words it quotes, where the abstract has them; a quote it
-    doesn't have is left out.
-    """
+    """Return the model's reason, with those of its quotes that are in the abstract."""
     found = [
         words
         for quote in quotes[:_QUOTES]

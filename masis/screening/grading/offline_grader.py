@@ -1,6 +1,4 @@
-"""The grader without a model: rules and measurements on what an abstract says. No key, no network,
-no randomness.
-"""
+"""Grades abstracts without a language model, so without a key, a network or randomness."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ from masis.settings import OFFLINE
 from masis.views.screening import STUDY_TYPE
 
 VERSION = "12"
-"""Raised whenever the rules of offline grading change; recorded with every grade."""
+"""Increased whenever the rules of offline grading change; recorded with every grade."""
 
 
 @dataclass(frozen=True)
 class OfflineGrader:
-    """Grades without a model: rules, and the weights that recognise study types."""
+    """Grades abstracts by rules and by the classifier of study types."""
 
     judged_by: JudgedBy
     usage: Usage = field(default=Usage())
@@ -37,10 +35,10 @@ class OfflineGrader:
         return tuple(self._grade(parsed, about, abstract) for abstract in abstracts)
 
     def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
-        found, why = designs.recognise(abstract), "No study type was recognised."
+        found, why = designs.recognise(abstract), "No study type was recognized."
         if found.study_type is not None:
             named = with_article(STUDY_TYPE[found.study_type])
-            why = f"Reads like {named} (share {found.confidence:.2f} of 14 types)."
+            why = f"Reads like {named} (probability {found.confidence:.2f} among 14 types)."
         place = place_design(found.study_type, abstract, found.confidence)
         match = relevance_by_meaning(question, abstract)
         method = methodology(abstract, place.design)
@@ -64,9 +62,7 @@ class OfflineGrader:
 
 
 def offline_grader() -> OfflineGrader:
-    """Return the grader without a model, with the recogniser of study types and the extractor of
-    sample sizes.
-    """
+    """Return the grader without a model, with the versions of its rules and its classifier."""
     return OfflineGrader(
         JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}")
     )

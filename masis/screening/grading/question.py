@@ -1,21 +1,19 @@
-"""What a question asks about: its concepts, each with its part in the question and the words that
-stand for it.
+"""Extracts the concepts of a question, each with its part in the question and its synonyms.
 
-"Does metformin reduce mortality in patients with heart failure?" asks about *metformin* (what is
-done), *mortality* (what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical
-question, recognised by the words around them. There is no grammar: a part that isn't recognised is
-``topic``. How much a concept weighs follows from how rare its words are in medical abstracts
-(``rarity.json``, from ``tools/fit_term_rarity.py``).
+"Does metformin reduce mortality in patients with heart failure?" asks about *metformin*
+(intervention), *mortality* (outcome) and *heart failure* (population). These are parts of a
+clinical question (PICO), recognized by the words around them, without a grammar. A concept whose
+part isn't recognized is a ``topic``. The weight of a concept depends on how rare its words are in
+medical abstracts (``rarity.json``, from ``tools/fit_term_rarity.py``).
 
-A person who knows better writes lines below the question, and they take the place of what was read
-of their part:
+A person can write lines below the question, which replace the concepts that were found for a part:
 
     population: adults with heart failure
     outcome: death = mortality, readmission
     comparison:
 
-Commas separate concepts that must each be met, an equals sign gives another name for one, an empty
-line says that the question has no such part. A screening keeps the lines in its settings
+Commas separate concepts, which must all be met. An equals sign adds another name for a concept. An
+empty line says that the question has no such part. A screening stores the lines in its settings
 (``screening_concepts``).
 """
 
@@ -34,21 +32,22 @@ from masis.screening.grading.wording import read_word_lists
 
 Part = Literal["population", "intervention", "comparison", "outcome", "topic"]
 PARTS: tuple[Part, ...] = ("population", "intervention", "comparison", "outcome")
-"""The parts that a person may write, in the order of PICO."""
+"""The parts that a person can write, in the order of PICO."""
 
 _HERE = Path(__file__).parent
 RARE = 0.75
 """The rarity of a word that occurs in fewer than one of a hundred abstracts."""
 RARE_ENOUGH = 0.35
-"""From this rarity on a word tells abstracts apart: "stroke" does, "adults" doesn't."""
+"""A word this rare distinguishes abstracts: "stroke" does, "adults" doesn't."""
 LEAST_WEIGHT = 0.3
-"""The least weight of a word that a question names, however common."""
+"""The least weight of a word in a question, even if it is very common."""
 LONGEST_QUESTION = 2_000
-"""Characters of a question that are read; the rest of a pasted page is ignored."""
+"""The most characters of a question that are read; the rest of a pasted page is ignored."""
 LONGEST_CONCEPTS = 2_000
-"""Characters of one line of concepts."""
+"""The most characters of one line of concepts."""
 MOST_CONCEPTS = 20
-"""Concepts of one part that are looked for."""
+"""The most concepts of one part."""
+# The most words of a phrase in synonyms.txt, and of neighboring words that form one concept.
 _LONGEST_PHRASE = 5
 _LONGEST_CONCEPT = 3
 
@@ -57,16 +56,14 @@ _FRAMING, _TO_OUTCOME = (frozenset(map(stem, _LISTED[name])) for name in ("frami
 
 
 class Phrase(NamedTuple):
-    """Words that stand for a concept, and their stems."""
+    """A name of a concept, and its stems."""
 
     text: str
     stems: tuple[str, ...]
 
 
 class Concept(NamedTuple):
-    """One thing a question is about: its words, their stems, its weight, and other phrases that
-    stand for it.
-    """
+    """One concept of a question: its name, its stems, its weight and its other names."""
 
     name: str
     part: Part
@@ -79,8 +76,8 @@ class Concept(NamedTuple):
 class Question(NamedTuple):
     """A question and its concepts, in their order.
 
-    ``text`` is what its meaning is taken from: the question, or the concepts where a person wrote
-    any (``written`` names their parts).
+    ``text`` is compared with abstracts by meaning. It is the question or, if a person wrote
+    concepts, a phrase of all concepts. ``written`` names the parts that the person wrote.
     """
 
     text: str
@@ -95,15 +92,15 @@ def _rarities() -> dict[str, float]:
 
 
 def rarity(root: str) -> float:
-    """Return how rare a stem is in medical abstracts: 0 in all of them, 1 in one."""
+    """Return how rare a stem is in medical abstracts, from 0 (in all) to 1 (in one)."""
     return _rarities().get(root, RARE)
 
 
 @cache
 def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
-    """Return for each phrase of ``synonyms.txt``, as stems, the phrases that match a question about
-    it.
-    """
+    """Return the synonyms and narrower terms of each phrase in ``synonyms.txt``, by its stems."""
+    # A line is "name = synonym: kind, kind". Synonyms match each other. Kinds match a question
+    # about the name, but not the other way around.
     met: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
     for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -126,44 +123,44 @@ def phrase_of(text: str) -> Phrase:
     return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
 
 
+# A line of concepts: "outcome: death = mortality".
 _LINE = re.compile(
     r"^[ \t]*(population|intervention|comparison|outcome)[ \t]*:[ \t]*(.*)$", re.I | re.M
 )
 
 
 def concept_lines(text: str) -> dict[Part, str]:
-    """Return what the lines of concepts in a text say, by part; of two lines for one part the last
-    one.
-    """
+    """Return the lines of concepts in a text by part; if a part has two lines, the last one."""
     found: dict[Part, str] = {}
     for line in _LINE.finditer(text):
-        part = next(each for each in PARTS if each == line.group(1).lower())
+        part = next(name for name in PARTS if name == line.group(1).lower())
         found[part] = " ".join(line.group(2)[:LONGEST_CONCEPTS].split())
     return found
 
 
 def written_lines(concepts: Mapping[Part, str]) -> str:
-    """Return concepts by part as lines."""
+    """Format concepts by part as lines."""
     return "\n".join(
         f"{part}: {' '.join(concepts[part].split())}".rstrip() for part in PARTS if part in concepts
     )
 
 
 def with_concepts(question: str, lines: str) -> str:
-    """Return the question with the lines of concepts below it, as graders and searches read it."""
+    """Return the question with its lines of concepts below, the form that graders read."""
     written = written_lines(concept_lines(lines))
     return f"{question}\n{written}" if written else question
 
 
 def question_of(question: str, settings: Mapping[str, object]) -> str:
-    """Return the question of a screening with the concepts that its stored settings hold."""
+    """Return the question of a screening with the concepts in its stored settings."""
     lines = settings.get("screening_concepts")
     return with_concepts(question, lines) if isinstance(lines, str) else question
 
 
 def changed_lines(question: str, concepts: Mapping[Part, str]) -> str:
-    """Return, as lines, the concepts that differ from what is read of the question: the others
-    follow it.
+    """Return lines for the concepts that differ from those found in the question.
+
+    The other parts get no line, so that they change if the question changes.
     """
     read = concepts_as_text(question)
     return written_lines(
@@ -173,11 +170,11 @@ def changed_lines(question: str, concepts: Mapping[Part, str]) -> str:
 
 @lru_cache(maxsize=256)
 def read_question(text: str) -> Question:
-    """Return the concepts of a question. One without any that names something falls back to its
-    framing words.
+    """Return the concepts of a question.
 
-    Lines of concepts in the text take the place of what would be read of their parts. What stands
-    behind ``LONGEST_QUESTION`` characters of the question itself is not read.
+    Words that only frame a question ("effect", "risk") aren't concepts, unless it has no others.
+    Lines of concepts in the text replace those found for their parts. Only the first
+    ``LONGEST_QUESTION`` characters of the question are read.
     """
     lines = concept_lines(text)
     question = (_LINE.sub("", text).strip() if lines else text)[:LONGEST_QUESTION]
@@ -190,21 +187,23 @@ def read_question(text: str) -> Question:
             concepts.extend(_concepts_of_line(lines[part], part))
         else:
             concepts.extend(concept for concept in read if concept.part == part)
+    # Reversed twice, so that the first of two equal concepts is kept, in its place.
     distinct = {(concept.stems or (concept.name,)): concept for concept in reversed(concepts)}
     kept = tuple(reversed(distinct.values()))
     return Question(_as_words(kept), kept, tuple(lines))
 
 
 def concepts_as_text(text: str) -> dict[Part, str]:
-    """Return what each part of a question holds, as a person would write it in a line of concepts.
+    """Return the concepts of each part, in the form of a line of concepts.
 
-    What a line of the text says of a part stands as it was written.
+    A line that is already in the text is returned unchanged.
     """
     question = read_question(_LINE.sub("", text).strip() if concept_lines(text) else text)
     found: dict[Part, str] = dict.fromkeys(PARTS, "")
     end, last = 0, ""
     for concept in question.concepts:
         start = question.text.find(concept.name, end)
+        # Concepts with only blanks between them were one phrase, so they get no comma.
         together = concept.part == last and start >= end and not question.text[end:start].strip()
         name = " ".join(concept.name.split())
         before = found.get(concept.part, "")
@@ -220,26 +219,29 @@ def _concepts_of_question(text: str) -> tuple[Concept, ...]:
 
 
 def _concepts_of_line(line: str, part: Part) -> list[Concept]:
-    """Return the concepts of a person's line; one in letters that can't be looked for
-    has no stems.
+    """Return the concepts of a person's line.
+
+    A concept without any letter that English abstracts use has no stems.
     """
     found: list[Concept] = []
     for piece in line.split(","):
         names = [name.strip() for name in piece.split("=") if name.strip()]
-        sought = [name for name in names if _can_be_looked_for(name)]
-        read = _concepts_of_question(names[0]) if len(names) == 1 and sought else ()
+        searchable = [name for name in names if _is_searchable(name)]
+        read = _concepts_of_question(names[0]) if len(names) == 1 and searchable else ()
         found.extend(concept._replace(part=part) for concept in read)
         if names and not read:
             found.append(
                 _concept_from_names(
-                    names[0], [phrase for phrase in map(_content, sought) if phrase.stems], part
+                    names[0],
+                    [phrase for phrase in map(_content_phrase, searchable) if phrase.stems],
+                    part,
                 )
             )
     return found[:MOST_CONCEPTS]
 
 
 def _concept_from_names(name: str, phrases: Sequence[Phrase], part: Part) -> Concept:
-    """Return one concept with all of these names, and with the synonyms of each."""
+    """Return one concept with all of these names and their synonyms."""
     if not phrases:
         return Concept(name, part, (), (), 1.0, ())
     first, *others = phrases
@@ -253,17 +255,15 @@ def _weighted_concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
     return Concept(name, part, stems, rarities, max(rarities), synonyms().get(stems, ()))
 
 
-def _content(text: str) -> Phrase:
-    """Return a phrase with the stems of the words that name something, of all its words where none
-    does.
-    """
+def _content_phrase(text: str) -> Phrase:
+    """Return a phrase with the stems of its content words, or of all words if it has none."""
     words = tokens(text)
     naming = [word for word in words if word.weight > 0]
     return Phrase(text, tuple(word.stem for word in naming or words))
 
 
-def _can_be_looked_for(text: str) -> bool:
-    """Return whether a text has a letter that English abstracts are written in, or a digit."""
+def _is_searchable(text: str) -> bool:
+    """Return whether a text has a Latin letter or a digit, so that English abstracts can match."""
     return any(
         char.isdigit() or (char.isalpha() and "LATIN" in unicodedata.name(char, ""))
         for char in text
@@ -271,20 +271,20 @@ def _can_be_looked_for(text: str) -> bool:
 
 
 def _as_words(concepts: Sequence[Concept]) -> str:
-    """Return concepts as a question in a few words, in the order of a title: what, against what,
-    for what, in whom.
-    """
-    leads = {"intervention": "", "comparison": "versus ", "outcome": "", "population": "in "}
+    """Return concepts as a short phrase in the order of a title: "A versus B outcome in C"."""
+    prefixes = {"intervention": "", "comparison": "versus ", "outcome": "", "population": "in "}
     named = {
         part: " ".join(concept.name for concept in concepts if concept.part == part)
-        for part in leads
+        for part in prefixes
     }
-    return " ".join(f"{lead}{named[part]}" for part, lead in leads.items() if named[part])
+    return " ".join(f"{prefix}{named[part]}" for part, prefix in prefixes.items() if named[part])
 
 
 def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
-    """Return the concepts by their stems: known phrases, and up to three naming words that stand
-    together.
+    """Return the concepts by their stems: known phrases, and runs of up to three content words.
+
+    ``framing`` says whether words that frame a question count as content. A longer run becomes one
+    concept per word.
     """
     found: dict[tuple[str, ...], Concept] = {}
     words = tokens(text)
@@ -313,7 +313,7 @@ def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Con
         elif names:
             run.append(word)
         elif "," in text[before : word.start] and word.text.lower() in _LISTED["asks"]:
-            part = "intervention"  # "In older adults, does ...": what follows is no population
+            part = "intervention"  # In "In older adults, does ...", the population ends here.
         elif word.text.lower() in _LISTED["to population"]:
             part = "population"
         elif word.text.lower() in _LISTED["to comparison"]:
@@ -334,7 +334,7 @@ def _frames(word: Token) -> bool:
 
 
 def _known_phrase_length(words: Sequence[Token], at: int) -> int:
-    """Return the length of the longest phrase of ``synonyms.txt`` at this word, or 0."""
+    """Return the length of the longest phrase of ``synonyms.txt`` that starts at a word, or 0."""
     for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
         if tuple(word.stem for word in words[at : at + length]) in synonyms():
             return length

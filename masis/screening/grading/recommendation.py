@@ -1,9 +1,9 @@
-"""The recommendation for one abstract: rules in their order, as pure functions; constants are in
-``rubric``.
+"""Recommends to keep, discard or get more evidence on one abstract, by rules in a fixed order.
 
-The first rule that holds decides (docs/screening.md lists them). So weak studies are rejected,
-borderline ones ask for more evidence, a relevant randomised trial of plausible size is kept
-whatever its abstract leaves out, and no number of case series makes a consensus.
+The first rule that holds decides (docs/screening.md lists them); the constants are in ``rubric``.
+Weak studies are discarded, and borderline ones need more evidence. A relevant randomized trial of
+plausible size is kept even if its abstract reports little. Case series can't reach a consensus, no
+matter how many there are.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from masis.schema.wording import with_article
 from masis.screening.grading import rubric
 from masis.views.screening import DESIGN, PUBLICATION
 
-_EDGE = 1e-9
+_EDGE = 1e-9  # The mean of two scores may be below a bound by a rounding error only.
 NO_STUDY: frozenset[Design | None] = frozenset({"notice", "protocol"})
-"""Designs of what reports no study with results: never kept by the rules, and without a vote."""
+"""Designs of records without results of a study. The rules don't keep them, and they don't vote."""
 
 
 class Advice(NamedTuple):
-    """A recommendation, the rule it follows from, and why in a sentence."""
+    """A recommendation, the rule that gave it, and the reason in a sentence."""
 
     recommendation: Recommendation
     rule: Rule
@@ -29,12 +29,12 @@ class Advice(NamedTuple):
 
 
 def quality_of(relevance: float | None, methodology: float | None) -> float | None:
-    """Return the quality, the mean of relevance and methodology; None where either has no score."""
+    """Return the quality: the mean of relevance and methodology; None if either is unscored."""
     return None if relevance is None or methodology is None else (relevance + methodology) / 2
 
 
 def with_prior_floor(raw: float | None, design: Design | None) -> float | None:
-    """Return ``max(score, prior)``: a prior is a floor, never a cap (AESOP-PRIORS)."""
+    """Return ``max(score, prior)``, because a prior is a floor and not a cap (AESOP-PRIORS)."""
     if raw is None:
         return None
     return raw if design is None else max(raw, rubric.HIERARCHY[design].prior)
@@ -50,8 +50,8 @@ def recommend(
 ) -> Advice:
     """Return the recommendation for an abstract with these scores.
 
-    ``asked_of`` are designs that the question itself is about (animals, cells), so that they are no
-    indirect evidence; ``publication`` says what the record is where it is no study to count.
+    ``asked_of`` are designs that the question itself is about (animals, cells), which makes them
+    direct evidence. ``publication`` is the kind of a record that doesn't count as a study.
     """
     place = None if design is None else rubric.HIERARCHY[design]
     inconclusive = place is not None and not place.concludes and design not in asked_of
@@ -59,48 +59,53 @@ def recommend(
     kind = with_article(PUBLICATION[publication] if publication else DESIGN[design or "notice"])
     quality = quality_of(relevance, methodology)
     unknown = (
-        "Its design was not recognised, and with it how far it can be trusted: read it and set the"
-        " design."
+        "Its design wasn't recognized, so it's unknown how far it can be trusted. Read it and set"
+        " the design."
     )
     rules: tuple[tuple[Rule, Recommendation, bool, str], ...] = (
-        ("not_a_study", "discard", design in NO_STUDY, f"It is {kind}: no study to count."),
-        # Whatever else is unknown:
+        ("not_a_study", "discard", design in NO_STUDY, f"It is {kind} and doesn't count."),
+        # Before "unscored", because an irrelevant abstract needs no methodology score.
         (
             "off_topic",
             "discard",
-            *_under("Relevance", relevance, rubric.DISCARD_RELEVANCE, ": about something else"),
+            *_under("Relevance", relevance, rubric.DISCARD_RELEVANCE, ", about something else"),
         ),
         (
             "unscored",
             "needs_more",
             quality is None,
-            "It has no score, and no score is no reason to keep or discard.",
+            "It has no score, so there is no reason to keep or discard it.",
         ),
         (
             "of_concern",
             "needs_more",
             publication == "of_concern",
-            f"It is {kind}: read why before it counts.",
+            f"It is {kind}. Read the reason before you count it.",
         ),
         ("unknown_design", "needs_more", design in (None, "other"), unknown),
         (
             "weak_method",
             "discard",
-            *_under("Methodology", methodology, rubric.DISCARD_METHODOLOGY, ": too weak to use"),
+            *_under("Methodology", methodology, rubric.DISCARD_METHODOLOGY, ", too weak to use"),
         ),
         (
             "borderline_relevance",
             "needs_more",
             *_under(
-                "Relevance", relevance, rubric.KEEP_RELEVANCE, ": only partly about the question"
+                "Relevance", relevance, rubric.KEEP_RELEVANCE, ", only partly about the question"
             ),
         ),
-        ("weak_design", "needs_more", inconclusive, f"{named} supports no conclusion by itself."),
+        (
+            "weak_design",
+            "needs_more",
+            inconclusive,
+            f"{named} can't support a conclusion by itself.",
+        ),
         (
             "underpowered",
             "needs_more",
             adequate is False,
-            "Fewer were studied than the design needs.",
+            "The sample is smaller than the design needs.",
         ),
         (
             "borderline_method",
@@ -117,7 +122,7 @@ def recommend(
 
 
 def _under(name: str, score: float | None, least: float, means: str = "") -> tuple[bool, str]:
-    """Return whether a score is too low, and the sentence that says so."""
+    """Return whether a score is too low, and the sentence for that case."""
     return (
         score is not None and score < least - _EDGE,
         f"{name} {_two(score)} is under {least:.2f}{means}.",
@@ -135,9 +140,7 @@ def scored_fields(
     design: Design | None,
     adequate: bool | None,
 ) -> dict[str, Any]:
-    """Return the fields of a grade that these scores are, and that follow from them; ``raw`` is
-    before the floor.
-    """
+    """Return the fields of a grade for these scores; ``raw`` is a methodology before the floor."""
     return {
         "relevance_score": relevance,
         "methodology_raw": raw,

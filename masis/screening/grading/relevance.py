@@ -1,26 +1,25 @@
-"""How far an abstract is about the question: which of its concepts it mentions and where, then its
-meaning.
+"""Scores how far an abstract is about the question, by its concepts and then by its meaning.
 
-**In words**, relevance is the geometric mean of how far each concept is met, weighed by how rare
-its words are, so that many common words can't make up for the one thing the question is about. A
-concept met in the title or at least twice counts whole, met once a little less, met in part by the
-share of its words, not at all ``MISSING``. An abbreviation is also met by words whose initials
-spell it.
+**By words**, relevance is the geometric mean of the matches of all concepts, weighted by the rarity
+of their words, so that many common words can't outweigh the main concept. A concept counts fully if
+it is in the title or occurs at least twice, and slightly less if it occurs once. If only some of
+its words occur, their share counts, and if none occur, ``MISSING``. An abbreviation also matches
+words whose initials spell it.
 
-Where the concepts are not all there, **the likeness of meaning** decides: the greatest cosine
-between the question and a passage of the abstract, by the sentence encoder that ships with the
-package (``masis/offline/inference/minilm``). So other words for a thing never discard an abstract
-by themselves:
+If some concepts are missing, **the similarity of meaning** decides: the greatest cosine between the
+question and a passage of the abstract, by the sentence encoder that is part of the package
+(``masis/offline/inference/minilm``). So an abstract isn't discarded just because it uses other
+words:
 
-- concepts met (0.50 or more): relevant, unless the meaning is far off;
-- else, of one meaning with the question: relevant, unless the question names a drug and the
-  abstract only others;
-- else, neither in words nor in meaning: about something else;
-- anything between is left open, and so is another language than the question's.
+- If the concepts match (0.50 or more), it is relevant, unless its meaning is very different.
+- Otherwise, if its meaning is similar, it is relevant, unless the question names a drug and the
+  abstract names only other drugs.
+- If neither matches, it is about something else.
+- In all other cases, and in another language than the question, the relevance is left open.
 
-The bounds were fitted on titles and abstracts of StudyTypeTeller's training file (a title taken for
-the question, 700 own abstracts, 4,900 of others; ``tools/fit_relevance.py``); no abstract of the
-benchmarks was looked at for them.
+The bounds were fitted on StudyTypeTeller's training file, with titles as questions, 700 abstracts
+of those titles and 4,900 of other titles (``tools/fit_relevance.py``). Abstracts of the benchmarks
+weren't used.
 """
 
 from __future__ import annotations
@@ -42,59 +41,56 @@ from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Questio
 from masis.screening.grading.wording import LONGEST_READ
 
 MISSING = 0.12
-"""What a concept counts that is nowhere met: not 0, since an abstract may say it in words nobody
-listed.
-"""
+"""The match of a concept that doesn't occur. It isn't 0, because synonyms may be missing."""
 ONCE = 0.85
-"""A concept named once in the text may be an aside; twice, or in the title, it is a matter of the
-study.
-"""
+"""The match of a concept that occurs once in the text, where it may be an aside."""
 SCATTERED = 0.8
-"""Factor for a concept whose words are never close together, such as "blood" and "pressure"."""
+"""The factor for a concept whose words are far apart, such as "blood" and "pressure"."""
 KIN = 0.5
-"""A word met only by the beginning of its stem ("cardiology" for "cardiac")."""
+"""The match of a word that shares only the beginning of its stem ("cardiology" for "cardiac")."""
+# Words between parts of a concept that count as near, and excerpts shown for each concept.
 _NEAR = 6
 _SHOWN = 2
 
 LIKE = 0.60
-"""From this likeness on the meaning is one: 95% of own abstracts reach it, 0.5% of near ones (same
-field) do.
+"""The least similarity of the same meaning. 95% of abstracts reach it for their own title, and 0.5%
+for another title of the same field.
 """
 FAR = 0.30
-"""Under this the meaning is another, whatever words are shared: 0.1% of own abstracts, 20% of near
-ones.
+"""A lower similarity means another meaning, no matter which words are shared. 0.1% of abstracts are
+below it for their own title, and 20% for another title of the same field.
 """
 WORDS, LIKENESS, OFFSET = 9.45, 15.30, -10.55
-"""Log odds of relevance = WORDS x score of the concepts + LIKENESS x cosine + OFFSET (logistic
-regression).
+"""Coefficients of a logistic regression: log odds of relevance = WORDS x score of the concepts +
+LIKENESS x cosine + OFFSET (``tools/fit_relevance.py``).
 """
 MOST_PROMOTED = 0.90
-"""Relevance by meaning alone is lower than that of concepts that occur in the abstract."""
+"""The highest relevance by meaning alone, lower than with matching words."""
+# Characters of a passage: about 120 word pieces, half of what the encoder reads.
 _PASSAGE = 600
-"""Characters of a passage: some 120 word pieces, half of what the encoder reads."""
 _PASSAGES = 8
+# Characters used to detect the language.
 _SEEN = 4_000
-"""Characters that a language is detected from."""
 # Three to ten letters with at least two capitals: "COPD", "mRNA", "HbAC".
 _ABBREVIATION = re.compile(r"(?=(?:[a-z]*[A-Z]){2})[A-Za-z]{3,10}")
 _EMPTY = frozenset("a an and for in of on or the to with by".split())
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
+# Statements about excluded people, which the study isn't about ("people with a stroke were
+# excluded").
+#
+# A statement with a number is about dropouts, so it doesn't match: "of 300 adults given aspirin, 12
+# were excluded".
 _EXCLUDED = re.compile(
     r"[^.;\d]{0,200}\b(?:(?:was|were) (?:excluded|not (?:included|eligible|studied))|[Ee]xclusion"
     r" criteria)\b"
     r"[^.;\d]{0,200}"
 )
-"""What is said of those who were left out: the study is not about them ("people with a stroke were
-excluded").
-
-With a number it counts drop-outs: "of 300 adults given aspirin, 12 were excluded".
-"""
 
 
 class ConceptMatch(NamedTuple):
-    """How far a concept is met (0 to 1), and where."""
+    """How far an abstract mentions a concept, from 0 to 1, and the words."""
 
     concept: Concept
     share: float
@@ -102,9 +98,9 @@ class ConceptMatch(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """How far an abstract is about a question; ``score`` None where there is nothing to compare.
+    """How far an abstract is about a question; ``score`` is None if they can't be compared.
 
-    ``unmatched`` where there is, but in a language that can't be compared with the question's.
+    ``unmatched`` is true if that is because of their languages.
     """
 
     score: float | None
@@ -114,20 +110,20 @@ class Relevance(NamedTuple):
 
 
 def relevance_by_meaning(question: Question, abstract: Abstract) -> Relevance:
-    """Return how far the abstract is about the question, in words and in meaning, and why."""
+    """Return how far the abstract is about the question by its words and its meaning, and why."""
     in_words = relevance(question, abstract)
     if in_words.score is None:
         return in_words
     if language := other_language(f"{abstract.title} {abstract.text}"):
         text = (
-            f"It could not be matched: the text reads like {language}, and concepts are looked for"
-            " in English."
+            f"It couldn't be matched, because the text seems to be in {language}, and concepts are"
+            " searched in English."
         )
         return Relevance(None, in_words.met, GradeReason(text=text), unmatched=True)
     score, why = _combine_scores(
         in_words.score, in_words, abstract, likeness_of(question.text, abstract)
     )
-    # what could not be looked for may be missing: never kept on the rest
+    # A concept that can't be searched may be missing, so the others aren't enough to keep it.
     if left_open := _unsearchable_concepts(question):
         score, why = min(score, rubric.KEEP_RELEVANCE - 0.01), f"{why} {left_open}".strip()
     reason = GradeReason(text=f"{in_words.reason.text} {why}".strip(), words=in_words.reason.words)
@@ -135,65 +131,62 @@ def relevance_by_meaning(question: Question, abstract: Abstract) -> Relevance:
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
-    """Return how far the abstract is about the question in words, where it says so, and what of it
-    is left open.
-    """
+    """Return how far the abstract is about the question by its words alone, and where."""
     if not question.concepts:
-        return Relevance(
-            None, (), GradeReason(text="The question names nothing that could be looked for.")
-        )
+        return Relevance(None, (), GradeReason(text="The question has no concept to search for."))
     if not (abstract.title.strip() or abstract.text.strip()):
-        return Relevance(None, (), GradeReason(text="There is neither a title nor a text to read."))
-    looked_for = [concept for concept in question.concepts if concept.stems]
-    if not looked_for:
+        return Relevance(None, (), GradeReason(text="The record has neither a title nor a text."))
+    searchable = [concept for concept in question.concepts if concept.stems]
+    if not searchable:
         return Relevance(
             None, (), GradeReason(text=_unsearchable_concepts(question)), unmatched=True
         )
     read = _IndexedAbstract(abstract)
-    met = tuple(read.match(concept) for concept in looked_for)
-    weight = sum(each.concept.weight for each in met)
+    met = tuple(read.match(concept) for concept in searchable)
+    weight = sum(match.concept.weight for match in met)
     mean = math.exp(
-        sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight
+        sum(match.concept.weight * math.log(max(MISSING, match.share)) for match in met) / weight
     )
-    # so that no concept at all scores 0
+    # Scale the range from MISSING to 1 to the range from 0 to 1.
     score = round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
     return Relevance(score, met, _relevance_reason(met))
 
 
 def _unsearchable_concepts(question: Question) -> str:
-    """Say which concepts have no word that could be looked for in an English abstract; empty where
-    all have.
-    """
-    named = ", ".join(f"{each.name} ({each.part})" for each in question.concepts if not each.stems)
-    return f"Not matched: {named}, which holds no word that could be looked for." if named else ""
+    """Return a sentence about concepts without an English word to search for, or ""."""
+    named = ", ".join(
+        f"{concept.name} ({concept.part})" for concept in question.concepts if not concept.stems
+    )
+    return f"Not matched: {named}, which has no word that can be searched for." if named else ""
 
 
 def _relevance_reason(met: tuple[ConceptMatch, ...]) -> GradeReason:
     named: dict[str, list[str]] = {"Met": [], "in part": [], "not met": []}
-    for each in met:
+    for match in met:
         how = (
             "not met"
-            if each.share <= MISSING
+            if match.share <= MISSING
             else "in part"
-            if each.share < ONCE * SCATTERED
+            if match.share < ONCE * SCATTERED
             else "Met"
         )
-        named[how].append(f"{each.concept.name} ({each.concept.part})")
+        named[how].append(f"{match.concept.name} ({match.concept.part})")
     text = "; ".join(f"{how}: {', '.join(names)}" for how, names in named.items() if names) + "."
     return GradeReason(
-        text=text[0].upper() + text[1:], words=tuple(word for each in met for word in each.words)
+        text=text[0].upper() + text[1:], words=tuple(word for match in met for word in match.words)
     )
 
 
 class _IndexedAbstract:
-    """An abstract's words in order, those of the title (the first ``titled``) first, and where each
-    stem stands.
+    """The words of an abstract and the places of each stem.
+
+    The first ``titled`` words are those of the title.
     """
 
     def __init__(self, abstract: Abstract) -> None:
         title = tokens(abstract.title[:LONGEST_READ])
         self.abstract, self.titled = abstract, len(title)
-        # Blanks of the same length keep the places of all other words in the text.
+        # Exclusions become blanks of the same length, so that offsets of other words stay valid.
         text = _EXCLUDED.sub(lambda match: " " * len(match[0]), abstract.text[:LONGEST_READ])
         self.words = (*title, *tokens(text))
         self.at: dict[str, list[int]] = {}
@@ -201,22 +194,27 @@ class _IndexedAbstract:
             self.at.setdefault(word.stem, []).append(index)
 
     def match(self, concept: Concept) -> ConceptMatch:
-        """Return how far a concept is met, in the question's own words or others for it."""
-        best = ConceptMatch(concept, 0.0) if self._places(concept.stems) else self._in_part(concept)
+        """Return how far the abstract mentions a concept by any of its names."""
+        best = (
+            ConceptMatch(concept, 0.0)
+            if self._phrase_places(concept.stems)
+            else self._partial_match(concept)
+        )
         for stems in (
             concept.stems,
-            *(each.stems for each in concept.others),
-            *self._spelt_out(concept.name),
+            *(other.stems for other in concept.others),
+            *self._expansions(concept.name),
         ):
-            found = self._places(stems)
-            if found and self._often(found) > best.share:
+            found = self._phrase_places(stems)
+            if found and self._share_of(found) > best.share:
                 shown = tuple(self._words_at(start, len(stems)) for start in found[:_SHOWN])
-                best = ConceptMatch(concept, self._often(found), shown)
+                best = ConceptMatch(concept, self._share_of(found), shown)
         return best
 
-    def _spelt_out(self, name: str) -> Iterator[tuple[str, ...]]:
-        """Yield the words whose initials spell an abbreviation of the question: fewer than three
-        letters spell much.
+    def _expansions(self, name: str) -> Iterator[tuple[str, ...]]:
+        """Yield the stems of words whose initials spell an abbreviation.
+
+        An abbreviation has at least three letters, because shorter ones match by chance.
         """
         if _ABBREVIATION.fullmatch(name):
             letters = name.removesuffix("s").lower()
@@ -230,10 +228,8 @@ class _IndexedAbstract:
                     for word in self.words[content[at] : content[at + len(letters) - 1] + 1]
                 )
 
-    def _in_part(self, concept: Concept) -> ConceptMatch:
-        """Return how far the question's own words for a concept are there one by one, scattered or
-        not all.
-        """
+    def _partial_match(self, concept: Concept) -> ConceptMatch:
+        """Return the match of the single words of a concept, if its whole phrase doesn't occur."""
         places = [self.at.get(root, []) for root in concept.stems]
         share = 0.0
         for root, weight, found in zip(concept.stems, concept.rarities, places, strict=True):
@@ -245,14 +241,12 @@ class _IndexedAbstract:
         words = tuple(self._words_at(found[0], 1) for found in places if found)[:_SHOWN]
         return ConceptMatch(
             concept,
-            share * min((self._often(found) for found in places if found), default=1.0),
+            share * min((self._share_of(found) for found in places if found), default=1.0),
             words,
         )
 
-    def _places(self, stems: tuple[str, ...]) -> list[int]:
-        """Return where the phrase begins, its words one after another within the title or within
-        the text.
-        """
+    def _phrase_places(self, stems: tuple[str, ...]) -> list[int]:
+        """Return the indices at which a phrase begins in the title or in the text."""
         length = len(stems)
         return [
             start
@@ -261,7 +255,8 @@ class _IndexedAbstract:
             and not start < self.titled < start + length
         ]
 
-    def _often(self, found: list[int]) -> float:
+    def _share_of(self, found: list[int]) -> float:
+        """Return the match of a phrase at these places; one in the title counts fully."""
         return 1.0 if len(found) > 1 or found[0] < self.titled else ONCE
 
     def _words_at(self, first: int, length: int) -> AbstractWords:
@@ -274,20 +269,18 @@ class _IndexedAbstract:
 
 
 def _are_near(places: list[list[int]]) -> bool:
-    """Return whether all words of a concept occur within a few words of each other somewhere."""
+    """Return whether all words of a concept occur close together at least once."""
     return all(places) and any(
         all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:])
         for start in places[0][:20]
     )
 
 
-# The likeness of meaning.
+# The similarity of meaning.
 
 
 def likeness_of(question: str, abstract: Abstract) -> float:
-    """Return the greatest cosine between the question and the title or a passage of the abstract,
-    -1 to 1.
-    """
+    """Return the greatest cosine (-1 to 1) of the question and the title or a passage."""
     vectors: list[Array] = [
         load_encoder().encode(text) for text in (question[:LONGEST_READ], *_passages(abstract))
     ]
@@ -298,69 +291,72 @@ def likeness_of(question: str, abstract: Abstract) -> float:
 def _combine_scores(
     score: float, in_words: Relevance, abstract: Abstract, likeness: float
 ) -> tuple[float, str]:
-    share = f"likeness of meaning {likeness:.2f}"
+    share = f"similarity of meaning {likeness:.2f}"
     left_open = rubric.KEEP_RELEVANCE - 0.01
     unnamed = _unnamed_part(in_words.met)
+    # It may study other people or another outcome, so it is neither kept nor discarded.
     if unnamed and (likeness >= LIKE or score >= rubric.KEEP_RELEVANCE):
-        why = f"It says nothing of the {unnamed} that the question names ({share})."
+        why = f"It doesn't mention the {unnamed} in the question ({share})."
         return min(max(score, rubric.DISCARD_RELEVANCE), left_open), why
     if score >= rubric.KEEP_RELEVANCE:
         if likeness >= FAR:
             return score, ""
-        return left_open, f"It shares words, but means something else ({share})."
+        return left_open, f"It shares words with the question, but its topic differs ({share})."
     if likeness >= LIKE:
-        # Two drugs for one disease are alike in meaning and answer different questions.
+        # Two drugs for one disease are similar in meaning but answer different questions.
         missed = next(
             (
-                each.concept.name
-                for each in in_words.met
-                if not each.words and _drug(each.concept.name)
+                match.concept.name
+                for match in in_words.met
+                if not match.words and _mentions_drug(match.concept.name)
             ),
             None,
         )
-        if missed and _drug(f"{abstract.title} {abstract.text}"):
-            why = f"The question names {missed}, and the abstract other drugs ({share})."
+        if missed and _mentions_drug(f"{abstract.title} {abstract.text}"):
+            why = f"The question names {missed}, but the abstract names other drugs ({share})."
             return max(score, rubric.DISCARD_RELEVANCE), why
+        # A similarity from LIKE to 1 becomes a relevance from KEEP_RELEVANCE to MOST_PROMOTED.
         raised = rubric.KEEP_RELEVANCE + (MOST_PROMOTED - rubric.KEEP_RELEVANCE) * (
             likeness - LIKE
         ) / (1 - LIKE)
-        return round(max(score, raised), 4), f"In other words it is about the question ({share})."
+        return round(max(score, raised), 4), f"It is about the question in other words ({share})."
     odds = WORDS * score + LIKENESS * likeness + OFFSET
     if score < rubric.DISCARD_RELEVANCE and 1 / (1 + math.exp(-odds)) < rubric.DISCARD_RELEVANCE:
-        return score, f"Neither its words nor its meaning are the question's ({share})."
+        return score, f"Neither its words nor its meaning match the question ({share})."
     return (
         max(score, rubric.DISCARD_RELEVANCE),
-        f"Its words are not all the question's, nor clearly others ({share}).",
+        f"Only some of its words match the question, so this is unclear ({share}).",
     )
 
 
 def _unnamed_part(met: Sequence[ConceptMatch]) -> Part | None:
-    """Return the population or outcome of which the abstract names no concept, though one is rare
-    enough to be named.
+    """Return the part (population or outcome) that the abstract doesn't mention at all, if any.
 
-    "Adults" need not be. Of 261 questions of PubMedQA (even rows) few have an own abstract of which
-    this is true, of 783 near abstracts of other questions one in five.
+    The part must have a concept that is rare enough: an abstract needn't mention "adults". Of 261
+    questions of PubMedQA (even rows), few miss a part in their own abstract. Of 783 abstracts on
+    similar questions, one in five does.
     """
     for part in ("population", "outcome"):
-        asked = [each for each in met if each.concept.part == part]
-        if any(each.concept.weight >= RARE_ENOUGH for each in asked) and not any(
-            each.share for each in asked
+        asked = [match for match in met if match.concept.part == part]
+        if any(match.concept.weight >= RARE_ENOUGH for match in asked) and not any(
+            match.share for match in asked
         ):
             return part
     return None
 
 
-def _drug(text: str) -> bool:
+def _mentions_drug(text: str) -> bool:
     return any(map(is_drug, re.findall(r"[a-z]{6,}", text[:LONGEST_READ].lower())))
 
 
 def other_language(text: str) -> str | None:
-    """Return the name of the language of a text that is surely not English; else None."""
+    """Return the name of a text's language if it clearly isn't English, else None."""
     code = detect_language(text[:_SEEN])
     return None if code in (None, "en") else language_name(code)
 
 
 def _passages(abstract: Abstract) -> list[str]:
+    """Return the title and passages of whole sentences, each short enough for the encoder."""
     passages = [""]
     for sentence in _SENTENCE_END.split(abstract.text[:LONGEST_READ]):
         if passages[-1] and len(passages[-1]) + len(sentence) > _PASSAGE:
@@ -368,4 +364,4 @@ def _passages(abstract: Abstract) -> list[str]:
                 break
             passages.append("")
         passages[-1] = f"{passages[-1]} {sentence}".strip()[: 2 * _PASSAGE]
-    return [each for each in (abstract.title[:_PASSAGE].strip(), *passages) if each]
+    return [text for text in (abstract.title[:_PASSAGE].strip(), *passages) if text]

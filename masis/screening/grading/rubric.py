@@ -1,7 +1,7 @@
 """The constants of the evidence critic: priors, hierarchy and thresholds, each with its source.
 
-The specification fixes three priors, four required averages and two consensus shares (AESOP-PRIORS,
-AESOP-DECAY, AESOP-CONSENSUS in docs/CONFORMANCE.md). The rest is set from:
+The specification defines three priors, four required averages and two consensus shares
+(AESOP-PRIORS, AESOP-DECAY, AESOP-CONSENSUS in docs/CONFORMANCE.md). The other constants come from:
 
 - **OCEBM 2011**: Oxford Centre for Evidence-Based Medicine, Levels of Evidence 2: for "does this
   intervention help?" level 1 systematic review of randomised trials, 2 randomised trial, 3
@@ -11,8 +11,8 @@ AESOP-DECAY, AESOP-CONSENSUS in docs/CONFORMANCE.md). The rest is set from:
   as low certainty; evidence from other populations (animals, cells) is indirect.
 - **Cohen 1992**: A power primer, Psychological Bulletin 112:155, table 2 (alpha 0.05 two-sided,
   power 0.80).
-- **Jackson and Turner 2017**: Res Synth Methods 8:290: a random-effects meta-analysis has more
-  power than its studies alone from about five studies on.
+- **Jackson and Turner 2017**: Res Synth Methods 8:290: a random-effects meta-analysis of about five
+  studies or more has more power than its studies alone.
 - **Mead 1988**: The design of experiments, the resource equation; Festing and Altman, ILAR J
   2002;43:244: an animal experiment should leave 10 to 20 degrees of freedom for error.
 """
@@ -24,15 +24,15 @@ from typing import NamedTuple
 from masis.schema.screening import Design, StudyType
 
 VERSION = "5"
-"""Raised whenever a constant or a rule of screening changes; recorded with every screening."""
+"""Increased whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
 class HierarchyPlace(NamedTuple):
-    """A design's place in the hierarchy: ``level`` as OCEBM 2011 counts (1 is best), None outside
-    it.
+    """A design's place in the evidence hierarchy.
 
-    ``prior`` is the floor of its methodology score; ``concludes`` whether it can support a
-    conclusion about people by itself; ``source`` says where level and prior come from.
+    ``level`` is that of OCEBM 2011 (1 is best), None for designs outside it. ``prior`` is the floor
+    of the methodology score. ``concludes`` says whether the design can support a conclusion about
+    people by itself, and ``source`` names the source of level and prior.
     """
 
     level: int | None
@@ -112,47 +112,44 @@ DESIGN_OF: dict[StudyType, Design] = {
     "in_vitro_study": "in_vitro_study",
     "remaining": "other",
 }
-"""The design a study type stands for where the words say no more (``hierarchy.py`` refines it by
-the words).
-"""
+"""The usual design of each study type. ``hierarchy.py`` refines it by the words of the abstract."""
 
 REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
-"""Required average quality of the kept abstracts by round, staying at the last (specification,
-Reviewer Confidence Decay).
+"""The required average quality of the kept abstracts by round; the last value holds for all later
+rounds (specification, Reviewer Confidence Decay).
 """
 PAGE = 15
-"""Abstracts of a round that lowers the required average by a whole step: three quarters of the
-default page (ours).
+"""The number of abstracts in a round that lowers the required average by a whole step: three
+quarters of the default page (our own choice).
 """
 KEEP_SHARE = 0.60
-"""At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware
-CRAG).
-"""
+"""The least share of ``keep`` that is sufficient (specification, Disagreement-Aware CRAG)."""
 DISCARD_SHARE = 0.50
-"""At least this share of ``discard`` retrieves more (specification, Disagreement-Aware CRAG)."""
+"""The least share of ``discard`` that retrieves more (specification, Disagreement-Aware CRAG)."""
 
 KEEP_QUALITY = 0.45
-"""An abstract that is only half about the question is kept from a non-randomised study's
-methodology (0.40) on. Whether what is kept is strong enough together is for the required averages
-to say: a stricter bound here would count it twice.
+"""The least quality to keep an abstract: half of the question met by a non-randomized study (0.50
+and 0.40). The required averages decide whether the kept abstracts are good enough together, so a
+stricter bound here would count the same twice.
 """
 KEEP_RELEVANCE = 0.50
-"""More of the question is met than missed."""
+"""The least relevance to keep an abstract: at least half of the question is met."""
 KEEP_METHODOLOGY = 0.30
-"""The least prior of a design that can support a conclusion by itself: that of cross-sectional
-studies.
+"""The least methodology to keep an abstract: the lowest prior of a design that can support a
+conclusion by itself, that of cross-sectional studies.
 """
 DISCARD_RELEVANCE = 0.30
-"""Under this the abstract is about something else: one shared term of three or four."""
+"""Below this an abstract is about something else: it shares one of three or four terms."""
 DISCARD_METHODOLOGY = 0.20
-"""Under this the method is weaker than a case series, the weakest design that the specification has
-a prior for.
+"""Below this the method is weaker than a case series, the weakest design with a prior in the
+specification.
 """
 
 
 class Adequacy(NamedTuple):
-    """The smallest plausible size of a design: of what, and by which source. ``least`` None: size
-    does not apply.
+    """The smallest plausible size of a design, its unit and its source.
+
+    ``least`` is None if size doesn't matter.
     """
 
     least: int | None
@@ -161,18 +158,18 @@ class Adequacy(NamedTuple):
 
 
 LARGE_EFFECT_TWO_GROUPS = 52
-"""26 in each of two groups show a large difference (d = 0.8): Cohen 1992, table 2."""
+"""26 in each of two groups can show a large difference (d = 0.8): Cohen 1992, table 2."""
 LARGE_CORRELATION = 28
-"""28 show a large correlation (r = 0.50): Cohen 1992, table 2."""
+"""28 can show a large correlation (r = 0.50): Cohen 1992, table 2."""
 POOLED_STUDIES = 5
-"""From five studies on pooling adds power: Jackson and Turner 2017."""
+"""Five studies are needed before pooling adds power: Jackson and Turner 2017."""
 OPTIMAL_INFORMATION = 400
-"""Participants that make a review plausible however few its studies: Guyatt et al., J Clin
-Epidemiol 2011;64:1283.
+"""Participants that make a review plausible even with few studies: Guyatt et al., J Clin Epidemiol
+2011;64:1283.
 """
 LARGE_TRIAL = OPTIMAL_INFORMATION
-"""Participants from which on one randomised trial is evidence enough alone: the optimal information
-size of GRADE.
+"""Participants that make one randomized trial enough evidence alone: the optimal information size
+of GRADE.
 """
 ANIMALS = 12
 """Two groups that leave ten degrees of freedom for error: Mead 1988."""
@@ -215,4 +212,4 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
 }
 
 MEMORY_NEEDS = 20
-"""Acceptances needed before memory may change anything."""
+"""The acceptances needed before memory changes a required average."""

@@ -1,9 +1,9 @@
-"""How many were studied: the sample sizes an abstract states, and the one the study rests on.
+"""Extracts the sample sizes that an abstract states, and the size of the whole study.
 
-What counts as a sample size is the codebook of docs/screening.md. Three questions, in this order:
-which numbers does the text hold, which of them count units (``Mention``), and which of those are
-sizes of the whole study (``total``), of a part of it (``arm``), or the larger number a part is
-counted in (``of``)? The rest count those who had an outcome.
+docs/screening.md defines what counts as a sample size. The extraction has three steps: find the
+numbers in the text, find those that count units (``SizeMention``), and classify these as the size
+of the whole study (``total``), of a group in it (``arm``), or of a larger set that a part was
+selected from (``of``). The remaining numbers count people who had an outcome.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tab
 Family = Literal["people", "animals", "studies", "other"]
 Kind = Literal["total", "arm", "of"]
 Form = Literal["noun", "bare", "n", "of", "sample", "groups", "single"]
-"""How a number is written: before a unit ("48 patients"), behind one ("and 30 with headache"), as
-"n = 48", as the whole of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an
-article ("a 49-year-old woman").
+"""How a number is written, in the order above: before its unit ("48 patients"), without a unit of
+its own ("and 30 with headache"), as "n = 48", as the whole of a share ("42 of 50"), after "a sample
+of", as "groups of 10", or as an article ("a 49-year-old woman").
 """
 
 _LISTS = read_word_lists(Path(__file__).parent / "sample_words.txt")
@@ -36,12 +36,13 @@ _FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
 FAMILY: dict[str, Family] = {
     word: family for family in reversed(_FAMILIES) for word in _LISTS[family]
 }
-"""The family of each unit, in the plural."""
+"""The family of each unit, which is in the plural."""
 _TABLES = read_tables(Path(__file__).with_name("sample_forms.toml"))
 _FORM = {
     name: re.compile(joined_forms(forms, _TABLES["names"]))
     for name, forms in _TABLES["forms"].items()
 }
+# The forms of a number whose unit was said before, by the words ahead and behind.
 _WITHOUT_UNIT: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
     (
         row["form"],
@@ -52,12 +53,12 @@ _WITHOUT_UNIT: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple
     )
     for row in _TABLES["without_unit"]
 )
-"""The forms of a number whose unit was said before, by the words ahead and behind."""
 
 
 def family_of(unit: str, behind: str = "who") -> Family | None:
-    """Return the family of a unit in the plural; people that no list names are known by the words
-    behind them.
+    """Return the family of a unit in the plural, or None.
+
+    People of a trade that isn't listed ("bakers") are recognized by the words after them ("who").
     """
     named = (
         unit not in _LIST["staff"] | _LIST["measure"]
@@ -68,26 +69,26 @@ def family_of(unit: str, behind: str = "who") -> Family | None:
 
 
 _TOKEN = re.compile(
-    # thousands, set apart by a comma or a space
+    # A number with groups of thousands, separated by a comma or a space: "12,400", "12 400".
     r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"
+    # Any other number, with decimal points, commas or middle dots ("0·05", as The Lancet writes).
     r"|\d+(?:[.,·]\d+)*"
+    # A word, also with an apostrophe.
     r"|[^\W\d_]+(?:['’][^\W\d_]+)*"
+    # Any other character is a token of its own, so also a hyphen.
     r"|\S"
 )
-"""Numbers, words, and every other sign by itself. A hyphen is a sign of its own."""
+# A number with more digits can't be a sample size.
 _MOST_DIGITS = 10
-"""A longer number is no number of units studied."""
+# Scales that are numbers without a digit before them: "a hundred patients".
 _BARE_SCALES = frozenset({"hundred", "thousand", "million"})
-"""Scales that count by themselves: "a hundred patients"."""
 _MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
 # "12,400" with commas between thousands, or a plain number with up to three decimals ("1.25").
 _DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?", re.A)
 
 
 class TokenNumeral(NamedTuple):
-    """A whole number: its value, and the tokens it is written in, from ``first`` up to, not
-    including, ``after``.
-    """
+    """A whole number, and its tokens from ``first`` to ``after``, which is excluded."""
 
     value: int
     first: int
@@ -95,10 +96,9 @@ class TokenNumeral(NamedTuple):
 
 
 class SizeMention(NamedTuple):
-    """A number of units: where it is written (tokens ``first`` up to ``after``), in which form, of
-    what.
+    """A number of units: its tokens (``first`` to ``after``, excluded), its form and its unit.
 
-    ``share`` where a percentage stands by it; ``kind`` where it is a sample size.
+    ``share`` is true if there is a percentage next to it. ``kind`` is set for sample sizes.
     """
 
     value: int
@@ -112,86 +112,86 @@ class SizeMention(NamedTuple):
 
     @property
     def whose(self) -> Family | None:
-        """The family that shares a total with this one: people, animals and unnamed units share,
-        others don't.
+        """The key of the total that this number belongs to.
+
+        People, animals and unnamed units have a common total, and other families have their own.
         """
         return None if self.family in ("people", "animals") else self.family
 
 
 def sample_sizes(text: str) -> tuple[SampleSize, ...]:
-    """Return all sample sizes that an abstract states, in order; offsets are characters of
-    ``text``.
-    """
+    """Return all sample sizes in an abstract, in order, with their offsets in ``text``."""
     return _read_sizes(text)[0]
 
 
 def study_size(text: str) -> SampleSize | None:
-    """Return the size that the study rests on; None where none is stated.
+    """Return the size of the whole study, or None if it isn't stated.
 
-    The first total of people or animals that is not the rest of a greater one; else the studies of
-    a review; else the sum of its groups; else a single group, or the whole that a part is counted
-    in (``kind`` says so).
+    It is the largest total of people or animals, else the number of studies of a review, else the
+    sum of the groups, else a single group or the set that a part was selected from. ``kind`` says
+    which one it is.
     """
     return _read_sizes(text)[1]
 
 
 @lru_cache(maxsize=256)
 def _read_sizes(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
-    """Read both at once: callers ask for both of the same text."""
+    """Return all sizes and the size of the study; cached because callers need both."""
     tokens = TextTokens(text[:LONGEST_READ])
     reader = MentionClassifier(tokens)
-    if all(each.kind == "of" for each in reader.counted.values()):
-        single = {(each.value, each.whose): each for each in tokens.single_case()}
+    # A case report often states no number, so "a 49-year-old woman" counts as one patient.
+    if all(mention.kind == "of" for mention in reader.counted.values()):
+        single = {(mention.value, mention.whose): mention for mention in tokens.single_case()}
         reader.counted = single | reader.counted
     return tuple(map(tokens.size, reader.counted.values())), reader.study_size()
 
 
 class TextTokens:
-    """The words, numbers and signs of a text in lower case, with their places."""
+    """The words, numbers and signs of a text in lower case, with their offsets."""
 
     def __init__(self, text: str) -> None:
-        found = list(_TOKEN.finditer(text))
+        matches = list(_TOKEN.finditer(text))
         self.text = text
-        self.words = [each.group().lower() for each in found]
-        self.spans = [each.span() for each in found]
+        self.words = [match.group().lower() for match in matches]
+        self.spans = [match.span() for match in matches]
 
     def word(self, at: int) -> str:
-        """Return the token at a place; empty outside the text."""
+        """Return the token at an index, or "" outside the text."""
         return self.words[at] if 0 <= at < len(self.words) else ""
 
     def ahead(self, at: int, count: int, least: int = 0) -> str:
-        """Return the tokens before a place, with a blank between them."""
+        """Return the ``count`` tokens before an index, joined by blanks."""
         return " ".join(self.words[max(least, at - count) : at])
 
     def behind(self, at: int, count: int, limit: int | None = None) -> str:
-        """Return the tokens from a place on, with a blank between them."""
+        """Return ``count`` tokens from an index on, joined by blanks."""
         return " ".join(self.words[at : at + count if limit is None else min(limit, at + count)])
 
     def is_glued(self, at: int) -> bool:
-        """Return whether no blank stands before a token."""
+        """Return whether a token follows the one before it without a blank."""
         return 0 < at < len(self.spans) and self.spans[at - 1][1] == self.spans[at][0]
 
     def numerals(self, first: int = 0, after: int | None = None) -> list[TokenNumeral]:
-        """Return the whole numbers among these tokens, in order: "1,204", "1 204", "forty-two",
-        "2.5 million".
+        """Return the whole numbers among these tokens, in order.
+
+        They can be written as "1,204", "1 204", "forty-two" or "2.5 million".
         """
         found: list[TokenNumeral] = []
         words = self.words[:after]
         for at in range(first, len(words)):
+            # A number of several tokens, such as "forty - two", must not start again within itself.
             if at >= (found[-1].after if found else first) and (numeral := _number_at(words, at)):
                 found.append(numeral)
         return found
 
     def size(self, mention: SizeMention) -> SampleSize:
-        """Return a mention as a size with its place in the text."""
+        """Return a mention as a sample size with its offsets in the text."""
         start, end = self.spans[mention.first][0], self.spans[mention.after - 1][1]
         kind = mention.kind or "total"
         return SampleSize(value=mention.value, unit=mention.unit, kind=kind, start=start, end=end)
 
     def single_case(self) -> list[SizeMention]:
-        """Return the first mention of the single case an abstract is about; empty where it isn't
-        about one.
-        """
+        """Return the first mention of a single case ("a 49-year-old woman"), or an empty list."""
         if (match := _FORM["single_case"].search(self.text)) is None:
             return []
         first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
@@ -206,7 +206,8 @@ def _number_at(words: Sequence[str], at: int) -> TokenNumeral | None:
     value: float | None = None
     if word[0].isdecimal():
         digits = re.sub(r"[,\s]", "", word)
-        decimal_comma = "," in word and len(word.rsplit(",", 1)[1]) != 3  # or a list without blanks
+        # "3,5" is a decimal number, or a list without blanks.
+        decimal_comma = "," in word and len(word.rsplit(",", 1)[1]) != 3
         if digits.isdigit() and len(digits) <= _MOST_DIGITS and not decimal_comma:
             value = int(digits)
     elif word in NUMBER_WORDS or word in _BARE_SCALES or word == "dozen":
@@ -221,23 +222,24 @@ def _number_at(words: Sequence[str], at: int) -> TokenNumeral | None:
     return None if value is None else TokenNumeral(int(value), at, after)
 
 
-# Which numbers count units.
+# Find the numbers that count units.
 
 _DASHES = frozenset("-–‐‑—")
+# Signs before a number that isn't a count: a bound, a price, a measurement, part of a formula.
 _SIGNS_BEFORE = frozenset("±<>≥≤=~$€£#+*^×/\\.−") | _DASHES
+# The most tokens between a number and its unit.
 _SPAN = 9
-"""How many tokens a number may be away from its unit."""
+# The most units that belong to another one, as in "4 controls for each case". More are a group.
 _MOST_EACH = 12
-"""As many may belong to one unit, "4 controls"; more are a group."""
 
 
 def mentions(tokens: TextTokens) -> list[SizeMention]:
-    """Return all numbers of units, in order."""
+    """Return all numbers that count units, in order."""
     found: list[SizeMention] = []
     before: TokenNumeral | None = None
     for numeral in tokens.numerals():
         mention = _mention(tokens, numeral, before)
-        if mention is None and found and _echoes(tokens, found[-1], numeral):
+        if mention is None and found and _shares_unit(tokens, found[-1], numeral):
             form: Form = "n" if found[-1].form == "n" else "bare"
             mention = found[-1]._replace(
                 value=numeral.value, form=form, first=numeral.first, after=numeral.after
@@ -249,8 +251,8 @@ def mentions(tokens: TextTokens) -> list[SizeMention]:
     return found
 
 
-def _echoes(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral) -> bool:
-    """Return whether a number without a unit is said like the one before it, whose unit it shares.
+def _shares_unit(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral) -> bool:
+    """Return whether a number without a unit is worded like the one before and has its unit.
 
     "402 adults treated with A and 377 treated with B", "A was given to 39 patients and B to 38",
     "187 women in the one group, in the other group 184".
@@ -270,15 +272,18 @@ def _echoes(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral) -> 
 
 
 def _repeats_number(between: Sequence[str], behind: Sequence[str]) -> bool:
-    """Return whether what stands behind a number was said before it; of "was" and "had" only with
-    the next word.
+    """Return whether the word after a number also occurs before it.
+
+    Auxiliaries such as "was" and "had" are so frequent that the next word must match too.
     """
+    # A plural after the number is its own unit: "59 devices" aren't people, even if devices were
+    # mentioned before.
     if (
         not behind
         or behind[0] in ("and", "or", "per")
         or (behind[0].endswith("s") and behind[0] != "was")
     ):
-        return False  # "59 devices" are not people because devices were named before
+        return False
     return (
         tuple(behind) in set(pairwise(between))
         if behind[0] in _LIST["auxiliary"]
@@ -289,6 +294,7 @@ def _repeats_number(between: Sequence[str], behind: Sequence[str]) -> bool:
 def _mention(
     tokens: TextTokens, numeral: TokenNumeral, before: TokenNumeral | None
 ) -> SizeMention | None:
+    """Return a number as a mention of units, or None if it counts something else."""
     value, first, after = numeral
     if _FORM["n"].search(tokens.ahead(first, 2)):
         if tokens.word(after) in _LIST["measure"]:
@@ -307,9 +313,10 @@ def _mention(
         return None
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
-    word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
+    word = tokens.word(after)
     if not mention.unit and word.isalpha() and _FORM["they_were"].search(tokens.ahead(first, 2)):
         return mention._replace(form="sample")
+    # In "a total of 166 infusions", the number is followed by a plural that isn't a unit.
     counts = (
         mention.unit
         or family_of(word)
@@ -330,7 +337,8 @@ def _mention(
     if tokens.word(joined) in ("and", "or", "versus", "vs", "v") and not a_range:
         next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
-        if infants and infants.unit:  # "394 male and 360 female infants", "77 and 73 patients"
+        # "394 male and 360 female infants", "77 and 73 patients": both numbers have the same unit.
+        if infants and infants.unit:
             return mention._replace(after=joined, unit=infants.unit, family=infants.family)
     if value > 3:
         ahead, behind = tokens.ahead(first, 24).split(" . ")[-1], tokens.behind(after, 10)
@@ -340,20 +348,18 @@ def _mention(
         for form, words_ahead, words_behind in _WITHOUT_UNIT:
             said = words_behind.match(behind) if words_ahead.search(ahead) else None
             if said and not (share and form == "bare"):
-                # "interviews (32 in all)"
+                # In "interviews (32 in all)", the number counts the plural before the bracket.
                 named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""
                 other = form == "sample" and named.endswith("s") and named not in FAMILY
                 taken = said.group().count(" ") + 1 if form == "sample" else 0
                 return None if other else SizeMention(value, form, first, after + taken)
-        if word in _LIST["chose"]:  # "88 chose surgery and 97 chose drugs"
+        if word in _LIST["chose"]:  # As in "88 chose surgery and 97 chose drugs".
             return mention._replace(form="bare")
     return None
 
 
 def _counts_no_units(tokens: TextTokens, numeral: TokenNumeral) -> bool:
-    """Return whether what stands beside the number makes it something else: a range, a compound, a
-    dose, a year.
-    """
+    """Return whether a number's neighbors show that it is a range, a compound, a dose or a year."""
     before, after = tokens.word(numeral.first - 1), tokens.word(numeral.after)
     if after in ("%", "°", ":", "=", "±") or after in _LIST["measure"]:
         return True
@@ -368,7 +374,7 @@ def _counts_no_units(tokens: TextTokens, numeral: TokenNumeral) -> bool:
         tokens.ahead(numeral.first, 2 * _SPAN)
     ):
         return True
-    if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # "158 to 1162"
+    if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # As in "158 to 1162".
         return True
     return _like_a_year(tokens, numeral) and before in _LIST["time"]
 
@@ -378,8 +384,9 @@ def _like_a_year(tokens: TextTokens, numeral: TokenNumeral) -> bool:
 
 
 def _with_unit(tokens: TextTokens, numeral: TokenNumeral, form: Form) -> SizeMention:
-    """Return the number with the unit that the words behind it end in ("consecutive stroke
-    patients"), if any.
+    """Return the number with its unit, which may follow other words, if there is one.
+
+    In "48 consecutive stroke patients" the unit is "patients".
     """
     plain = best = SizeMention(numeral.value, form, numeral.first, numeral.after)
     share, here, limit = False, numeral.after, numeral.after + _SPAN
@@ -399,12 +406,11 @@ def _with_unit(tokens: TextTokens, numeral: TokenNumeral, form: Form) -> SizeMen
             if tokens.words[old - 1] == "olds":
                 best = plain._replace(after=old, unit="year-olds", family="people", share=share)
             here, limit = old, limit + old - here
-        elif word in _DASHES and tokens.is_glued(here):  # "knock-in"
+        elif word in _DASHES and tokens.is_glued(here):  # As in "knock-in".
             here += 1 if tokens.word(here + 1) in FAMILY else 2
         elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
-            listed = word == "," and _FORM["plural"].fullmatch(
-                tokens.word(here - 1)
-            )  # "in eleven homes, staff were trained"
+            # In "in eleven homes, staff were trained", the unit ends at the comma.
+            listed = word == "," and _FORM["plural"].fullmatch(tokens.word(here - 1))
             if listed or (best.unit and (not word[0].isalpha() or word in ("and", "or"))):
                 break
             here += 1
@@ -419,16 +425,17 @@ def _with_unit(tokens: TextTokens, numeral: TokenNumeral, form: Form) -> SizeMen
 
 
 def _closing(tokens: TextTokens, at: int) -> int | None:
-    """Return the token after the bracket that opens here; None where it is far away."""
-    close = tokens.words[at : at + 12]
-    return at + close.index(")") + 1 if ")" in close else None
+    """Return the index after the closing bracket of the one that opens here; None if it is far."""
+    inside = tokens.words[at : at + 12]
+    return at + inside.index(")") + 1 if ")" in inside else None
 
 
 def _whole_of_part(
     tokens: TextTokens, numeral: TokenNumeral, before: TokenNumeral | None, mention: SizeMention
 ) -> SizeMention | None:
-    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects",
-    "(14/15, 93%)".
+    """Return the whole that a part is counted in, or None.
+
+    Examples: "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "(14/15, 93%)".
     """
     at = numeral.first - 1
     at -= tokens.word(at) in ("the", "all", "these", "those", "our")
@@ -440,11 +447,12 @@ def _whole_of_part(
         word in FAMILY or word in ("out", "cases", "ci") for word in plain
     ):
         return None
+    # In "89 eyes of 89 patients", the eyes aren't a part of the patients.
     if mention.family == "people" and any(FAMILY.get(word) == "other" for word in plain):
-        return None  # "89 eyes of 89 patients"
+        return None
     unit = mention.unit or next((word for word in plain if word in FAMILY), "")
     past = _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
-    # "90 of the 97 randomised"
+    # In "90 of the 97 randomised", the second number is the sample.
     if {tokens.word(numeral.after), tokens.word(mention.after)} & _LIST["by_chance"]:
         return mention
     does = set(tokens.behind(past or mention.after, 3).split())
@@ -463,39 +471,36 @@ def _whole_of_part(
 
 
 def _is_of_each_group(tokens: TextTokens, numeral: TokenNumeral, mention: SizeMention) -> bool:
-    """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each
-    group".
-    """
+    """Return whether a number is the size of each group ("groups of 10", "10 rats per group")."""
     stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
     return stated or _FORM["per_group"].match(tokens.behind(mention.after, _SPAN)) is not None
 
 
-# Which of them are sample sizes, and of which kind. The kinds are those of the codebook in
-# docs/screening.md; those who had an outcome are distinguished from those who were studied by the
-# words around the number, and by the total before it.
+# Find the mentions that are sample sizes, and classify them. docs/screening.md defines the kinds.
+# The words around a number, and the total before it, tell people who were studied from people who
+# had an outcome.
 
 _STUDIED: tuple[Family | None, ...] = ("people", "animals", None)
-_RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
+# Kinds and families in the order in which they give the size of a study.
+_SIZE_PREFERENCE: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
     ("total", _STUDIED),
     ("total", ("studies",)),
     ("arm", _STUDIED),
     ("total", ("other",)),
     ("of", _STUDIED),
 )
-"""What a study rests on, the first that it states."""
 _VALUE = attrgetter("value")
+# The least sum of parts (smaller sums occur by chance), and the most words between the parts.
 _LEAST_SUM, _PARTS_WITHIN = 20, 40
-"""Smaller numbers are the sum of others by chance; the parts stand within so many words."""
 
 
 class MentionClassifier:
-    """Decides about the mentions of one abstract, in order: a later one is read in the light of the
-    earlier.
-    """
+    """Classifies the mentions of one abstract in order; a later one depends on the earlier ones."""
 
     def __init__(self, tokens: TextTokens) -> None:
         self.tokens, self.found = tokens, mentions(tokens)
         words, spans, text = tokens.words, tokens.spans, tokens.text
+        # A sentence ends at a stop that isn't followed by a lowercase letter, as in "vs. placebo".
         ends = [
             at + 1
             for at, word in enumerate(words)
@@ -510,20 +515,20 @@ class MentionClassifier:
         self.several_n = (
             sum(mention.form == "n" and not mention.share for mention in self.found) > 1
         )
+        # The largest total so far, by family.
         self.whole: Counter[Family | None] = Counter()
-        """The greatest total so far, by family."""
+        # The sum of the groups so far, by family.
         self.arms: Counter[Family | None] = Counter()
-        """The sum of the groups so far, by family."""
+        # The start of the sentence with the last group.
         self.with_arms = -1
-        """Where the sentence of the last group begins."""
+        # Groups of the same size as another one, which ``counted`` can't hold twice.
         self.repeated: list[SizeMention] = []
-        """Groups of the size of another one: a value is listed once, and counts in the sum."""
+        # The mentions that are sample sizes, each with its kind.
         self.counted: dict[tuple[int, Family | None], SizeMention] = {}
-        """The mentions that are sample sizes, each with its kind."""
         for index in range(len(self.found)):
-            self._decide(index)
+            self._classify(index)
 
-    def _decide(self, index: int) -> None:
+    def _classify(self, index: int) -> None:
         mention = self.found[index]
         key = (mention.value, mention.whose)
         if (counted := self.counted.get(key)) is not None:
@@ -540,87 +545,93 @@ class MentionClassifier:
                 self.whole[mention.whose] = max(self.whole[mention.whose], mention.value)
 
     def study_size(self) -> SampleSize | None:
-        """Return the greatest of the first kind that is stated; where only groups are,
-        their sum.
-        """
-        for kind, families in _RESTS_ON:
+        """Return the largest size of the first kind that is stated, or the sum of the groups."""
+        for kind, families in _SIZE_PREFERENCE:
             matching = [
-                each
-                for each in self.counted.values()
-                if each.kind == kind and each.family in families
+                mention
+                for mention in self.counted.values()
+                if mention.kind == kind and mention.family in families
             ]
             if not matching:
                 continue
-            rests = max(matching, key=_VALUE)
+            whole = max(matching, key=_VALUE)
             arms = [
-                each
-                for each in self.counted.values()
-                if each.kind == "arm" and each.family in families
+                mention
+                for mention in self.counted.values()
+                if mention.kind == "arm" and mention.family in families
             ]
             if (
                 kind == "total"
                 and len(arms) == 1
                 and arms[0].form in ("noun", "n")
-                and arms[0].value >= rests.value
+                and arms[0].value >= whole.value
             ):
-                # who were matched to them
-                return self.tokens.size(rests._replace(value=rests.value + arms[0].value))
+                # A single group as large as the total is a control group matched to it.
+                return self.tokens.size(whole._replace(value=whole.value + arms[0].value))
             if families == _STUDIED and arms and kind in ("total", "arm"):
-                groups = self._of_arms(max(arms, key=_VALUE))
+                groups = self._sum_of_arms(max(arms, key=_VALUE))
                 first, end = self._sentence(groups)
-                words, forms = (
-                    self._words(first, end),
-                    {each.form for each in arms if first <= each.first < end},
-                )
+                words = self._words(first, end)
+                forms = {arm.form for arm in arms if first <= arm.first < end}
                 stated = any(
-                    each.kind == "total" and first <= each.first < end for each in matching
+                    mention.kind == "total" and first <= mention.first < end for mention in matching
                 )
                 parts = forms == {"bare"} and not words & _LIST["by_chance"]
                 formed = words & _LIST["grouped"] or (
-                    forms == {"noun"} and groups.first < rests.first
+                    forms == {"noun"} and groups.first < whole.first
                 )
+                # Groups of a sentence without a total of its own may be more than the total stated
+                # elsewhere, which then counts only some of them.
                 if kind == "arm" or (formed and not (stated or parts)):
-                    rests = max(rests, groups, key=_VALUE)
-            return self.tokens.size(rests)
+                    whole = max(whole, groups, key=_VALUE)
+            return self.tokens.size(whole)
         return None
 
-    def _of_arms(self, rests: SizeMention) -> SizeMention:
-        """Return the size of a study that states its groups alone: their sum; "10 per group" by how
-        many there are.
+    def _sum_of_arms(self, arm: SizeMention) -> SizeMention:
+        """Return the size of a study that states only its groups: their sum.
+
+        A size of each group ("10 per group") is multiplied by the number of groups.
         """
-        if rests.form == "groups":
+        if arm.form == "groups":
             groups = [
-                each.value
-                for each in self.tokens.numerals()
-                if 1 < each.value < 13
-                and _LIST["several"] & set(near := self.tokens.words[each.after : each.after + 3])
+                numeral.value
+                for numeral in self.tokens.numerals()
+                if 1 < numeral.value < 13
+                and _LIST["several"]
+                & set(near := self.tokens.words[numeral.after : numeral.after + 3])
                 and not {"per", "each"} & set(near)
             ]
-            to = _FORM["alternatives"].search(
-                self.tokens.ahead(rests.first, 24, self._sentence(rests)[0])
+            alternatives = _FORM["alternatives"].search(
+                self.tokens.ahead(arm.first, 24, self._sentence(arm)[0])
             )
-            named = 2 + len(re.findall(r" , \S", to[1])) if to else 2
-            return rests._replace(value=rests.value * max(groups, default=named), kind="total")
-        arms = [*self.repeated, *(each for each in self.counted.values() if each.kind == "arm")]
-        arms = sorted(each for each in arms if each.form != "groups" and each.whose == rests.whose)
+            # Groups that are listed ("to A, B or C") have a comma between all but the last two.
+            named = 2 + len(re.findall(r" , \S", alternatives[1])) if alternatives else 2
+            return arm._replace(value=arm.value * max(groups, default=named), kind="total")
+        arms = [
+            *self.repeated,
+            *(mention for mention in self.counted.values() if mention.kind == "arm"),
+        ]
+        arms = sorted(
+            other for other in arms if other.form != "groups" and other.whose == arm.whose
+        )
         together = [
-            [each for each in arms if first <= each.first < after]
+            [other for other in arms if first <= other.first < after]
             for first, after in self.sentences
         ]
-        arms = next((each for each in together if len(each) > 1), arms)
+        # Groups of one sentence belong together. Later sentences often repeat them or count others.
+        arms = next((group for group in together if len(group) > 1), arms)
         if len(arms) < 2:
-            return rests
-        first, after = min(each.first for each in arms), max(each.after for each in arms)
-        return rests._replace(
-            value=sum(each.value for each in arms), first=first, after=after, kind="total"
+            return arm
+        first, after = min(other.first for other in arms), max(other.after for other in arms)
+        return arm._replace(
+            value=sum(other.value for other in arms), first=first, after=after, kind="total"
         )
 
     def _is_of_others(self, mention: SizeMention) -> bool:
-        """Return whether a number is of a study elsewhere, of what happens everywhere, or was only
-        planned.
-        """
+        """Return whether a number is about other studies, about people in general, or planned."""
         first, end = self._sentence(mention)
         heading = max((at for at in self.headings if at <= mention.first), default=-1)
+        # Numbers in the background section of a structured abstract are from other sources.
         if len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]:
             return True
         before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
@@ -635,6 +646,7 @@ class MentionClassifier:
         )
 
     def _kind(self, index: int) -> Kind | None:
+        """Return the kind of a mention, or None if it isn't a sample size."""
         mention = self.found[index]
         if (mention.family == "studies" and not self.is_review) or (
             mention.family == "other" and mention.value < 3
@@ -662,6 +674,7 @@ class MentionClassifier:
         later = [other.value for other in self.found[index + 1 :] if other.form == "n"]
         if mention.share:
             return None
+        # The numbers after a total often add up to it: "n = 80 (drug, n = 41; placebo, n = 39)".
         if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
         if self.whole and self._words(self._sentence(mention)[0], mention.first) & _LIST["control"]:
@@ -679,8 +692,8 @@ class MentionClassifier:
         verb = next((word for word in behind if word in _LIST["outcome"]), "")
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
-        of_more = any(each.form == "of" and each.value > mention.value for each in self.found)
-        # "39 of 6332. Of these 39"
+        of_more = any(other.form == "of" and other.value > mention.value for other in self.found)
+        # In "39 of 6332. Of these 39", the second 39 repeats a part.
         part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more
         if mention.share or part or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
             return None
@@ -698,15 +711,16 @@ class MentionClassifier:
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
 
     def _is_pool(self, index: int) -> bool:
-        """Return whether a sample was drawn from these: "402 adults were screened and 306 were
-        enrolled".
+        """Return whether a sample was selected from this number.
+
+        In "402 adults were screened and 306 were enrolled", 402 is the pool.
         """
         mention = self.found[index]
         first, end = self._sentence(mention)
-        smaller = [each for each in self.found[index + 1 :] if each.value < mention.value]
-        later = [each for each in smaller if each.first < end]
+        smaller = [other for other in self.found[index + 1 :] if other.value < mention.value]
+        later = [other for other in smaller if other.first < end]
         stop = min(
-            end, mention.after + 20, *(each.first - (each.form == "sample") for each in later)
+            end, mention.after + 20, *(other.first - (other.form == "sample") for other in later)
         )
         start = mention.after if mention.form == "sample" and not mention.unit else mention.first
         clause = _FORM["clause_ends"].split(self.tokens.behind(start, stop - start))[0].split()
@@ -714,57 +728,56 @@ class MentionClassifier:
         said = {*clause, *(() if "," in ahead or mention.form == "sample" else ahead)}
         if said & _LIST["gathered"]:
             return False
-        after = next((each for each in self.sentences if each[0] == end), (end, end))[1]
-        sampled = [each for each in smaller if each.form == "sample"]
+        # The sample is stated in the same sentence, or in the next one that refers back to it.
+        after = next((sentence for sentence in self.sentences if sentence[0] == end), (end, end))[1]
+        sampled = [other for other in smaller if other.form == "sample"]
         sampled = [
-            each for each in sampled if each.first < (after if self._from_these(each) else end)
+            other for other in sampled if other.first < (after if self._refers_back(other) else end)
         ]
         if any(
-            self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each)
-            for each in sampled
+            self.tokens.word(other.after - 1) in _LIST["replied"] or self._refers_back(other)
+            for other in sampled
         ):
             return True
         if said & _LIST["pool"] or not said & _LIST["possible"]:
             return bool(said & _LIST["pool"])
         enter = _LIST["gathered"] | _LIST["replied"]
         return bool(sampled) or any(
-            each.form == "groups" or self._words(each.after, each.after + 3) & enter
-            for each in later
+            other.form == "groups" or self._words(other.after, other.after + 3) & enter
+            for other in later
         )
 
-    def _from_these(self, mention: SizeMention) -> bool:
-        """Return whether a number is stated as part of what was named before it: "of whom 1,805
-        enrolled".
-        """
+    def _refers_back(self, mention: SizeMention) -> bool:
+        """Return whether a number is a part of the one before ("of whom 1,805 enrolled")."""
         around = (
             f"{self.tokens.ahead(mention.first, 3)} | {self.tokens.behind(mention.first + 1, 2)}"
         )
         return _FORM["from_these"].search(around) is not None
 
     def _is_sum(self, index: int) -> bool:
-        """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43
-        in the other".
+        """Return whether numbers soon after this one add up to it.
+
+        An example is "88 patients, 45 in one arm, 43 in the other".
         """
         mention = self.found[index]
         end = self._sentence(mention)[1]
-        parts = [each.value for each in self.found[index + 1 : index + 6] if each.first < end]
+        parts = [other.value for other in self.found[index + 1 : index + 6] if other.first < end]
         if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
             return True
         later = self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)
         runs = [
             later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)
         ]
+        # Parts without a unit count too, but only within one sentence, and not if one of them is 1.
         return mention.value >= _LEAST_SUM and any(
-            sum(each.value for each in run) == mention.value
+            sum(part.value for part in run) == mention.value
             and min(run).value > 1
             and not any(run[0].first < first <= run[-1].first for first, _ in self.sentences)
             for run in runs
         )
 
     def _is_paired(self, index: int) -> bool:
-        """Return whether another number of the same sentence counts another group of
-        the same kind.
-        """
+        """Return whether another number in the sentence counts another group of the same kind."""
         mention = self.found[index]
         first, end = self._sentence(mention)
         if (
@@ -774,21 +787,19 @@ class MentionClassifier:
             return False
         near = (*self.found[max(0, index - 2) : index], *self.found[index + 1 : index + 3])
         return any(
-            self._pair_up(*sorted((mention, other), key=lambda each: each.first))
+            self._are_two_groups(*sorted((mention, other), key=lambda either: either.first))
             for other in near
             if other.form in ("noun", "bare", "n")
             and not other.share
             and first <= other.first < end
         )
 
-    def _pair_up(self, one: SizeMention, other: SizeMention) -> bool:
-        """Return whether two numbers of a sentence, in their order, count two groups of the same
-        kind.
-        """
+    def _are_two_groups(self, one: SizeMention, other: SizeMention) -> bool:
+        """Return whether two numbers of a sentence, in order, count two groups of the same kind."""
         said, forms = self.tokens.words[one.after : other.first], {one.form, other.form}
         between = frozenset(said)
-        before = [self.tokens.word(each.first - 1) for each in (one, other)]
-        behind = [self.tokens.word(each.after) for each in (one, other)]
+        before = [self.tokens.word(mention.first - 1) for mention in (one, other)]
+        behind = [self.tokens.word(mention.after) for mention in (one, other)]
         if "n" in forms and not (between & _LIST["control"] and len(forms) == 2):
             return False
         if one.value == other.value and {"all", "these"} & set(before):
@@ -804,10 +815,12 @@ class MentionClassifier:
             " ".join(said[-4:])
         ):
             return False
+        # "Ten clinics with 48 patients": units of units aren't groups next to each other.
         nested = one.unit != other.unit and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
-        # "five (three women, ...)"
+        # In "five (three women, ...)", the second number is a part of the first.
         inside = "n" not in forms and "(" in between and ")" not in between
-        apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
+        # In "one school (360 pupils); another (340 pupils)", each has brackets of its own.
+        apart = {"(", ")"} <= between
         joined = apart or ((between & _LIST["joining"] or alike) and not inside)
         return bool(
             one.whose == other.whose and not nested and joined and not between & _LIST["pool"]

@@ -1,6 +1,4 @@
-"""Looking for wordings in an abstract: patterns with a guard against their denial ("not blinded",
-"non-randomised").
-"""
+"""Finds wordings in abstracts, and whether they are denied ("not blinded", "non-randomized")."""
 
 from __future__ import annotations
 
@@ -12,16 +10,16 @@ from typing import Any, Literal, NamedTuple
 
 from masis.schema.screening import Abstract, AbstractWords, ItemState
 
+# Characters before and after a wording in which a denial is searched.
 _LOOK_BACK = 120
 LONGEST_READ = 20_000
-"""Characters of a text or title that are read: a record with more is no abstract."""
+"""The most characters of a text or title that are read. A longer text isn't an abstract."""
+# The most occurrences of a wording that are examined, which bounds the time for hostile texts.
 _TRIES = 8
 
 
 def read_word_lists(path: Path) -> dict[str, list[str]]:
-    """Return the lists of a file: ``name: words``, where a line that begins with a blank goes on
-    with the list.
-    """
+    """Return the lists of a file: ``name: words``; indented lines continue a list."""
     lists: dict[str, list[str]] = {}
     name = ""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -38,30 +36,30 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def joined_forms(forms: Iterable[str], names: Mapping[str, str] | None = None) -> str:
-    """Return forms as one pattern of which any may match; a line break in a form is dropped with
-    the blanks behind it.
+    """Join alternative forms into one pattern, without line breaks and the blanks after them.
 
-    ``%NAME%`` stands for the form of that name in ``names``, which may itself name those above it.
+    ``%NAME%`` is replaced by the form of that name in ``names``. A form may use the names above it.
     """
     pattern = "|".join(forms)
+    # Reversed, so that a name is replaced before the names that its own form uses.
     for name, form in reversed(list((names or {}).items())):
         pattern = pattern.replace(f"%{name}%", form)
     return re.sub(r"\n\s*", "", pattern)
 
 
 _TABLES = read_tables(Path(__file__).with_name("denial_words.toml"))
+# The words around a method word that deny it, or say that it is planned or of other studies.
 _SAYS = {
     name: re.compile(joined_forms(forms, _TABLES["names"]), re.I)
     for name, forms in _TABLES["forms"].items()
 }
-"""The words around a method word that deny it, or say that it is planned or of other studies."""
 
 Place = Literal["text", "title"]
 MentionState = Literal["stated", "denied", "planned"]
 
 
 class WordingMention(NamedTuple):
-    """An occurrence of a wording, and what is said there."""
+    """An occurrence of a wording, and whether it is stated, denied or planned."""
 
     start: int
     end: int
@@ -69,13 +67,13 @@ class WordingMention(NamedTuple):
 
 
 class Wording:
-    """A pattern, searched without regard to case, whose denied occurrences don't count.
+    """A pattern, searched without regard to case, that tells stated from denied occurrences.
 
-    Of a ``result`` only the reporting can be denied: "no adverse events" reports them, "were not
-    recorded" doesn't. ``places`` are where an abstract is searched, in this order.
+    For a ``result``, only the reporting can be denied: "no adverse events" reports them, "were not
+    recorded" doesn't. ``places`` are the parts of an abstract to search, in order.
 
-    Every repetition in a pattern is bounded: a search takes time linear in the text. Where lowering
-    a text keeps its length, as it nearly always does, the lowered text is searched, which is twice
+    Every repetition in a pattern is bounded, so that a search takes linear time. If lowercasing a
+    text keeps its length, as it nearly always does, the lowercase text is searched, which is twice
     as fast as ignoring case.
     """
 
@@ -87,26 +85,34 @@ class Wording:
         self._result, self.places = result, places
 
     def search(self, text: str) -> tuple[int, int] | None:
-        """Return where it first occurs undenied; None where it doesn't."""
+        """Return the place of the first stated occurrence, or None."""
         return next(
-            ((each.start, each.end) for each in self.mentions(text) if each.state == "stated"), None
+            (
+                (mention.start, mention.end)
+                for mention in self.mentions(text)
+                if mention.state == "stated"
+            ),
+            None,
         )
 
     def mentions(self, text: str) -> Iterator[WordingMention]:
-        """Yield where it occurs, and whether that is stated, denied or only planned."""
+        """Yield the occurrences with their states, at most ``_TRIES`` + 1."""
         lowered = text.lower()
+        # Some characters change their length, such as "İ", and would shift all offsets after them.
         pattern, searched = (
             (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         )
         for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
-            yield WordingMention(*found.span(), _state(text, *found.span(), result=self._result))
+            state = _mention_state(text, *found.span(), result=self._result)
+            yield WordingMention(*found.span(), state)
             if tried >= _TRIES:
                 return
 
 
-def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionState:
-    """Return whether the words at these places are stated, only planned, or denied or said of
-    nobody.
+def _mention_state(text: str, start: int, end: int, *, result: bool = False) -> MentionState:
+    """Return whether a wording at this place is stated, planned or denied.
+
+    It is also denied if its subject is nobody ("none of the patients were blinded").
     """
     before, after = text[max(0, start - _LOOK_BACK) : start], text[end : end + _LOOK_BACK]
     if _SAYS["comparing"].match(text, start, end):
@@ -133,18 +139,22 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
 def find_statement(
     wording: Wording, abstract: Abstract
 ) -> tuple[ItemState, tuple[AbstractWords, ...]]:
-    """Return how an abstract speaks of something, and in which words: stated anywhere, else its
-    first mention.
+    """Return the state of a wording in an abstract, and its words.
+
+    If it is stated anywhere, it counts as stated. Otherwise its first mention counts.
     """
     other: tuple[ItemState, tuple[AbstractWords, ...]] = ("not_stated", ())
     for place in wording.places:
         source = abstract.text if place == "text" else abstract.title
-        for each in wording.mentions(source):
+        for mention in wording.mentions(source):
             words = AbstractWords(
-                start=each.start, end=each.end, text=source[each.start : each.end], place=place
+                start=mention.start,
+                end=mention.end,
+                text=source[mention.start : mention.end],
+                place=place,
             )
-            if each.state == "stated":
+            if mention.state == "stated":
                 return "stated", (words,)
             if other[0] == "not_stated":
-                other = each.state, (words,)
+                other = mention.state, (words,)
     return other

@@ -1,3 +1,1 @@
-"""Rounds of retrieval and grading: queries, the ruling of each round, overrides, memory
-and drift.
-"""
+"""Rounds of retrieval and grading: queries, rulings, overrides, memory and drift."""

@@ -1,18 +1,16 @@
-"""Detects drift: a grader or a reviewer about whose grades people disagree more, or less, often
-than before.
+"""Detects drift: people disagree with a grader's or reviewer's grades more or less than before.
 
-A judgement is 1 where a person changed a grade and 0 where they agreed with it, in the order in
-which they were made. The first ``BASELINE`` are the baseline: their mean and standard deviation,
-which counts as ``LEAST_DEVIATION`` at least. After them each judgement's distance from that mean,
-in standard deviations, less an allowance, is added up in both directions; a sum that passes the
-limit is drift (Page 1954, Biometrika 41:100). After an alarm the sums restart, so that a lasting
-change is reported again and again.
+A judgement is 1 if a person changed a grade and 0 if they agreed with it. The first ``BASELINE``
+judgements give a mean and a standard deviation, which is raised to ``LEAST_DEVIATION`` if it is
+smaller. From then on, two running sums (CUSUM; Page 1954, Biometrika 41:100) add up how far each
+judgement is above and below that mean, in standard deviations, minus an allowance. A sum above the
+limit is drift. The sums restart after an alarm, so that a lasting change raises further alarms.
 
-The four constants were chosen by simulation (``benchmarks/screening_drift.py``): of stable graders
+The four constants were chosen by simulation (``benchmarks/screening_drift.py``). Of stable graders
 with 3% to 40% disagreement, which varies with the topic, at most 4% raise an alarm within 15 topics
-of 20 judgements; a change from 15% to 45% is found after 43 judgements (median), in nine of ten
-series within 128. Textbook values (baseline 30, limit 5, deviation as it is) raised an alarm in
-most stable series: thirty judgements tell too little about a rate.
+of 20 judgements. A change from 15% to 45% is found after 43 judgements (median), and in nine of ten
+series within 128. Textbook values (baseline 30, limit 5, deviation not raised) gave an alarm in
+most stable series, because thirty judgements don't determine a rate well enough.
 """
 
 from __future__ import annotations
@@ -26,16 +24,13 @@ from masis.schema.wording import count_noun
 BASELINE = 60
 """Judgements that form the baseline (benchmarks/screening_drift.py)."""
 ALLOWANCE = 0.5
-"""Half the change worth finding, in standard deviations."""
+"""Half of the smallest change that should be found, in standard deviations."""
 LIMIT = 14.0
-"""The sum, in standard deviations, from which on it counts as drift
-(benchmarks/screening_drift.py).
-"""
+"""A sum above this, in standard deviations, is drift (benchmarks/screening_drift.py)."""
 LEAST_DEVIATION = 0.4
-"""What the standard deviation counts as at least, that of a rate of 20%
-(benchmarks/screening_drift.py).
+"""The least standard deviation, that of a rate of 20% (benchmarks/screening_drift.py).
 
-Where nobody disagreed in the baseline the first one who does must be no drift.
+Without it, the first disagreement after a baseline without any would be drift.
 """
 
 
@@ -50,9 +45,9 @@ class DriftPoint(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """What the sums say, in ``why`` in a sentence; a point for each judgement.
+    """The result: a sentence (``why``) and one point for each judgement.
 
-    ``usual`` is the rate of the baseline, None where there are too few judgements to have one.
+    ``usual`` is the rate of disagreement in the baseline, None with too few judgements.
     """
 
     usual: float | None
@@ -61,12 +56,12 @@ class Drift(NamedTuple):
 
     @property
     def alarms(self) -> tuple[int, ...]:
-        """The numbers of the judgements at which drift was noticed."""
+        """The numbers of the judgements at which a sum passed the limit."""
         return tuple(point.number for point in self.points if point.alarm)
 
     @property
     def direction(self) -> Literal["up", "down"] | None:
-        """The direction of the last alarm; None where there is none."""
+        """The direction of the last alarm; None without an alarm."""
         last = next((point for point in reversed(self.points) if point.alarm), None)
         return None if last is None else "up" if last.up >= last.down else "down"
 
@@ -79,11 +74,11 @@ def drift(
     limit: float = LIMIT,
     least_deviation: float = LEAST_DEVIATION,
 ) -> Drift:
-    """Return whether disagreement has drifted, and where.
+    """Return whether the rate of disagreement has drifted, and at which judgements.
 
     ``values`` are 1 for a grade that a person changed and 0 for one they agreed with, in the order
-    of their judgements. The other arguments are the constants above, for
-    ``benchmarks/screening_drift.py``.
+    of their judgements. The other arguments are the constants above, which
+    ``benchmarks/screening_drift.py`` varies.
     """
     points = [DriftPoint(number, value) for number, value in enumerate(values[:baseline])]
     if len(values) <= baseline:
@@ -97,6 +92,7 @@ def drift(
     up = down = 0.0
     for number, value in enumerate(values[baseline:], baseline):
         away = (value - usual) / deviation
+        # Sums don't fall below 0, so that a long stable stretch can't hide a later change.
         up, down = max(0.0, up + away - allowance), max(0.0, down - away - allowance)
         points.append(DriftPoint(number, value, up, down, max(up, down) > limit))
         if points[-1].alarm:
@@ -104,9 +100,7 @@ def drift(
     found = Drift(usual, tuple(points), f"No drift from the usual {usual:.0%} disagreement.")
     if not (alarms := found.alarms):
         return found
-    times, way = (
-        "once" if len(alarms) == 1 else f"{len(alarms)} times",
-        ("more" if found.direction == "up" else "less"),
-    )
+    times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
+    change = "more" if found.direction == "up" else "less"
     noticed = f"Drift, noticed {times}, first at judgement {alarms[0] + 1}"
-    return found._replace(why=f"{noticed}: {way} disagreement than the usual {usual:.0%}.")
+    return found._replace(why=f"{noticed}: {change} disagreement than the usual {usual:.0%}.")

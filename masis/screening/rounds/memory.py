@@ -1,25 +1,27 @@
-"""The acceptance memory: which designs were accepted, at what quality, in which round; and what
-follows from it.
+"""Adapts the required averages to the quality of abstracts that earlier screenings accepted.
 
-A screening that ends as sufficient leaves one entry for each abstract that it kept in its last
-round. Where memory is switched on (``screening_memory``, off by default), a later screening's
-required averages move by
+A screening that ends as sufficient stores one entry for each abstract that it kept in its last
+round. If memory is on (``screening_memory``, off by default), the required averages of later
+screenings move by
 
     shift = - mean over the newest entries of (quality - the average that was required of them) / 2
 
-that is, less is required where accepted abstracts were well above the requirement, so that
-decisions converge faster, and more where they were below it. The shift is at most
-``screening_memory_bound`` (0.05, one step of the decay, AESOP-DECAY) either way; no round ever asks
-less than ``screening_required_least``; designs that support no conclusion are left out, so that
-case series never soften anything; and nothing moves before ``rubric.MEMORY_NEEDS`` entries. Every
-screening records the thresholds it used and why.
+If accepted abstracts were well above the requirement, it falls, so that screenings end earlier. If
+they were below it, it rises. The shift has these limits:
 
-Where memory, or the requirement that falls by round, decided a round, the screening says so. A
-threshold decides a round exactly where its consensus is sufficient and the average of what is kept
-lies between the requirement it had and the one it is compared with: without a consensus nothing
-suffices, and an average that reaches both, or neither, is ruled on alike. What the rules keep
-averages anything from ``rubric.KEEP_QUALITY`` (0.45) to 1, so that such averages occur on both
-sides of every requirement; ``tests/screening/test_memory.py`` goes through all of them.
+- It is at most ``screening_memory_bound`` (0.05, one step of the decay, AESOP-DECAY) up or down.
+- A required average doesn't fall below ``screening_required_least``.
+- Designs that support no conclusion are left out, so that case series can't lower a requirement.
+- With fewer than ``rubric.MEMORY_NEEDS`` entries there is no shift.
+
+Each screening records the thresholds that it used, and the reason.
+
+A screening also reports each round whose ruling depended on memory or on the requirement that
+falls by round. That is so if the consensus is sufficient and the average of the kept abstracts
+lies between the two requirements that are compared. Without a consensus no average suffices, and
+an average above or below both gives the same ruling. Kept abstracts can average anything from
+``rubric.KEEP_QUALITY`` (0.45) to 1, so such averages occur on both sides of every requirement.
+``tests/screening/test_memory.py`` checks all of them.
 """
 
 from __future__ import annotations
@@ -34,15 +36,13 @@ from masis.screening.rounds.ruling import make_ruling, thresholds_of
 from masis.settings import Settings
 
 NEWEST = 200
-"""How many entries count: what was accepted long ago says little about today."""
-_SHARE = 0.5
+"""How many entries count. Older ones say little about the abstracts that are accepted today."""
+_SHARE = 0.5  # The division by 2 in the formula above.
 
 
 def acceptances(screening: Screening) -> tuple[AcceptedStudy, ...]:
-    """Return the acceptances of a screening: what the sufficient round kept; nothing for an
-    insufficient one.
-    """
-    enough = next((each for each in screening.rounds if each.ruling.decision == "sufficient"), None)
+    """Return an entry for each abstract kept in the sufficient round; none without such a round."""
+    enough = next((made for made in screening.rounds if made.ruling.decision == "sufficient"), None)
     if screening.decision != "sufficient" or enough is None:
         return ()
     return tuple(
@@ -63,18 +63,14 @@ def acceptances(screening: Screening) -> tuple[AcceptedStudy, ...]:
 
 
 class Shift(NamedTuple):
-    """By how much memory moves the required averages (negative asks less), and why, in
-    a sentence.
-    """
+    """The change of the required averages (negative lowers them), and the reason in a sentence."""
 
     by: float
     why: str
 
 
 def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
-    """Return the shift of the required averages that follows from these acceptances, before the
-    limit of single rounds.
-    """
+    """Return the shift that follows from these acceptances, at most ``bound`` up or down."""
     conclusive = [
         entry
         for entry in entries
@@ -86,6 +82,7 @@ def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
             f"{len(conclusive)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory"
             " needs.",
         )
+    # Each quality is compared with the average required in its own round, which differs by round.
     newest = conclusive[-NEWEST:]
     above = fmean(entry.quality - entry.required for entry in newest)
     moved = max(-bound, min(bound, -_SHARE * above))
@@ -94,15 +91,16 @@ def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
 
 
 def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Thresholds:
-    """Return the thresholds of a new screening: the settings' own, moved by memory where it is
-    switched on.
-    """
+    """Return the thresholds of a new screening: those of the settings, shifted if memory is on."""
     own = thresholds_of(settings)
     if not settings.screening_memory:
         return own
     found = shift(entries, settings.screening_memory_bound)
+    # A setting may require less than the general minimum, and memory must not raise it.
     least = min(settings.screening_required_least, *own.required_average)
-    moved = tuple(round(min(1.0, max(least, each + found.by)), 6) for each in own.required_average)
+    moved = tuple(
+        round(min(1.0, max(least, average + found.by)), 6) for average in own.required_average
+    )
     before = own.required_average if moved != own.required_average else ()
     return own.model_copy(
         update={
@@ -115,28 +113,29 @@ def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Th
 
 
 def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[str, ...]:
-    """Return a sentence for each round that the memory, or the falling requirement, decided; mostly
-    none.
+    """Return a sentence for each round whose ruling depended on memory or on the falling average.
 
-    Rounds after the first that sufficed are left out: the search had ended.
+    Mostly there is none. Rounds after the first sufficient one are left out, because the search had
+    ended by then.
     """
     own = thresholds.before_memory
+    # The same thresholds without the decay: the average of the first round is required in all.
     level = own.model_copy(update={"required_average": own.required_average[:1]})
     effects: list[str] = []
-    for each in rounds:
-        ruling, without = each.ruling, own.average_required_in(each.number)
+    for made in rounds:
+        ruling, without = made.ruling, own.average_required_in(made.number)
         enough, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
-        if _sufficiency_again(each, own) != ruling.decision:
+        if _sufficiency_under(own, made) != ruling.decision:
             how, then = (
                 ("reaches", "have been required") if enough else ("is under", "have sufficed")
             )
             effects.append(
-                f"The acceptance memory decided round {each.number}: the kept average {average}"
+                f"The acceptance memory decided round {made.number}: the kept average {average}"
                 f" {how} {ruling.required_average:.3f}; without memory {without:.3f} would {then}."
             )
-        if _sufficiency_again(each, level) != _sufficiency_again(each, own):
+        if _sufficiency_under(level, made) != _sufficiency_under(own, made):
             effects.append(
-                f"The requirement that falls by round decided round {each.number}: the kept average"
+                f"The requirement that falls by round decided round {made.number}: the kept average"
                 f" {average} reaches {without:.3f}, not the"
                 f" {own.average_required_in(0):.3f} of "
                 f"the first round."
@@ -146,13 +145,14 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     return tuple(effects)
 
 
-def _sufficiency_again(each: Round, thresholds: Thresholds) -> Sufficiency:
-    found = each.ruling
+def _sufficiency_under(thresholds: Thresholds, made: Round) -> Sufficiency:
+    """Return the decision of a finished round if these thresholds had applied."""
+    ruling = made.ruling
     return make_ruling(
-        found.tally,
-        found.average,
-        each.number,
+        ruling.tally,
+        ruling.average,
+        made.number,
         thresholds,
-        studies=found.studies,
-        enough_alone=found.enough_alone,
+        studies=ruling.studies,
+        enough_alone=ruling.enough_alone,
     ).decision

@@ -1,8 +1,8 @@
 """Applies a person's overrides to grades, rounds and the screening, as pure functions.
 
-The machine's grade is never overwritten: ``apply_overrides`` makes a further one, in which the
-fields a person set are named, and what follows from them (the floor, the quality, the
-recommendation) is computed again by the same rules.
+The stored grade doesn't change. ``apply_overrides`` returns a copy that names the fields set by a
+person, and recomputes everything that follows from them (floor, quality, recommendation) by the
+same rules.
 """
 
 from __future__ import annotations
@@ -49,18 +49,14 @@ from masis.screening.synthesis.findings import settled_outcome, synthesise
 from masis.screening.synthesis.prisma import criteria_of, flow
 from masis.settings import OFFLINE
 
-_SETTLE: frozenset[OverrideField] = frozenset(
+# Fields whose override resolves a disagreement of graders. Size or type alone doesn't.
+_RESOLVES_DISAGREEMENT: frozenset[OverrideField] = frozenset(
     {"relevance_score", "methodology_score", "recommendation"}
 )
-"""Fields that settle a disagreement of graders; an override of size or type alone
-leaves it open.
-"""
 
 
 def validate_override(override: Override) -> Override:
-    """Return the override as it is, if its value is one that the field can have; else raises
-    InputError.
-    """
+    """Return the override unchanged, or raise InputError if its field can't have its value."""
     value, name = override.value, override.field
     allowed: Mapping[str, tuple[object, ...]] = {
         "study_type": STUDY_TYPES,
@@ -72,19 +68,24 @@ def validate_override(override: Override) -> Override:
     if name in ("relevance_score", "methodology_score"):
         fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     else:
+        # The types are compared too, because ``1 == True`` in Python.
         fits = any(
-            value == each and type(value) is type(each) for each in allowed.get(name, ITEM_STATES)
+            value == other and type(value) is type(other)
+            for other in allowed.get(name, ITEM_STATES)
         )
     if value is not None and not fits:
         raise InputError(
-            f"{value!r} is no {name.replace('_', ' ')}", hint="Choose another value.", field=name
+            f"{value!r} isn't a valid {name.replace('_', ' ')}",
+            hint="Choose another value.",
+            field=name,
         )
     return override
 
 
 def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[OverrideField, Override]]:
-    """Return for each abstract the effective override of each field: the last one, unless it undoes
-    the others.
+    """Return the last override of each field by abstract id, unless it undoes the others.
+
+    An override whose value is None undoes the earlier ones of its field.
     """
     found: dict[str, dict[OverrideField, Override]] = {}
     for override in overrides:
@@ -102,19 +103,20 @@ def apply_overrides(
     question: str = "",
     abstract: Abstract | None = None,
 ) -> Grade:
-    """Return the grade with a person's overrides applied. Without any it is returned as it is.
+    """Return the grade with a person's overrides applied; the grade itself if there are none.
 
-    A study type gives the abstract another place in the hierarchy (by the words of ``abstract``
-    where given). Items of the appraisal that a person sets move the methodology by what they are
-    worth; a methodology that a person sets is taken as it is, above or below the prior. The
-    direction of the finding changes nothing else of the grade.
+    A study type changes the place of the abstract in the hierarchy (using its words if ``abstract``
+    is given). Items of the appraisal change the methodology score by their points. A methodology
+    score that a person sets is used unchanged, above or below the prior. The direction of the
+    finding has no effect on the rest of the grade.
     """
     if not overrides:
         return grade
     by_person = {
-        name: GradeReason(text=f"{each.reviewer}: {each.reason}", given=each.reason)
-        for name, each in overrides.items()
+        name: GradeReason(text=f"{override.reviewer}: {override.reason}", given=override.reason)
+        for name, override in overrides.items()
     }
+    # The direction of a finding isn't part of any score, so nothing needs to be computed again.
     if overrides.keys() == {"direction"}:
         said = {"direction": overrides["direction"].value, "overridden": ("direction",)}
         return grade.model_copy(update={**said, "reasons": {**grade.reasons, **by_person}})
@@ -123,14 +125,14 @@ def apply_overrides(
         return overrides[name].value if name in overrides else machine
 
     study_type: StudyType | None = value("study_type", grade.study_type)
-    placed = grade.design
+    typed_design = grade.design
     if "study_type" in overrides and study_type is not None:
-        placed = (
+        typed_design = (
             rubric.DESIGN_OF[study_type]
             if abstract is None
             else place_design(study_type, abstract).design
         )
-    design: Design | None = value("design", placed)
+    design: Design | None = value("design", typed_design)
     corrections = {
         item: cast("ItemState", overrides[item].value)
         for item in APPRAISAL_ITEMS
@@ -140,13 +142,16 @@ def apply_overrides(
     method: float | None = value("methodology_score", with_prior_floor(raw, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
     enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
+    # A person who sets a design says that the record is a study, whatever its record or title says.
     publication = None if "design" in overrides else grade.publication
     advice = recommend(
         relevance, method, design, enough, designs_asked_about(question), publication
     )
     recommendation, rule, why = advice
     unmatched = grade.rule == "unmatched" and rule == "unscored"
-    if unmatched or (grade.rule == "disagreement" and not overrides.keys() & _SETTLE):
+    disagreement = grade.rule == "disagreement" and not overrides.keys() & _RESOLVES_DISAGREEMENT
+    # Two rules depend on more than the scores, so that ``recommend`` can't find them again.
+    if unmatched or disagreement:
         recommendation, rule, why = (
             grade.recommendation,
             grade.rule,
@@ -180,11 +185,10 @@ def _appraise_again(
     design: Design | None,
     abstract: Abstract | None,
 ) -> tuple[float | None, dict[OverrideField, GradeReason]]:
-    """Return the methodology before the prior's floor with the corrected items, and the reason that
-    says which.
+    """Return the methodology score after corrections of items, before the floor, with its reason.
 
-    It is scored by the checklist where that made the score. A model's score is its own, so a
-    correction adds or takes away the points of the item, and no more.
+    If the checklist gave the score, it is scored again. If a model gave it, a correction only adds
+    or subtracts the points of the item, because the checklist doesn't explain the rest.
     """
     read = () if abstract is None or design is None else appraise(abstract, design)
     if not corrections or not read or design is None:
@@ -203,11 +207,9 @@ def _appraise_again(
         return after.score, {"methodology_score": with_floor_note(reason, after.score, design)}
     if grade.methodology_raw is None or before.score is None or after.score is None:
         return grade.methodology_raw, {}
-    old, moved = (
-        grade.reasons.get("methodology_score", GradeReason(text="")),
-        after.score - before.score,
-    )
-    text = f"{old.text} Set by a person, which moves it by {moved:+.2f}: {said}.".strip()
+    old = grade.reasons.get("methodology_score", GradeReason(text=""))
+    moved = after.score - before.score
+    text = f"{old.text} Set by a person, which changes it by {moved:+.2f}: {said}.".strip()
     score = round(min(1.0, max(0.0, grade.methodology_raw + moved)), 4)
     return score, {"methodology_score": GradeReason(text=text, words=old.words)}
 
@@ -217,12 +219,11 @@ def apply_review(
     overrides: Iterable[Override],
     abstracts: Mapping[str, Abstract] | None = None,
 ) -> Screening:
-    """Return the screening with a person's overrides applied: grades, every round's ruling, what is
-    kept, the outcome.
+    """Return the screening with a person's overrides applied to its grades, rounds and outcome.
 
-    A round that would now have sufficed makes the screening sufficient, since it would have stopped
-    there; one that no longer suffices makes it insufficient. How it ended otherwise (cancelled,
-    error) stays.
+    If a round is now sufficient, the screening is too, because it would have stopped there. If none
+    is sufficient any more, the evidence is insufficient. A screening that was cancelled or failed
+    keeps its outcome.
     """
     effective = effective_overrides(overrides)
     abstracts = abstracts or {}
@@ -237,11 +238,11 @@ def apply_review(
         for grade in screening.grades
     )
     by_id = {grade.abstract_id: grade for grade in grades}
-    rounds = tuple(_redo_round(each, by_id, screening) for each in screening.rounds)
+    rounds = tuple(_redo_round(made, by_id, screening) for made in screening.rounds)
     kept = tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep")
     outcome, reasons = screening.outcome, screening.reasons
     if effective and outcome in ("sufficient", "conflicting", "evidence_insufficient"):
-        enough = next((each for each in rounds if each.ruling.decision == "sufficient"), None)
+        enough = next((made for made in rounds if made.ruling.decision == "sufficient"), None)
         found = synthesise(screening.question, grades, abstracts)
         outcome = settled_outcome(found) if enough else "evidence_insufficient"
         last = enough or (rounds[-1] if rounds else None)
@@ -264,12 +265,13 @@ def apply_review(
     )
 
 
-def _redo_round(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
-    before = {
-        name
-        for other in screening.rounds
-        if other.number <= each.number
-        for name in other.retrieved
+def _redo_round(made: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
+    """Return a round with a new ruling on all abstracts that were retrieved up to it."""
+    retrieved = {
+        abstract_id
+        for earlier in screening.rounds
+        if earlier.number <= made.number
+        for abstract_id in earlier.retrieved
     }
-    found = [grade for name, grade in grades.items() if name in before]
-    return each.model_copy(update={"ruling": ruling(each.number, found, screening.thresholds)})
+    known = [grade for abstract_id, grade in grades.items() if abstract_id in retrieved]
+    return made.model_copy(update={"ruling": ruling(made.number, known, screening.thresholds)})

@@ -1,12 +1,11 @@
-"""The search queries: the question first, then one query for each thing that is missing, which it
-names.
+"""Builds the search queries: first the question, then one query for each gap in the evidence.
 
-What can be missing: a **concept** of the question that few abstracts name, a **design** that could
-carry a conclusion, **size**, **recency**, and **scope** (the searches brought nothing, or mostly
-something else). A query is plain words; a design and a year it asks for are beside it, so that a
-source with fields of its own (PubMed) asks for exactly them. No query is searched twice. Where
-every gap has been asked for, the question's list is read on as long as its end still brings
-relevant abstracts; then no further query would help.
+A gap can be a **concept** of the question that few abstracts name, a **design** that could support
+a conclusion, **size**, **recency**, or **scope** (the searches found nothing, or mostly abstracts
+about something else). A query is plain text. A design and a year are separate fields, so that a
+source with such filters (PubMed) can use them. The same query isn't searched twice. When all gaps
+have been searched for, later pages of the question's own results are read as long as the last page
+still has relevant abstracts. After that, another query wouldn't help.
 """
 
 from __future__ import annotations
@@ -24,29 +23,28 @@ from masis.screening.grading.relevance import relevance
 from masis.views.screening import DESIGN
 
 MOST_QUERIES = 3
-"""Queries a round: enough for the three things evidence lacks most, few enough to read."""
+"""Queries per round: enough for the three largest gaps, few enough to read."""
 RECENT_YEARS = 5
-"""Where the newest relevant abstract is older than this, later ones are asked for: half of all
+"""If the newest relevant abstract is older than this, newer ones are searched for. Half of all
 systematic reviews are out of date after 5.5 years (Shojania et al., Ann Intern Med 2007;147:224).
 """
-NO_FURTHER_QUERY = "No further query would help: everything that is missing has been asked for."
-_GOES_ON = 0.25
-"""A list is read on where a quarter of the last half of what it brought is relevant."""
+NO_FURTHER_QUERY = "Another query wouldn't help, because every gap has been searched for."
+# The next page is read if this share of the second half of the last page is relevant.
+_RELEVANT_TAIL_SHARE = 0.25
 
 
 class GradedAbstract(NamedTuple):
-    """An abstract that the searches brought, with its grade."""
+    """An abstract that was found, with its grade."""
 
     abstract: Abstract
     grade: Grade
 
 
 class Gap(NamedTuple):
-    """Something that is missing: a sentence, and the words that a search for it adds to the
-    question's.
+    """A gap in the evidence: a sentence about it, and the words that a search for it adds.
 
-    ``design`` and ``since`` (a year) are what a source with such fields is asked for. ``only``
-    replaces the question's words instead of adding to them.
+    ``design`` and ``since`` (a year) are for sources with such filters. ``only`` replaces the words
+    of the question instead of adding to them.
     """
 
     what: str
@@ -56,27 +54,23 @@ class Gap(NamedTuple):
     only: str = ""
 
 
+# The designs that could support a conclusion, the strongest first, and their search words.
 _SEARCHED: dict[Design, tuple[str, ...]] = {
     "randomised_trial": ("randomised", "controlled", "trial"),
     "systematic_review": ("systematic", "review", "meta-analysis"),
     "cohort_study": ("prospective", "cohort", "study"),
 }
-"""The designs that could carry a conclusion, the strongest first, and the words of a search for
-each.
-"""
 _COUNTS_AS: dict[Design | None, Design] = {
     "meta_analysis": "systematic_review",
     "prognostic_study": "cohort_study",
     "target_trial_emulation": "cohort_study",
 }
+# With three trials or reviews, another cohort study adds no certainty by its design (GRADE).
 _ENOUGH_OF_A_DESIGN = 3
-"""With three trials or reviews among the kept, a cohort study adds no certainty by its design
-(GRADE).
-"""
 
 
 def first_queries(question: str) -> tuple[Query, ...]:
-    """Return the question itself; where a person wrote its concepts, these."""
+    """Return the query of the first round: the question, or the concepts that a person wrote."""
     text = searched_text(question)
     why = (
         "The question as it was asked."
@@ -87,7 +81,7 @@ def first_queries(question: str) -> tuple[Query, ...]:
 
 
 def searched_text(question: str) -> str:
-    """Return the words that the first search asks for."""
+    """Return the text of the first search."""
     parsed = read_question(question)
     return parsed.text if parsed.written and parsed.text else question
 
@@ -95,51 +89,50 @@ def searched_text(question: str) -> str:
 def find_gaps(
     question: str, seen: Sequence[GradedAbstract], year: int | None = None
 ) -> tuple[Gap, ...]:
-    """Return what is missing, the most important first; ``year`` is the present one,
-    for recency.
-    """
+    """Return the gaps in the evidence, the most important first; ``year`` is the current year."""
     parsed = read_question(question)
     if not seen:
         return (
             Gap(
-                "Scope: the searches brought nothing.",
+                "Scope: the searches found nothing.",
                 only=_rename_concepts(parsed, parsed.concepts),
             ),
         )
     related = [
-        each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE
+        graded for graded in seen if (graded.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE
     ]
     relevant = [
-        each for each in related if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE
+        graded for graded in related if (graded.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE
     ]
     found: list[Gap] = []
     if not relevant:
         found.append(
             Gap(
-                f"Scope: none of {len(seen)} found is relevant.",
+                f"Scope: of {count_noun(len(seen), 'abstract')} found, none is relevant.",
                 only=_rename_concepts(parsed, parsed.concepts),
             )
         )
-    found += _unmet(parsed, related or seen)
+    found += _concept_gap(parsed, related or seen)
     away = len(seen) - len(related)
     if 2 * away >= len(seen):
         found.append(Gap(f"Scope: {away} of {len(seen)} are about something else."))
-    found += _designs(relevant or related, "relevant" if relevant else "related")
-    if small := sum(each.grade.sample_size_adequate is False for each in relevant):
-        what = f"Size: {small} of {len(relevant)} relevant abstracts studied too few."
+    found += _design_gaps(relevant or related, "relevant" if relevant else "related")
+    if small := sum(graded.grade.sample_size_adequate is False for graded in relevant):
+        what = f"Size: {small} of {len(relevant)} relevant abstracts have too small a sample."
         found.append(Gap(what, ("multicentre", "large", "trial")))
     newest = max(
-        (each.abstract.year for each in relevant if each.abstract.year is not None), default=None
+        (graded.abstract.year for graded in relevant if graded.abstract.year is not None),
+        default=None,
     )
     if year is not None and newest is not None and newest < year - RECENT_YEARS:
         found.append(
-            Gap(f"Recency: the newest relevant abstract is of {newest}.", since=newest + 1)
+            Gap(f"Recency: the newest relevant abstract is from {newest}.", since=newest + 1)
         )
-    if partly := sum(each.grade.rule == "borderline_relevance" for each in seen):
+    if partly := sum(graded.grade.rule == "borderline_relevance" for graded in seen):
         found.append(Gap(f"Concept: {partly} of {len(seen)} are only partly about the question."))
     return tuple(found) or (
         Gap(
-            "Design: what is kept is not good enough on average.",
+            "Design: the average quality of the kept abstracts is too low.",
             _SEARCHED["randomised_trial"],
             design="randomised_trial",
         ),
@@ -152,13 +145,12 @@ def next_queries(
     tried: Iterable[Query],
     limit: int,
     *,
-    goes_on: bool = False,
+    has_next_page: bool = False,
 ) -> tuple[Query, ...]:
-    """Return the queries of the next round, at most ``MOST_QUERIES``, one for each gap, none of
-    them tried before.
+    """Return at most ``MOST_QUERIES`` new queries for the next round, one for each gap.
 
-    Where there is none and the list of the question's own search ``goes_on``, that is read on,
-    ``limit`` abstracts deeper; else no further query would help.
+    If there is none and the question's own search ``has_next_page``, the query for that page is
+    returned, ``limit`` abstracts further down.
     """
     base, tried = (
         " ".join(concept.name for concept in read_question(question).concepts) or question,
@@ -166,93 +158,94 @@ def next_queries(
     )
     asked = {_query_key(query) for query in tried if not query.offset}
     queries: list[Query] = []
-    for query in filter(None, (_query(lack, base) for lack in missing)):
+    for query in filter(None, (_query_for(gap, base) for gap in missing)):
         if _query_key(query) not in asked and len(queries) < MOST_QUERIES:
             asked.add(_query_key(query))
             queries.append(query)
-    if queries or not goes_on:
+    if queries or not has_next_page:
         return tuple(queries)
     question = searched_text(question)
     offset = limit + max((query.offset for query in tried if query.text == question), default=0)
-    what = "Scope: the end of the question's list still brought relevant abstracts."
+    what = "Scope: the last results of the question's own search still include relevant abstracts."
     return (
         Query(
             text=question,
-            why=f"{what} It is read on from place {offset + 1}.",
+            why=f"{what} Its results are read from number {offset + 1}.",
             aims_at=what,
             offset=offset,
         ),
     )
 
 
-def list_goes_on(listed: Sequence[Grade], limit: int) -> bool:
-    """Return whether the question's own list has more, and its end still brought relevant
-    abstracts.
+def is_next_page_worth_reading(page: Sequence[Grade], limit: int) -> bool:
+    """Return whether the question's own search has more results and the last ones were relevant.
 
-    ``listed`` are the grades of what the last search of that list brought, in its order; a search
-    takes ``limit``.
+    ``page`` holds the grades of the last page of that search, in its order. A page has at most
+    ``limit`` abstracts, so a shorter one is the last.
     """
-    tail = listed[len(listed) // 2 :]
-    near = sum((grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE for grade in tail)
-    return len(listed) >= limit and near >= _GOES_ON * len(tail)
+    tail = page[len(page) // 2 :]
+    relevant = sum((grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE for grade in tail)
+    return len(page) >= limit and relevant >= _RELEVANT_TAIL_SHARE * len(tail)
 
 
-def _query(lack: Gap, base: str) -> Query | None:
-    held = {token.stem for token in tokens(lack.only or base)}
-    words = [word for word in lack.words if any(token.stem not in held for token in tokens(word))]
-    if not words and lack.since is None and not lack.only:
-        return None  # it would be the question again
-    text = " ".join([lack.only or base, *words])
+def _query_for(gap: Gap, base: str) -> Query | None:
+    """Return the query that searches for a gap; None if it would repeat the question."""
+    stems = {token.stem for token in tokens(gap.only or base)}
+    words = [word for word in gap.words if any(token.stem not in stems for token in tokens(word))]
+    if not words and gap.since is None and not gap.only:
+        return None
+    text = " ".join([gap.only or base, *words])
     added = f" Added: {', '.join(words)}." if words else ""
-    if lack.only:
-        added = f" Asked for instead: {lack.only}.{added}"
-    if lack.since is not None:
-        added += f" From {lack.since} on."
+    if gap.only:
+        added = f" Searched for instead: {gap.only}.{added}"
+    if gap.since is not None:
+        added += f" From {gap.since} on."
     return Query(
         text=text,
-        why=f"{lack.what}{added}",
-        aims_at=lack.what,
-        design=lack.design,
-        since=lack.since,
+        why=f"{gap.what}{added}",
+        aims_at=gap.what,
+        design=gap.design,
+        since=gap.since,
     )
 
 
 def _query_key(query: Query) -> tuple[frozenset[str], int | None]:
+    """Return the key by which two queries count as the same: stems in any order, and the year."""
     return frozenset(token.stem for token in tokens(query.text) if token.weight), query.since
 
 
-def _unmet(parsed: Question, near: Sequence[GradedAbstract]) -> list[Gap]:
-    """Return the gap of a concept that fewer than half of the related abstracts mention.
+def _concept_gap(parsed: Question, related: Sequence[GradedAbstract]) -> list[Gap]:
+    """Return the gap of the concept that the fewest related abstracts mention, if under half do.
 
-    It is asked for by its other names; where none is known, with the rarest concept alone, without
-    the rest.
+    Its other names are searched for. If none are known, it is searched for together with the rarest
+    other concept, without the rest of the question.
     """
     met: Counter[Concept] = Counter()
-    for each in near:
+    for graded in related:
         met.update(
-            m.concept
-            for m in relevance(parsed, each.abstract).met
-            if m.share >= rubric.KEEP_RELEVANCE
+            match.concept
+            for match in relevance(parsed, graded.abstract).met
+            if match.share >= rubric.KEEP_RELEVANCE
         )
     concept = min(
-        (each for each in parsed.concepts if each.stems), key=met.__getitem__, default=None
+        (known for known in parsed.concepts if known.stems), key=met.__getitem__, default=None
     )
-    if concept is None or 2 * met[concept] >= len(near):
+    if concept is None or 2 * met[concept] >= len(related):
         return []
-    related = count_noun(len(near), "related abstract")
-    what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[concept]} of {related}."
+    of_related = count_noun(len(related), "related abstract")
+    what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[concept]} of {of_related}."
     if concept.others:
         return [Gap(what, only=_rename_concepts(parsed, [concept]))]
-    rest = [each for each in parsed.concepts if each is not concept]
-    main = max(rest, key=lambda each: each.weight) if len(rest) > 1 else None
+    rest = [other for other in parsed.concepts if other is not concept]
+    main = max(rest, key=lambda other: other.weight) if len(rest) > 1 else None
     return [Gap(what, only=f"{main.name} {concept.name}")] if main else []
 
 
 def _rename_concepts(parsed: Question, concepts: Sequence[Concept]) -> str:
-    """Return the question's concepts with another name for each of these, where one is known; empty
-    where none is.
+    """Return the question's concepts, with another name for those in ``concepts``.
 
-    In place of the name, not beside it: PubMed wants every word of a query.
+    The result is empty if no other name is known. The other name replaces the first one, because
+    PubMed looks for records with every word of a query.
     """
     if not any(concept.others for concept in concepts):
         return ""
@@ -262,15 +255,16 @@ def _rename_concepts(parsed: Question, concepts: Sequence[Concept]) -> str:
     )
 
 
-def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
-    """Return a gap for each design that could carry a conclusion and that few relevant studies
-    have.
+def _design_gaps(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
+    """Return a gap for each conclusive design that few relevant studies have.
 
-    Cohort studies are asked for only where trials and reviews are few.
+    Cohort studies are searched for only if there are few trials and reviews.
     """
     if not relevant:
         return []
-    counts = Counter(_COUNTS_AS.get(each.grade.design, each.grade.design) for each in relevant)
+    counts = Counter(
+        _COUNTS_AS.get(graded.grade.design, graded.grade.design) for graded in relevant
+    )
     strong = counts["randomised_trial"] + counts["systematic_review"]
     found = []
     for design, words in _SEARCHED.items():
@@ -281,12 +275,13 @@ def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
             what = f"Design: {few} among {count_noun(len(relevant), f'{called} abstract')}."
             found.append(Gap(what, words, design=design))
     weak = sum(
-        each.grade.rule in ("weak_design", "weak_method", "borderline_method") for each in relevant
+        graded.grade.rule in ("weak_design", "weak_method", "borderline_method")
+        for graded in relevant
     )
     if weak and not found:
         what = (
-            f"Design: {weak} of {len(relevant)} relevant abstracts support no conclusion by design"
-            " or method."
+            f"Design: {weak} of {len(relevant)} relevant abstracts can't support a conclusion"
+            " because of their design or method."
         )
         found.append(Gap(what, _SEARCHED["randomised_trial"], design="randomised_trial"))
     return found

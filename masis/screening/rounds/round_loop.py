@@ -1,4 +1,4 @@
-"""The rounds of the evidence critic: retrieve, grade, decide, and retrieve the missing evidence.
+"""Runs the rounds of a screening: retrieve, grade, decide, and retrieve the missing evidence.
 
     queries -> search -> grade new abstracts -> ruling -> stop if sufficient
        ^                                           |
@@ -90,25 +90,25 @@ def screen(
 ) -> ScreeningSteps:
     """Screen one question round by round, yielding events, and return the screening.
 
-    Each round asks all ``retrievers`` and grades what is new. A source or grader that fails is
-    recorded, never raised.
+    Each round searches all ``retrievers`` and grades the new abstracts. If a source or the grader
+    fails, the screening records the error and continues.
 
     Args:
-        question: The question the evidence is to answer.
+        question: The question that the evidence should answer.
         retrievers: The sources to search.
-        grader: Grades what is new in a round.
+        grader: Grades the abstracts that are new in a round.
         settings: The limits and thresholds of screening.
         screening_id: The id of the screening and of its events.
-        thresholds: The settings' own unless memory adapted them.
+        thresholds: The thresholds, if memory adapted them; those of the settings unless given.
         limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless
             given.
-        given_whole: Whether the sources are a set that was given whole, which every query brings:
-            records of one title count as several, and later rounds hold what was graded to what
-            they require.
-        cancelled: Asked between searches and batches; True ends the screening as cancelled.
+        given_whole: Whether the sources return one complete set for every query. Then records with
+            the same title stay separate, and later rounds only apply their thresholds.
+        cancelled: Called between searches and batches. If it returns True, the screening ends as
+            cancelled.
         progress: The finished rounds to resume from.
         keep: Called with each finished round, so that it can be stored.
-        now: The clock, for tests.
+        now: Returns the current time; tests replace it.
 
     """
     work = _ScreeningRun(
@@ -128,12 +128,12 @@ def screen(
 
 
 class _ScreeningCancelled(Exception):
-    """The person asked to stop."""
+    """A person cancelled the screening."""
 
 
 @dataclass
 class _ScreeningRun:
-    """One screening under way."""
+    """The state of one running screening."""
 
     question: str
     retrievers: tuple[Retriever, ...]
@@ -169,13 +169,17 @@ class _ScreeningRun:
             self.grades.update({grade.abstract_id: grade for grade in finished.grades})
         self._drop_absorbed()
         self.pool.changed.clear()
-        began = {"graders": list(self._graders()), "resumed_after": len(self.rounds)}
-        yield self._event("screening_started", data=began)
+        data: dict[str, Any] = {
+            "graders": list(self._graders()),
+            "resumed_after": len(self.rounds),
+        }
+        yield self._event("screening_started", data=data)
         try:
             outcome, reasons = yield from self._rounds()
         except _ScreeningCancelled:
             outcome, reasons = "cancelled", ("Stopped by a person.",)
-            finished_ids = {abstract_id for each in self.rounds for abstract_id in each.retrieved}
+            # The cancelled round graded only some of its abstracts, so its grades don't count.
+            finished_ids = {abstract_id for made in self.rounds for abstract_id in made.retrieved}
             self.grades = {key: grade for key, grade in self.grades.items() if key in finished_ids}
         result = self._result(started_at, outcome, reasons)
         data = {"outcome": outcome, "rounds": len(self.rounds), "kept": len(result.kept)}
@@ -183,15 +187,15 @@ class _ScreeningRun:
         return result
 
     def _drop_absorbed(self) -> None:
-        """Drop the grades of notices whose study came after them: both are one record."""
+        """Drop the grades of notices that were merged with their study in a later round."""
         for notice in self.pool.absorbed:
             self.grades.pop(notice, None)
 
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
-            # The last round that sufficed: what a later one did not find takes nothing back.
+            # The last sufficient round counts, even if a later one found nothing more.
             enough = next(
-                (each for each in reversed(self.rounds) if each.ruling.decision == "sufficient"),
+                (made for made in reversed(self.rounds) if made.ruling.decision == "sufficient"),
                 None,
             )
             made, most = len(self.rounds), self.settings.screening_max_rounds
@@ -201,7 +205,7 @@ class _ScreeningRun:
                 failed = yield from self._round(asked)
                 if failed:
                     return "error", (
-                        "No source could be asked.",
+                        "None of the sources could be searched.",
                         *self.warnings[-len(self.retrievers) :],
                     )
             elif enough:
@@ -241,22 +245,26 @@ class _ScreeningRun:
         seen_before = set(self.pool.by_id)
         hits: list[tuple[Abstract, ...]] = []
         failures: list[str] = []
+        # A source that fails for one query may work for another, so all are tried.
         for query, retriever in product(asked, self.retrievers):
             self._stop_if_cancelled()
             try:
                 hits.append(search_source(retriever, query, self.limit))
             except RetrievalFailed as error:
                 failures.append(f"{retriever.name}: {error}")
-        self._stop_if_cancelled()  # a search that was stopped is no source that failed
+        # Check again: a search that was stopped by cancelling must not be reported as a failure.
+        self._stop_if_cancelled()
         for warning in (warnings := tuple(dict.fromkeys(failures))):
             self.warnings.append(warning)
             yield self._event("warning", round=number, message=warning)
         if not hits:
             return True
         identified, found = self._take(hits)
+        # A known abstract is graded again if a record of this round marks it as retracted.
         new = tuple(abstract for abstract in found if abstract.id not in self.grades)
         again = tuple(
-            self.pool.by_id[each] for each in sorted(self.pool.changed & self.grades.keys())
+            self.pool.by_id[abstract_id]
+            for abstract_id in sorted(self.pool.changed & self.grades.keys())
         )
         self.pool.changed.clear()
         data = {"identified": identified, "retrieved": len(found), "new": len(new)}
@@ -272,7 +280,7 @@ class _ScreeningRun:
             retrieved=tuple(abstract.id for abstract in found),
             new=tuple(abstract.id for abstract in new),
             ruling=ruled,
-            missing=tuple(dict.fromkeys(lack.what for lack in gaps)),
+            missing=tuple(dict.fromkeys(gap.what for gap in gaps)),
             warnings=warnings,
         )
         unseen = (abstract for abstract in found if abstract.id not in seen_before)
@@ -284,11 +292,10 @@ class _ScreeningRun:
         return False
 
     def _take(self, hits: Sequence[tuple[Abstract, ...]]) -> tuple[int, tuple[Abstract, ...]]:
-        """Return how many hits no earlier round brought, repeats included, and the abstracts they
-        are.
+        """Return how many hits are new in this round, repeats included, and their abstracts.
 
-        A record that an earlier round brought is neither identified nor a duplicate once more when
-        another query finds it again. The lists of the searches take turns.
+        A record of an earlier round doesn't count again when another query finds it. The hits of
+        the searches are taken in turn, so that the limit doesn't favor the first search.
         """
         identified, earlier, taken = 0, frozenset(self.pool.seen), dict[str, Abstract]()
         for hit in filter(None, chain.from_iterable(zip_longest(*hits))):
@@ -302,22 +309,22 @@ class _ScreeningRun:
         if not self.rounds:
             return queries.first_queries(self.asked)
         first = queries.searched_text(self.asked)
-        own = [each for each in self.rounds if any(query.text == first for query in each.queries)]
-        listed = (
-            [self.grades[each] for each in own[-1].retrieved if each in self.grades] if own else []
-        )
+        own = [made for made in self.rounds if any(query.text == first for query in made.queries)]
+        page = [self.grades[key] for key in own[-1].retrieved if key in self.grades] if own else []
         return queries.next_queries(
             self.asked,
             self._gaps(),
-            [query for each in self.rounds for query in each.queries],
+            [query for made in self.rounds for query in made.queries],
             self.limit,
-            goes_on=not self.given_whole and queries.list_goes_on(listed, self.limit),
+            has_next_page=(
+                not self.given_whole and queries.is_next_page_worth_reading(page, self.limit)
+            ),
         )
 
     def _gaps(self) -> tuple[queries.Gap, ...]:
         seen = tuple(
-            queries.GradedAbstract(self.pool.by_id[each], grade)
-            for each, grade in self.grades.items()
+            queries.GradedAbstract(self.pool.by_id[abstract_id], grade)
+            for abstract_id, grade in self.grades.items()
         )
         return queries.find_gaps(self.asked, seen, year_of(self.now()))
 
@@ -333,7 +340,7 @@ class _ScreeningRun:
             self.grades.update({grade.abstract_id: grade for grade in found})
             data = {"done": len(graded), "of": len(abstracts)}
             yield self._event("graded", round=number, data=data)
-        # calls that were stopped left their abstracts unscored: no vote of theirs counts
+        # Cancelling stops the grader's calls, which leaves abstracts unscored. They must not vote.
         self._stop_if_cancelled()
         return tuple(graded)
 
@@ -381,12 +388,13 @@ class _ScreeningRun:
 def one_grade_each(
     grader: Grader, question: str, abstracts: Sequence[Abstract]
 ) -> tuple[Grade, ...]:
-    """Return the grades matched to their abstracts by id; one without a grade is unscored, never
-    kept or discarded.
+    """Grade abstracts, and return exactly one grade for each, in the same order.
+
+    If the grader fails or leaves one out, that abstract is unscored.
     """
     try:
         by_id = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
-        why = "the grader gave no grade for it"
+        why = "the grader didn't grade it"
     except MasisError as error:
         by_id, why = {}, str(error)
     return tuple(

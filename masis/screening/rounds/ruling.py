@@ -1,8 +1,8 @@
-"""The ruling on a round from its votes: consensus, average and decision, as pure functions.
+"""Decides from the votes of a round whether the evidence is sufficient, as pure functions.
 
-Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both must hold to stop, and, beyond
-the specification, the kept abstracts must be of at least ``screening_least_studies`` independent
-studies, or one that is enough alone.
+Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both must hold to stop. In addition
+to the specification, the kept abstracts must report at least ``screening_least_studies``
+independent studies, or one that is enough alone.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import NO_STUDY
 from masis.settings import Settings
 
+# Tolerance of comparisons: 0.6 * 5 isn't exactly 3 in binary fractions, but 3 of 5 is 60%.
 _SAME = 1e-9
-"""What is equal on paper is equal here: 3 of 5 is 60%, whatever binary fractions make of it."""
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
-    """Return the thresholds these settings ask for, before any memory.
+    """Return the thresholds of these settings, before memory.
 
-    The requirement falls with what was retrieved: a round of a smaller page than ``rubric.PAGE``
-    counts in proportion, so that small pages, which make more rounds of the same evidence, are no
-    more lenient.
+    The requirement falls with the number of abstracts retrieved. If a page is smaller than
+    ``rubric.PAGE``, a round lowers it in proportion, so that the same evidence in more rounds isn't
+    judged more leniently.
     """
     first, step = settings.screening_required_first, settings.screening_required_step
     least, required = settings.screening_required_least, [first]
     pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
+    # The last value holds for all later rounds, so the list ends at the minimum.
     while (
         required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds
     ):
@@ -52,7 +53,7 @@ DEFAULT = Thresholds(
 
 
 def tally(grades: Iterable[Grade]) -> VoteTally:
-    """Return the votes: one an abstract; an unscored one asks for more."""
+    """Count the votes, one per abstract. An unscored abstract has ``needs_more`` as its vote."""
     votes = tuple(grades)
     return VoteTally(
         keep=sum(grade.recommendation == "keep" for grade in votes),
@@ -63,8 +64,10 @@ def tally(grades: Iterable[Grade]) -> VoteTally:
 
 
 def consensus(votes: VoteTally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
-    """Return the consensus: half or more ``discard`` retrieves more; else three fifths or more
-    ``keep`` suffice; anything mixed doesn't.
+    """Return the consensus of the votes (AESOP-CONSENSUS).
+
+    If half or more are ``discard``, more is retrieved. Otherwise three fifths or more ``keep`` are
+    sufficient. With any other mix, more is retrieved.
     """
     if not votes.votes or votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         return "retrieve_more"
@@ -76,13 +79,12 @@ def consensus(votes: VoteTally, thresholds: Thresholds = DEFAULT) -> Sufficiency
 
 
 def votes_on(grade: Grade) -> bool:
-    """Return whether a grade votes: its abstract is relevant to the question, or a person has
-    decided on it.
+    """Return whether a grade votes: its abstract is relevant, or a person has decided on it.
 
-    What a search returned beside the relevant abstracts says nothing about the evidence, so the
-    ruling must not depend on how many of them a page holds; what is retracted, a notice, a comment
-    or a protocol doesn't vote either. A grader that failed leaves the relevance unscored and asks
-    for more; another language leaves it open (rule ``unmatched``) and doesn't vote.
+    Irrelevant search results say nothing about the evidence, so the ruling must not depend on how
+    many of them a page has. Retracted studies, notices, comments and protocols don't vote either.
+    If the grader failed, the relevance is unscored, and the vote is ``needs_more``. An abstract in
+    another language (rule ``unmatched``) doesn't vote.
     """
     if grade.rule == "person":
         return True
@@ -94,10 +96,9 @@ def votes_on(grade: Grade) -> bool:
 
 
 def average_quality(grades: Iterable[Grade]) -> float | None:
-    """Return the mean quality of the kept abstracts; None where none is kept or none of the kept
-    has a quality.
+    """Return the mean quality of the kept abstracts; None if none of them has a quality.
 
-    One that a person keeps though it has no score has no quality to average.
+    An unscored abstract that a person keeps has no quality and isn't part of the mean.
     """
     qualities = [
         grade.quality
@@ -116,20 +117,20 @@ def make_ruling(
     studies: int | None = None,
     enough_alone: bool = False,
 ) -> Ruling:
-    """Return the ruling on votes and on the average of what is kept; ``number`` counts rounds from
-    0.
+    """Return the ruling on the votes of a round and the average quality of the kept abstracts.
 
-    ``studies`` is the number of independent studies kept, the abstracts kept unless given;
-    ``enough_alone`` whether one of them needs no other beside it.
+    ``number`` counts rounds from 0. ``studies`` is the number of independent studies that are kept,
+    by default the number of abstracts. ``enough_alone`` says whether one of them is sufficient
+    evidence without others.
     """
     required = thresholds.average_required_in(number)
     agreed = consensus(votes, thresholds)
     studies = votes.keep if studies is None else studies
     too_few = studies < thresholds.least_studies and not enough_alone
     reached = votes.keep > 0 and average is not None and average >= required - _SAME
-    quality = "nothing is kept, and without a kept abstract nothing is sufficient"
+    quality = "no abstract is kept, so the evidence can't be sufficient"
     if votes.keep:
-        quality = "what is kept carries no score to average"
+        quality = "the kept abstracts have no scores to average"
         if average is not None:
             held = "reaches" if reached else "is under"
             quality = f"the kept average {average:.3f} {held} the required {required:.2f}"
@@ -152,9 +153,8 @@ def make_ruling(
 def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
     """Return how many independent studies are kept, and whether one of them is enough alone.
 
-    Reports that state one number of a trial registry are one study. A systematic review or
-    meta-analysis is enough alone, and so is a randomised trial of ``rubric.LARGE_TRIAL``
-    participants.
+    Reports that share a trial registry number are one study. A systematic review or meta-analysis
+    is enough alone, and so is a randomized trial of ``rubric.LARGE_TRIAL`` participants.
     """
     groups: list[set[str]] = []
     alone = False
@@ -162,6 +162,7 @@ def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
         if grade.recommendation != "keep":
             continue
         mine = set(grade.registrations) or {f"record {grade.abstract_id}"}
+        # A report with two registry numbers can connect groups that were separate until now.
         shared = [group for group in groups if group & mine]
         groups = [group for group in groups if not group & mine] + [mine.union(*shared)]
         size = (
@@ -175,8 +176,9 @@ def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
-    """Return the ruling on a round from the grades of all that was found so far: only relevant
-    abstracts vote.
+    """Return the ruling on a round from the grades of all abstracts found so far.
+
+    Only the relevant ones vote (``votes_on``).
     """
     found = tuple(grades)
     votes = tuple(grade for grade in found if votes_on(grade))
@@ -190,28 +192,27 @@ def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAUL
 def _ruling_reason(
     votes: VoteTally, agreed: Sufficiency, quality: str, thresholds: Thresholds
 ) -> str:
-    """Say how the votes fell and what follows; ``quality`` says how good and how many
-    the kept are.
-    """
+    """Return the votes and the decision as a sentence; ``quality`` is its part on the kept ones."""
     if not votes.votes:
         found = (
-            f"Of {votes.not_relevant} found, none is"
+            f"Of {count_noun(votes.not_relevant, 'abstract')} found, none is relevant to the"
+            " question"
             if votes.not_relevant
-            else "Nothing was found, nothing is"
+            else "Nothing was found"
         )
-        return f"{found} relevant to the question, so there is nothing to agree on."
+        return f"{found}, so there is nothing to agree on."
     shares = (
         f"{votes.keep} of {votes.votes} keep ({votes.keep / votes.votes:.0%}), {votes.discard}"
-        f" discard ({votes.discard / votes.votes:.0%}), {votes.needs_more} ask for more"
+        f" discard ({votes.discard / votes.votes:.0%}), {votes.needs_more} need more"
     )
     verdict = "mixed signals: retrieve more"
     if agreed == "sufficient":
         verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
     elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
-    others = count_noun(votes.not_relevant, "other abstract is", "other abstracts are")
+    others = count_noun(votes.not_relevant, "other abstract", "other abstracts")
     aside = (
-        f" {others} not shown to be about the question, without a vote."
+        f" {others} without a vote, because they aren't shown to be about the question."
         if votes.not_relevant
         else ""
     )
@@ -219,9 +220,7 @@ def _ruling_reason(
 
 
 def _least(studies: int, enough_alone: bool, least: int) -> str:
-    """Say how many independent studies are kept, and whether they are as many as a
-    verdict needs.
-    """
+    """Return the number of independent studies kept, next to the required one, as text."""
     kept = count_noun(studies, "independent study", "independent studies")
     large = f"a trial of {rubric.LARGE_TRIAL} or more"
     if studies >= least:
@@ -232,12 +231,13 @@ def _least(studies: int, enough_alone: bool, least: int) -> str:
 
 
 def relevant_words(grades: Iterable[Grade]) -> str:
-    """Say how all relevant abstracts of a screening were graded, whichever round brought them."""
+    """Return the number of relevant abstracts in all rounds and their recommendations as text."""
     screened = tuple(grades)
     votes = tally(grade for grade in screened if votes_on(grade))
     if not votes.votes:
-        return f"Of {len(screened)} screened in all, none is relevant."
+        return f"Of {count_noun(len(screened), 'screened abstract')}, none is relevant."
     return (
-        f"Of {len(screened)} screened in all, {votes.votes} are relevant: {votes.keep} kept, "
-        f"{votes.discard} discarded, {votes.needs_more} ask for more."
+        f"Of {count_noun(len(screened), 'screened abstract')}, {votes.votes} are relevant:"
+        f" {votes.keep} kept, "
+        f"{votes.discard} discarded, {votes.needs_more} need more evidence."
     )

@@ -1,3 +1,1 @@
-"""Where abstracts come from: a list in memory, a corpus, PubMed; records, duplicates and the
-retrieval protocol.
-"""
+"""The sources of abstracts (a list in memory, a corpus, PubMed), their records and duplicates."""

@@ -1,9 +1,8 @@
-"""The records of a screening, each study once: repeated records and notices are joined with the
-study they are of.
+"""Merges the records of a screening, so that each study is in it once.
 
-A repeated record adds its publication types to the first one: what one database has marked as
-retracted is retracted, whichever record came first. A notice (retraction, erratum, expression of
-concern) and its study are one record.
+A repeated record adds its publication types to the first one. If one database marks a study as
+retracted, it counts as retracted, no matter which record came first. A notice (retraction, erratum,
+expression of concern) is merged with the study that it is about.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from masis.screening.sources.records import RecordKeys, record_keys, same_record
 
 @dataclass
 class AbstractPool:
-    """The abstracts of a screening so far, each once, by id and by what else a record is known by.
+    """The abstracts of a screening so far, each once, found by id, DOI, PubMed id or title.
 
-    ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them
-    ids of their own. A notice that repeats the title of its study is joined with it all the same.
-    ``seen`` holds the ids of all records added; ``changed`` names the abstracts that a later record
-    changed, ``absorbed`` the notices that were added before their study, with its id.
+    With ``by_title`` False, records with the same title stay separate, because the caller has given
+    them ids of their own. A notice that repeats the title of its study is still merged with it.
+    ``seen`` holds the ids of all added records, ``changed`` those of abstracts that a later record
+    changed. ``absorbed`` maps a notice that was added before its study to the id of the study.
     """
 
     by_title: bool = True
@@ -39,28 +38,33 @@ class AbstractPool:
     absorbed: dict[str, str] = field(default_factory=dict)
     _marks: dict[str, RecordKeys] = field(default_factory=dict)
     _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    # Notices whose study hasn't been added yet, by the DOI, PubMed id or title of that study.
     _waiting: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Notices whose study has not been added, by what it is known by."""
 
     def add(self, abstract: Abstract) -> Abstract:
-        """Return the abstract as the pool knows it: itself if it is new, else the one that came
-        first.
+        """Add a record, and return the abstract that the pool holds for it.
+
+        That is the record itself if it is new, else the one that was added first.
         """
+        # A record can be known by its id, as a notice that was merged with its study, or under
+        # another id with the same DOI, PubMed id or title.
         self.seen.add(abstract.id)
         same = self.absorbed.get(abstract.id, abstract.id)
         if same in self.by_id or (same := self._same(abstract)):
+            # An absorbed notice was applied when it was merged, so it isn't applied again.
             if abstract.id == same or abstract.id not in self.absorbed:
                 self._store(merge_notices(self.by_id[same], abstract))
             return self.by_id[same]
         if (notice := notice_of(abstract)) is not None:
             study = next(
-                (each for key in _about(notice) for each in self._by_mark.get(key, ())), None
+                (known for key in _study_keys(notice) for known in self._by_mark.get(key, ())),
+                None,
             )
             if study is not None:
                 self.absorbed[abstract.id] = study
                 self._store(apply_notice(self.by_id[study], notice.status))
                 return self.by_id[study]
-            self._waiting.update(dict.fromkeys(_about(notice), abstract.id))
+            self._waiting.update(dict.fromkeys(_study_keys(notice), abstract.id))
         else:
             abstract = self._with_notices(abstract)
         self.by_id[abstract.id] = abstract
@@ -70,14 +74,14 @@ class AbstractPool:
         return abstract
 
     def find(self, record: Abstract) -> str | None:
-        """Return the id of the abstract that a record of another tool is; None where the pool
-        doesn't hold it.
-        """
+        """Return the pool's id for a record of another tool, or None if the pool lacks it."""
         given = str((record.model_extra or {}).get("abstract_id") or record.id)
         return given if given in self.by_id else self._same(record) or None
 
     def _same(self, abstract: Abstract) -> str:
-        """Return the id of the abstract that a record repeats; empty where it is new."""
+        """Return the id of the abstract that a record repeats; empty if the record is new."""
+        # The most reliable identifier first. ``same_record`` still rejects a candidate with the
+        # same title if another identifier differs.
         keys = record_keys(abstract)
         kept = keys if self.by_title else keys._replace(title=None)
         for kind, key in (("doi", keys.doi), ("pmid", keys.pmid), ("title", kept.title)):
@@ -92,7 +96,7 @@ class AbstractPool:
             self.changed.add(abstract.id)
 
     def _with_notices(self, study: Abstract) -> Abstract:
-        """Return a study with what the notices added before it say of it; they are absorbed."""
+        """Return a study, changed by the notices about it that were added earlier."""
         for key in _identity_keys(study):
             earlier = self._waiting.get(key)
             if earlier is not None and (notice := notice_of(self.by_id[earlier])) is not None:
@@ -101,10 +105,10 @@ class AbstractPool:
         return study
 
 
-def _about(notice: PublicationNotice) -> Iterator[tuple[str, str]]:
-    """Yield what the study of a notice is known by."""
-    yield from (("doi", each) for each in sorted(notice.dois))
-    yield from (("pmid", each) for each in sorted(notice.pmids))
+def _study_keys(notice: PublicationNotice) -> Iterator[tuple[str, str]]:
+    """Yield the identifiers of the study that a notice is about."""
+    yield from (("doi", doi) for doi in sorted(notice.dois))
+    yield from (("pmid", pmid) for pmid in sorted(notice.pmids))
     if notice.title is not None:
         yield "study", notice.title
 
@@ -121,10 +125,8 @@ def _identity_keys(abstract: Abstract) -> Iterator[tuple[str, str]]:
 
 
 def with_notices(abstracts: Iterable[Abstract]) -> list[Abstract]:
-    """Return the same records, each with what the others say of it: notices of a file reach their
-    studies.
-    """
+    """Return the same records, with the notices among them applied to their studies."""
     pool, given = AbstractPool(by_title=False), list(abstracts)
-    for each in given:
-        pool.add(each)
-    return [pool.by_id.get(each.id, each) for each in given]
+    for abstract in given:
+        pool.add(abstract)
+    return [pool.by_id.get(abstract.id, abstract) for abstract in given]

@@ -1,10 +1,9 @@
-"""What a record is where it is no study to count: retracted, a notice about another record, a
-protocol, a comment.
+"""Recognizes records that don't count as studies: retractions, notices, protocols and comments.
 
-The record's own types say so first (PubMed's publication types, ``M3`` and ``TY`` of RIS, columns
-of a table), then the forms that databases and publishers give a title ("RETRACTED: ...", "...
-(Retracted article. See vol. 3)", "Erratum to: ..."). A notice names the study it is about by an
-identifier or by repeating its title, so that both are one record.
+The record's own types are read first (PubMed's publication types, ``M3`` and ``TY`` of RIS, columns
+of a table), then the marks that databases and publishers add to a title ("RETRACTED: ...", "...
+(Retracted article. See vol. 3)", "Erratum to: ..."). A notice names its study by an identifier or
+repeats its title, so that both can be merged into one record.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from masis.screening.sources.records import normal_doi, normal_pmid, title_key
 from masis.views.screening import PUBLICATION
 
 RETRACTED_TYPE = "Retracted Publication"
-"""PubMed's type of a study that was retracted; what a study's notice adds to it."""
+"""PubMed's type of a retracted study. A retraction notice adds it to its study."""
 OF_CONCERN_TYPE = "Expression of Concern Published"
-"""What a notice of concern adds to its study: PubMed has a type for the notice alone."""
+"""The type that a notice of concern adds to its study. PubMed has a type for the notice only."""
 
 
 _TABLES = read_tables(Path(__file__).with_name("publication.toml"))
@@ -30,8 +29,8 @@ _TABLES = read_tables(Path(__file__).with_name("publication.toml"))
 
 def _compile_table(table: str) -> dict[Any, re.Pattern[str]]:
     """Return the forms of a table, in their order, each as one pattern."""
-    forms = _TABLES[table].items()
-    return {name: re.compile(joined_forms(each, _TABLES["names"]), re.I) for name, each in forms}
+    rows = _TABLES[table].items()
+    return {name: re.compile(joined_forms(forms, _TABLES["names"]), re.I) for name, forms in rows}
 
 
 _OF_TYPE: dict[PublicationStatus, re.Pattern[str]] = _compile_table("type")
@@ -45,9 +44,7 @@ def _publication_match(wording: str, text: str) -> re.Match[str] | None:
 
 
 class Publication(NamedTuple):
-    """What a record is where it is no study to count, why, and the words of the abstract that say
-    so.
-    """
+    """The kind of a record that isn't a study to count, the reason, and the words that show it."""
 
     status: PublicationStatus
     why: str
@@ -55,9 +52,7 @@ class Publication(NamedTuple):
 
 
 def publication_of(abstract: Abstract) -> Publication | None:
-    """Return what a record is by its own types, its title or its text; None for a study like any
-    other.
-    """
+    """Return the kind of a record by its types, its title or its text; None for a normal study."""
     if found := _by_type(abstract):
         return found
     for status, pattern in _OF_TITLE.items():
@@ -83,22 +78,23 @@ def publication_of(abstract: Abstract) -> Publication | None:
 def _by_type(abstract: Abstract) -> Publication | None:
     reports = any(_publication_match("study_type", each) for each in abstract.publication_types)
     for status, pattern in _OF_TYPE.items():
-        for each in abstract.publication_types:
-            if not pattern.search(each):
+        for name in abstract.publication_types:
+            if not pattern.search(name):
                 continue
-            letter = each.lower().startswith("letter") and _publication_match(
+            letter = name.lower().startswith("letter") and _publication_match(
                 "result", abstract.text[:LONGEST_READ]
             )
+            # A letter to the editor that reports results is a short study, not a comment.
             if status == "comment" and (reports or letter):
-                continue  # a letter that reports results is a study in a short form
+                continue
             return Publication(
-                status, f"Its record says “{each[:80]}”: {with_article(PUBLICATION[status])}."
+                status, f"Its record says “{name[:80]}”: {with_article(PUBLICATION[status])}."
             )
     return None
 
 
 def _protocol(abstract: Abstract, text: str) -> Publication | None:
-    """Return a protocol: it says what will be done, and gives no result."""
+    """Return the record as a protocol if it describes future work and gives no result."""
     if _publication_match("result", text):
         return None
     title = abstract.title[:LONGEST_READ]
@@ -106,6 +102,8 @@ def _protocol(abstract: Abstract, text: str) -> Publication | None:
     titled = _publication_match("protocol_title", title) or (
         _publication_match("maybe_protocol_title", title) if planned else None
     )
+    # Without a title that says so, one planned step isn't enough: many studies mention future work.
+    # A text that reports more steps as done than as planned isn't a protocol either.
     if len(planned) < (2 if not titled else 0) or len(planned) < len(
         _WORDING["happened"].findall(text)
     ):
@@ -129,7 +127,7 @@ _NOTICES: frozenset[PublicationStatus] = frozenset(
 
 
 class PublicationNotice(NamedTuple):
-    """A notice about another record: what it says of it, and by what the other is known."""
+    """A notice about another record: the status that it gives it, and the record's identifiers."""
 
     status: PublicationStatus
     dois: frozenset[str]
@@ -138,7 +136,7 @@ class PublicationNotice(NamedTuple):
 
 
 def notice_of(abstract: Abstract) -> PublicationNotice | None:
-    """Return what a record is a notice about; None where it is none, or names nothing."""
+    """Return the notice that a record is; None if it isn't a notice."""
     found = publication_of(abstract)
     if found is None or found.status not in _NOTICES:
         return None
@@ -154,8 +152,9 @@ def notice_of(abstract: Abstract) -> PublicationNotice | None:
 
 
 def study_title_key(title: str) -> str | None:
-    """Return the key of a study's title without what marks it or a notice about it: both have the
-    same.
+    """Return a study's title as a key, without the marks of retractions and notices.
+
+    A study and the notice about it have the same key, so that they can be matched.
     """
     return title_key(
         _WORDING["behind_title"]
@@ -174,9 +173,7 @@ _MARKS: dict[PublicationStatus, str] = {
 
 
 def apply_notice(study: Abstract, status: PublicationStatus) -> Abstract:
-    """Return a study with what a notice about it says; an erratum leaves it a study
-    like any other.
-    """
+    """Return a study with the publication type that a notice gives it. An erratum adds none."""
     mark = _MARKS.get(status)
     if mark is None or mark in study.publication_types:
         return study
@@ -184,9 +181,7 @@ def apply_notice(study: Abstract, status: PublicationStatus) -> Abstract:
 
 
 def merge_notices(first: Abstract, again: Abstract) -> Abstract:
-    """Return a record with what another record of the same study says of it: retracted, withdrawn,
-    of concern.
-    """
+    """Return a record, marked as retracted or of concern if another record of its study is."""
     if first == again or (found := publication_of(again)) is None:
         return first
     return first if publication_of(first) is not None else apply_notice(first, found.status)

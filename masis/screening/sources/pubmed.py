@@ -1,13 +1,13 @@
-"""PubMed as a source: ``esearch`` finds the records, ``efetch`` brings them as XML.
+"""Searches PubMed: ``esearch`` finds the records, ``efetch`` returns them as XML.
 
-The words of a query are put together with AND and left to PubMed's own mapping to subject headings,
-ranked by relevance; where fewer than ``FEWEST`` records hold all of them, any of them will do.
-Which of the two it is depends on the query alone, so pages of one search follow each other.
+The words of a query are joined with AND, and PubMed maps them to subject headings and ranks the
+records by relevance. If fewer than ``FEWEST`` records contain all the words, the words are joined
+with OR. The choice depends on the query alone, so that the pages of one search are consistent.
 
-NCBI is asked as its rules want it (https://www.ncbi.nlm.nih.gov/books/NBK25497/): every request
-names a tool and an e-mail address; at most 3 requests a second, 10 with a key; a client that is
-asked to wait waits. Requests are POSTs, so that a key stands in no address and no log of one;
-redirects are not followed, since a key goes to the configured address only.
+Requests follow NCBI's rules (https://www.ncbi.nlm.nih.gov/books/NBK25497/). Each request names a
+tool and an e-mail address. At most 3 are sent per second, 10 with a key, and the client waits when
+the server asks it to. Requests are POSTs, so that a key doesn't end up in URLs and their logs.
+Redirects aren't followed, so that a key is sent to the configured address only.
 """
 
 from __future__ import annotations
@@ -41,33 +41,29 @@ TOOL = "masis-workbench"
 REQUESTS_A_SECOND, REQUESTS_A_SECOND_WITH_KEY = 3, 10
 RETRY = RetryPolicy(retries=3, base_s=2.0, cap_s=8.0)
 LONGEST_WAIT_S = 60.0
-"""A longer wait that the server asks for is reported to the person, who can come back later."""
+"""If the server asks for a longer wait, the search fails, and the message says how long to wait."""
 TIMEOUT_S, DEADLINE_S = 30.0, 120.0
 """Seconds without a byte, and seconds for a whole reply."""
 MOST_BYTES = 64 * 1024 * 1024
 FEWEST = 20
-"""Records that must hold every word of a query; with fewer, records that hold any word are
-searched.
-"""
+"""If fewer records contain every word of a query, records with any of the words are searched."""
 FETCHED_AT_ONCE = 200
+"""Ids per efetch request."""
 MOST_REACHABLE = 9_999
-"""How far down a result list esearch reaches for PubMed."""
-_WORTH_TRYING_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+"""Records that esearch can return for one query; its manual (NBK25499) names this limit."""
+# Timeouts, rate limits and server errors. Other statuses would be the same on the next try.
+_RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 Read = TypeVar("Read")
 
 
 class UnreadablePubMedReply(Exception):
-    """A reply that is cut off or garbled: asking again may help. The message says what is wrong
-    with it.
-    """
+    """A reply that is cut off or garbled, so that a retry may help. The message says why."""
 
 
 class Pace:
-    """Lets requests through one by one, no sooner than the rate allows; shared by the threads of a
-    process.
-    """
+    """Limits the rate of requests, across all threads of a process."""
 
     def __init__(
         self,
@@ -82,13 +78,15 @@ class Pace:
         self._next = float("-inf")
 
     def wait(self) -> None:
-        """Return when the next request may be sent."""
+        """Block until the next request may be sent."""
+        # A thread reserves its time under the lock and sleeps outside it, so that others can
+        # reserve theirs meanwhile.
         with self._lock:
             now = self._seconds()
-            begins = max(now, self._next)
-            self._next = begins + self._interval
-        if begins > now:
-            self._sleep(begins - now)
+            start = max(now, self._next)
+            self._next = start + self._interval
+        if start > now:
+            self._sleep(start - now)
 
 
 _PACES: dict[tuple[str, int], Pace] = {}
@@ -97,13 +95,12 @@ _PACES: dict[tuple[str, int], Pace] = {}
 def pace_for(address: str, *, with_key: bool) -> Pace:
     """Return the pace that all requests of this process to an address share."""
     a_second = REQUESTS_A_SECOND_WITH_KEY if with_key else REQUESTS_A_SECOND
+    # ``setdefault`` is atomic, so that two threads can't each get a pace of their own.
     return _PACES.setdefault((address, a_second), Pace(a_second))
 
 
 class _Filter(NamedTuple):
-    """How PubMed is asked for a design: a term of ours with its fields, and the words of a query
-    that it replaces.
-    """
+    """PubMed's search term for a design, and the words of a query that the term makes redundant."""
 
     term: str
     words: frozenset[str]
@@ -124,15 +121,14 @@ DESIGN_FILTERS: dict[Design, _Filter] = {
 
 
 def _http_client() -> httpx2.Client:
-    """Return a client that follows no redirect and keeps no connection: a search asks a few times a
-    second at most.
-    """
+    """Return a client that doesn't follow redirects and doesn't keep connections open."""
+    # A search sends a few requests per second at most, so an open connection would save little.
     return httpx2.Client(follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 @dataclass(frozen=True)
 class PubMed:
-    """Searches PubMed at an address, for one person; needs the network.
+    """Searches PubMed over the network on behalf of the person with this e-mail address.
 
     ``pause`` waits between two tries, and returns False if the search was cancelled meanwhile.
     """
@@ -146,7 +142,7 @@ class PubMed:
     _client: httpx2.Client = field(default_factory=_http_client, repr=False)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts from ``offset`` on, best first by PubMed's relevance.
+        """Return at most ``limit`` abstracts from ``offset`` on, ordered by PubMed's relevance.
 
         Raises RetrievalFailed.
         """
@@ -161,13 +157,13 @@ class PubMed:
         design: Design | None = None,
         since: int | None = None,
     ) -> tuple[Abstract, ...]:
-        """Return the same among records of a design (by publication type or MeSH), from a year on.
+        """Search records of one design (by publication type or MeSH), published in or after a year.
 
         Raises RetrievalFailed.
         """
         terms = search_terms(query)
         filtered = DESIGN_FILTERS.get(design) if design else None
-        if filtered is not None:  # what the field asks for need not stand in the words
+        if filtered is not None:  # The filter's field covers these words already.
             terms = tuple(term for term in terms if term not in filtered.words) or terms
         limit = min(limit, MOST_REACHABLE - offset)
         if not terms or limit < 1:
@@ -183,7 +179,7 @@ class PubMed:
             }
             if filtered is not None:
                 asked["term"] = f"({words}) AND ({filtered.term})"
-            if since is not None:  # esearch takes both ends or none
+            if since is not None:  # esearch requires mindate and maxdate together.
                 asked |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
             total, ids = self._ask("esearch", asked, _read_hits)
             if total >= FEWEST:
@@ -198,9 +194,9 @@ class PubMed:
     def _ask(
         self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]
     ) -> Read:
-        """Return what ``read`` makes of the reply of a utility, tried again where that can help.
+        """Send a request to a utility, with retries, and return the reply as parsed by ``read``.
 
-        Raises RetrievalFailed saying what was asked, what came of it and what to do.
+        Raises RetrievalFailed, which names the request, the error and a remedy.
         """
         pace = self.pace or pace_for(self.address, with_key=self.key is not None)
 
@@ -213,22 +209,21 @@ class PubMed:
                 attempt, _retry_advice, left_s=lambda: LONGEST_WAIT_S, pause=self.pause
             )
         except NoTimeToRetry as stop:
-            waits = f"It asks to be left alone for {stop.wait_s:.0f} s."
-            raise RetrievalFailed(f"{self._failure(utility, stop.__cause__)} {waits}") from None
+            wait = f"It asks you to wait {stop.wait_s:.0f} s."
+            raise RetrievalFailed(f"{self._failure(utility, stop.__cause__)} {wait}") from None
         except RetryCancelled:
             raise RetrievalFailed(
-                "The search of PubMed was stopped while it waited to try again."
+                "The search of PubMed was cancelled while it waited to retry."
             ) from None
         except (UnreadablePubMedReply, httpx2.HTTPError, OSError) as error:
             raise RetrievalFailed(self._failure(utility, error)) from error
 
     def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
-        """Return the whole reply, within its size and its time. Raises Unreadable."""
+        """Return the whole reply, or raise UnreadablePubMedReply if it is too large or too slow."""
         identified = {**parameters, "tool": TOOL, "email": self.email}
         if self.key is not None:
             identified["api_key"] = self.key.get_secret_value()
-        # Not compressed, so that the limit of size holds for what is read and for what is unpacked
-        # alike.
+        # Ask for an uncompressed reply: a small compressed one could unpack to more than the limit.
         headers = {
             "User-Agent": f"{TOOL}/{version.APP}",
             "Accept": "application/xml",
@@ -245,6 +240,8 @@ class PubMed:
                     received += part
                     if len(received) > MOST_BYTES:
                         raise UnreadablePubMedReply(f"more than {MOST_BYTES // 2**20} MiB came")
+                    # The client's timeout counts from the last byte, so a slow reply never times
+                    # out.
                     if time.monotonic() - started > DEADLINE_S:
                         raise UnreadablePubMedReply(f"it was not complete after {DEADLINE_S:g} s")
             except httpx2.RemoteProtocolError as error:
@@ -252,9 +249,8 @@ class PubMed:
         return bytes(received)
 
     def _failure(self, utility: str, error: BaseException | None) -> str:
-        """Return what came of a request and what to do. A reply's body is not shown: it may repeat
-        the key.
-        """
+        """Return a message that says why a request failed and what to do."""
+        # The body of the reply isn't shown, since it may repeat the key.
         asked = f"PubMed ({self.address}, {utility})"
         if isinstance(error, UnreadablePubMedReply):
             return f"{asked} sent a reply that can't be read: {error}."
@@ -266,44 +262,45 @@ class PubMed:
         status, hint = error.response.status_code, "Check screening_pubmed_address."
         if status == 429:
             more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
-            hint = f"Too many requests came from here: wait a minute{more}"
+            hint = f"Too many requests came from your address. Wait a minute{more}"
         elif status in (400, 401, 403) and self.key is not None:
-            hint = "Check NCBI_API_KEY: it may be wrong or withdrawn."
+            hint = "Check NCBI_API_KEY, which may be wrong or revoked."
         elif status >= 500:
-            hint = "The service is in trouble: try again later, or search a local corpus."
+            hint = "The service has a problem. Try again later, or search a local corpus."
         return f"{asked} answered {status}. {hint}"
 
 
 def _retry_advice(error: BaseException) -> Again | None:
-    """Return whether asking once more may help."""
+    """Return when to retry after an error, or None if a retry can't help."""
     if isinstance(error, httpx2.HTTPStatusError):
         wait = retry_after(error.response.headers)
-        return Again(wait) if error.response.status_code in _WORTH_TRYING_AGAIN else None
+        return Again(wait) if error.response.status_code in _RETRYABLE_STATUSES else None
     return (
         Again() if isinstance(error, UnreadablePubMedReply | httpx2.HTTPError | OSError) else None
     )
 
 
 def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> PubMed:
-    """PubMed as the settings say; ``cancellation`` ends its waits.
+    """Return a PubMed source with the address and e-mail of the settings.
 
-    The key ``NCBI_API_KEY`` goes to NCBI's own address only. Raises SettingsError.
+    ``cancellation`` ends its waits. The key ``NCBI_API_KEY`` is sent to NCBI's own address only.
+    Raises SettingsError.
     """
     email = settings.screening_pubmed_email.strip()
     if "@" not in email or len(email.split()) != 1:
         raise SettingsError(
-            "PubMed asks who is asking: set screening_pubmed_email (MASIS_SCREENING_PUBMED_EMAIL)"
-            " to your address."
+            "PubMed requires an e-mail address. Set screening_pubmed_email"
+            " (MASIS_SCREENING_PUBMED_EMAIL) to yours."
         )
     given = settings.screening_pubmed_address.strip()
     address, parts = given.rstrip("/"), urlsplit(given)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
         raise SettingsError(
-            f"screening_pubmed_address is {given[:100]!r}, must begin with https://."
+            f"screening_pubmed_address is {given[:100]!r}, but must begin with https://."
         )
     if not parts.hostname or parts.query or parts.fragment or parts.username:
         raise SettingsError(
-            f"screening_pubmed_address is {given[:100]!r}, must be an address such as {ADDRESS}."
+            f"screening_pubmed_address is {given[:100]!r}, but must be a URL such as {ADDRESS}."
         )
     key = secret("NCBI_API_KEY") if address == ADDRESS else None
     return PubMed(email, address, key, pause=(cancellation or CancelToken()).pause)
@@ -311,22 +308,23 @@ def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> Pu
 
 def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
     """Return how many records esearch found in all, and the ids of one page."""
+    # NCBI's replies name a DTD, so it can't be forbidden; defusedxml still refuses entities.
     try:
         root: ElementTree.Element = SafeElementTree.fromstring(reply, forbid_dtd=False)
     except ElementTree.ParseError as error:
-        raise UnreadablePubMedReply("it is broken off or no XML") from error
+        raise UnreadablePubMedReply("it is incomplete or not XML") from error
     except DefusedXmlException as error:
-        raise UnreadablePubMedReply("it declares entities of its own, which is refused") from error
+        raise UnreadablePubMedReply("it declares entities, which aren't allowed") from error
     if root.tag != "eSearchResult":
         raise UnreadablePubMedReply(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
     if (said := root.findtext("ERROR")) is not None:
         raise RetrievalFailed(
-            f"PubMed could not search: {collapse_blanks(said)[:200]}. Ask in other words, or try"
+            f"PubMed couldn't search: {collapse_blanks(said)[:200]}. Rephrase the question, or try"
             " again later."
         )
     count = (root.findtext("Count") or "").strip()
     if not (count.isascii() and count.isdigit()):
-        raise UnreadablePubMedReply("it holds no count")
+        raise UnreadablePubMedReply("it has no count")
     ids = dict.fromkeys(
         pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit()
     )
@@ -334,17 +332,15 @@ def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
 
 
 def _read_articles(reply: bytes) -> dict[str, Abstract]:
-    """Return the abstracts by PubMed id; records that the server can't give are left out."""
+    """Return the abstracts by PubMed id. Records that the server didn't return are missing."""
     if b"<PubmedArticleSet" not in reply[:10_000] and b"<ERROR>" in reply[:10_000]:
-        raise RetrievalFailed(
-            "PubMed found records and then could not bring them. Try again later."
-        )
+        raise RetrievalFailed("PubMed found records but couldn't return them. Try again later.")
     found: dict[str, Abstract] = {}
     try:
         for article in read_articles(io.BytesIO(reply), source="pubmed"):
             if isinstance(article.found, Abstract):
                 found[article.found.pmid or ""] = article.found
-            elif article.found.line is not None:  # the XML breaks off
+            elif article.found.line is not None:  # Only an error in the XML itself has a line.
                 raise UnreadablePubMedReply(article.found.problem)
     except InputError as error:
         raise UnreadablePubMedReply(error.problem) from error

@@ -1,8 +1,8 @@
-"""PubMed's XML (``PubmedArticleSet``) as abstracts, one in memory at a time.
+"""Reads abstracts from PubMed's XML (``PubmedArticleSet``), with one record in memory at a time.
 
-Entity declarations are refused, external ones never fetched (defusedxml), so a file can neither
-grow in memory nor reach out. The document type that PubMed names in each file is not loaded. The
-elements: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html
+defusedxml refuses entity declarations and doesn't fetch external ones, so a file can't expand in
+memory or open a connection. The DTD that PubMed names in each file isn't loaded. The elements are
+described at https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masis.screening.sources.records import abstract_of, collapse_blanks
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
 _LINK = "CommentsCorrectionsList/CommentsCorrections[@RefType='{}']"
 _DATES = ("Journal/JournalIssue/PubDate", "ArticleDate", "Book/PubDate")
-_HINT = "Export it from PubMed again, or remove what stands behind the last good record."
+_HINT = "Export it from PubMed again, or delete everything after the last good record."
 
 
 class ReadArticle(NamedTuple):
@@ -33,11 +33,10 @@ class ReadArticle(NamedTuple):
 
 
 def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
-    """Yield every record, in order; the last is an error where the file breaks off or is no XML of
-    PubMed.
+    """Yield every record, in order. If the file is incomplete or invalid, an error is the last one.
 
-    Errors carry the line where the XML is broken and the record's number as ``field``, not the
-    file's name.
+    Errors carry the line where the XML is broken and the record's number as ``field``. They don't
+    name the file.
     """
     number, root = 0, None
     try:
@@ -50,10 +49,10 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
             if event == "end" and element.tag in _RECORDS:
                 number += 1
                 yield ReadArticle(number, _article(element, number, source))
-                root.clear()
+                root.clear()  # iterparse keeps every element below the root otherwise.
     except ElementTree.ParseError as error:
         problem = (
-            f"is broken off or no XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
+            f"is incomplete or not XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
         )
         found = InputError(
             problem, hint=_HINT, line=error.position[0], field=f"after record {number}"
@@ -61,7 +60,7 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
         yield ReadArticle(number + 1, found)
     except DefusedXmlException as error:
         refused = InputError(
-            "declares entities of its own, which is refused", hint="Export it from PubMed again."
+            "declares entities, which aren't allowed", hint="Export it from PubMed again."
         )
         raise refused from error
 
@@ -69,7 +68,7 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
 def _refuse_other_documents(root: ElementTree.Element) -> None:
     if root.tag not in ("PubmedArticleSet", "PubmedBookArticleSet", *_RECORDS):
         raise InputError(
-            f"is XML of another kind (<{str(root.tag)[:60]}>)",
+            f"isn't PubMed XML (<{str(root.tag)[:60]}>)",
             hint="Export the records from PubMed in the format XML.",
         )
 
@@ -80,7 +79,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
     if body is None or article is None:
         body = article = record.find("BookDocument")
     if body is None or article is None:
-        return InputError("holds no citation", hint="Remove the record.", field=f"record {number}")
+        return InputError("has no citation", hint="Remove the record.", field=f"record {number}")
     try:
         return abstract_of(
             title=_first_text(article, "ArticleTitle", "VernacularTitle", "Book/BookTitle"),
@@ -106,12 +105,12 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
 
 
 def _element_text(element: ElementTree.Element | None) -> str:
-    """Return all text inside, markup such as <i> and <sup> taken off."""
+    """Return the text of an element without markup such as <i> and <sup>."""
     return "" if element is None else collapse_blanks("".join(element.itertext()))
 
 
 def _first_text(element: ElementTree.Element, *paths: str) -> str:
-    """Return the first text at these paths; empty where none has one."""
+    """Return the first text at these paths, or an empty string."""
     return next(
         (
             text
@@ -124,7 +123,7 @@ def _first_text(element: ElementTree.Element, *paths: str) -> str:
 
 
 def _section_texts(article: ElementTree.Element) -> str:
-    """Return its sections, a line each, with their labels: ``METHODS: ...``."""
+    """Return the sections of the abstract, one per line, with their labels: ``METHODS: ...``."""
     sections = []
     for section in article.iterfind("Abstract/AbstractText"):
         label = collapse_blanks(section.get("Label") or "").rstrip(":")
@@ -134,7 +133,7 @@ def _section_texts(article: ElementTree.Element) -> str:
 
 
 def _author_name(author: ElementTree.Element) -> str:
-    """Return ``Last, First`` or the name of a group."""
+    """Return ``Last, First``, or the name of a group of authors."""
     last, first = (
         _element_text(author.find("LastName")),
         _element_text(author.find("ForeName")) or _element_text(author.find("Initials")),
@@ -143,13 +142,12 @@ def _author_name(author: ElementTree.Element) -> str:
 
 
 def _publication_types(body: ElementTree.Element, article: ElementTree.Element) -> list[str]:
-    """Return the record's own types, and what a notice that it points to makes it."""
-    # of a book
+    """Return the record's own types, and those that follow from the notices it points to."""
     listed = (
         *article.iterfind("PublicationTypeList/PublicationType"),
-        *body.iterfind("PublicationType"),
+        *body.iterfind("PublicationType"),  # Books have no list around their types.
     )
-    types = [_element_text(each) for each in listed]
+    types = [_element_text(element) for element in listed]
     added = {"RetractionIn": RETRACTED_TYPE, "ExpressionOfConcernIn": OF_CONCERN_TYPE}
     return types + [
         name for kind, name in added.items() if body.find(_LINK.format(kind)) is not None
@@ -166,7 +164,7 @@ def _related_ids(body: ElementTree.Element, *kinds: str) -> list[str]:
 
 
 def _study_details(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
-    """Return what else tells of a study: MeSH terms, registry numbers."""
+    """Return the study's MeSH terms and its numbers in trial registries."""
     listed = {
         "mesh": body.iterfind("MeshHeadingList/MeshHeading/DescriptorName"),
         "registrations": article.iterfind(

@@ -1,14 +1,12 @@
-"""Builds an abstract from the fields of any database: blanks collapsed, identifiers normalised, an
-id derived; and says which records are the same study reported twice, by DOI, by PubMed id, by
-title.
+"""Builds abstracts from the fields of any database, and finds records of the same study.
 
-The id is the PubMed id where there is one, else the DOI, else a digest of title and year, so that
-the same record read twice has the same id wherever it came from.
+The id is the PubMed id if there is one, else the DOI, else a digest of title and year. So the same
+record has the same id, no matter which file or database it comes from.
 
-Databases spell the same record differently, so a DOI is compared without resolver and case, a title
-without case, accents and punctuation. Two records with different PubMed ids, DOIs or years are not
-the same however alike their titles (an erratum and a reprint have ids of their own), and a short
-title ("Editorial") says nothing.
+Databases write the same record in different ways, so DOIs are compared without resolver and case,
+and titles without case, accents and punctuation. Two records with different PubMed ids, DOIs or
+years are different even if their titles are the same (an erratum and a reprint have ids of their
+own). A short title ("Editorial") isn't compared, because many records share it.
 """
 
 from __future__ import annotations
@@ -45,11 +43,10 @@ def abstract_of(
     source: str | None = None,
     record: dict[str, Any] | None = None,
 ) -> Abstract:
-    """Return the abstract these fields make; other fields of the record are stored under
-    ``record``.
+    """Return an abstract with these fields, normalized; ``record`` holds all other fields.
 
-    Raises InputError (without a place) where there is neither a title nor an abstract, or text that
-    can't be stored.
+    Raises InputError, which names no file or line, if there is neither a title nor an abstract, or
+    if a text can't be stored.
     """
     title, text = collapse_blanks(title), collapse_lines(text)
     if not (title or text):
@@ -78,7 +75,7 @@ def abstract_of(
 
 
 def validate_abstract(fields: dict[str, Any]) -> Abstract:
-    """Return the fields as an abstract. Raises InputError naming the first that can't be stored."""
+    """Return the fields as an abstract. Raises InputError for the first invalid field."""
     try:
         return Abstract.model_validate(fields)
     except ValidationError as error:
@@ -94,12 +91,12 @@ def collapse_blanks(text: str) -> str:
 
 
 def collapse_lines(text: str) -> str:
-    """Return the same line by line, without blank lines: sections of an abstract stay apart."""
+    """Return the text with each line collapsed and without blank lines, so that sections remain."""
     return "\n".join(filter(None, map(collapse_blanks, text.splitlines())))
 
 
 def year_of(text: str) -> int | None:
-    """Return the first year in a date, however it is written: ``2019 Jan-Feb``, ``2019/01/05/``."""
+    """Return the first year in a date of any format: ``2019 Jan-Feb``, ``2019/01/05/``."""
     found = _YEAR.search(text[:200])
     return int(found.group()) if found else None
 
@@ -119,7 +116,7 @@ def _record_id(pmid: str | None, doi: str | None, content: str) -> str:
 # The same study reported twice.
 
 SHORTEST_DISTINCTIVE_TITLE = 24
-"""Letters and digits a title needs for its likeness to count."""
+"""Letters and digits that a title needs before it can identify a record."""
 
 # "10.", the registrant's code and a suffix without blanks: "10.1136/bmj.n71".
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
@@ -127,9 +124,7 @@ _DIGITS = re.compile(r"\d{1,12}")
 
 
 class RecordKeys(NamedTuple):
-    """The identifiers of a record, normalised; None for one that is missing or too short to
-    identify it.
-    """
+    """The normalized identifiers of a record; None for a missing one and for a short title."""
 
     doi: str | None
     pmid: str | None
@@ -167,21 +162,21 @@ def _differ(one: str | int | None, other: str | int | None) -> bool:
 
 
 def normal_doi(text: str) -> str | None:
-    """``https://doi.org/10.1000/ABC.`` as ``10.1000/abc``; None where there is no DOI in it."""
+    """Return ``https://doi.org/10.1000/ABC.`` as ``10.1000/abc``; None without a DOI."""
+    # The pattern allows any suffix, so it also matches the punctuation that follows a DOI.
     found = _DOI.search(text[:2000])
     return found.group().rstrip(".,;)]}>\"'").casefold() if found else None
 
 
 def normal_pmid(text: str) -> str | None:
-    """``PMID: 0123`` as ``123``; None where there is no number in it."""
+    """Return ``PMID: 0123`` as ``123``; None without a number."""
     found = _DIGITS.search(text[:200])
     return (found.group().lstrip("0") or None) if found else None
 
 
 def title_key(title: str) -> str | None:
-    """Return a title without case, accents, blanks and punctuation; None where it is too short to
-    identify the record.
-    """
+    """Return a title without case, accents, blanks and punctuation; None for a short title."""
+    # NFKD separates a letter from its accent, which ``isalnum`` then drops.
     plain = unicodedata.normalize("NFKD", title[:2000]).casefold()
     key = "".join(filter(str.isalnum, plain))
     return key if len(key) >= SHORTEST_DISTINCTIVE_TITLE else None

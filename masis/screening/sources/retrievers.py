@@ -1,8 +1,7 @@
-"""The protocol of retrievers, two that work on a list in memory, and the words of a query that are
-worth searching for.
+"""The protocol of retrievers, two retrievers in memory, and the search terms of a query.
 
-A query is plain words, never a search language: operators, quotes, brackets and colons are
-punctuation here, so that no text can steer a search engine.
+A query is plain text, not a search language. Operators, quotes, brackets and colons count as
+punctuation, so that a text can't inject commands into a search engine.
 """
 
 from __future__ import annotations
@@ -27,18 +26,17 @@ class Retriever(Protocol):
         ...
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts from ``offset`` on; a query is plain words, never a
-        search language.
+        """Return at most ``limit`` abstracts from ``offset`` on; the query is plain text.
 
-        The same query gives the same abstracts in the same order while the source does not change.
-        Raises RetrievalFailed where the source can't be asked.
+        While the source doesn't change, the same query gives the same abstracts in the same order.
+        Raises RetrievalFailed if the source can't be searched.
         """
         ...
 
 
 @runtime_checkable
 class FilteredRetriever(Retriever, Protocol):
-    """A retriever that can ask for a design and for a first year by fields of its own."""
+    """A retriever whose source has fields for the study design and the year."""
 
     def search_filtered(
         self,
@@ -49,19 +47,21 @@ class FilteredRetriever(Retriever, Protocol):
         design: Design | None = None,
         since: int | None = None,
     ) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts of this design, from this year on. Raises
-        RetrievalFailed.
+        """Return at most ``limit`` abstracts of this design, from this year on.
+
+        Raises RetrievalFailed.
         """
         ...
 
 
 READ_FOR_YEAR = 200
-"""A source without a field for the year is read so deep, and older abstracts are left out."""
+"""Abstracts read from a source that can't filter by year; older ones are then left out."""
 
 
 def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstract, ...]:
-    """Return what a source has for a query: by its fields where it has them, else by words and the
-    year of a record.
+    """Search a source, with its own filters for design and year if it has them.
+
+    Otherwise the words of the query stand for the design, and the year is checked here.
     """
     if query.design is None and query.since is None:
         return retriever.search(query.text, limit, query.offset)
@@ -77,19 +77,20 @@ def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstr
     ]
 
 
+# k1 and b of BM25 (Robertson and Zaragoza 2009): how fast repetitions of a word stop counting, and
+# how strongly long texts are discounted.
 _SATURATION = 1.2
 _LENGTH = 0.75
+# How many times a word of the title counts.
 _TITLE = 3
-"""A word of the title counts as so many of the text."""
 
 
 class InMemoryRetriever:
-    """Searches a list of abstracts by BM25 over word stems (Robertson and Zaragoza 2009, k1 = 1.2,
-    b = 0.75).
+    """Searches a list of abstracts with BM25 over word stems (Robertson and Zaragoza 2009).
 
-    What shares no word with a query comes last, in the order of the list, so that reading on
-    reaches everything. The words of each abstract are counted as it is taken from ``abstracts``
-    (50,000 take half a minute), so that an iterable can show how far that has come.
+    Abstracts without any word of the query are last, in the order of the list, so that all can be
+    reached. The words of an abstract are counted when it is taken from ``abstracts`` (50,000 take
+    half a minute), so that a caller can pass an iterable that reports progress.
     """
 
     def __init__(self, abstracts: Iterable[Abstract], name: str = "abstracts in hand") -> None:
@@ -106,7 +107,7 @@ class InMemoryRetriever:
         self._lengths = [sum(counts.values()) for counts in self._counts]
 
     def __len__(self) -> int:
-        """Return how many abstracts it holds."""
+        """Return how many abstracts the list has."""
         return len(self._abstracts)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
@@ -115,9 +116,11 @@ class InMemoryRetriever:
             len(self._abstracts),
             sorted({token.stem for token in tokens(query) if token.weight}),
         )
+        # BM25's inverse document frequency. The 1 inside the logarithm keeps it positive for words
+        # that more than half of the abstracts contain.
         rare = {
-            each: math.log(1 + (held - (n := self._holding[each]) + 0.5) / (n + 0.5))
-            for each in roots
+            root: math.log(1 + (held - (n := self._holding[root]) + 0.5) / (n + 0.5))
+            for root in roots
         }
         mean = sum(self._lengths) / max(1, held) or 1.0
 
@@ -125,8 +128,8 @@ class InMemoryRetriever:
             counts = self._counts[index]
             damped = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[index] / mean)
             return sum(
-                rare[each] * (n := counts[each]) * (_SATURATION + 1) / (n + damped)
-                for each in roots
+                rare[root] * (n := counts[root]) * (_SATURATION + 1) / (n + damped)
+                for root in roots
             )
 
         order = sorted(range(held), key=lambda index: (-score(index), index))
@@ -134,20 +137,18 @@ class InMemoryRetriever:
 
 
 GIVEN = "abstracts given"
-"""The source of a screening that graded all it was given: there is nothing else to search."""
+"""The source of a screening that graded a given set of abstracts and searched nothing."""
 
 
 class FixedSetRetriever:
-    """Returns one fixed set for any query, in its order."""
+    """Returns the same set of abstracts for every query, in the given order."""
 
     def __init__(self, abstracts: Sequence[Abstract], name: str = GIVEN) -> None:
         self.name = name
         self._abstracts = tuple(with_notices(abstracts))
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return the abstracts from ``offset`` on, as many as ``limit`` allows; the query is
-        ignored.
-        """
+        """Return at most ``limit`` abstracts from ``offset`` on; the query is ignored."""
         return self._abstracts[offset : offset + limit]
 
 
@@ -160,7 +161,7 @@ def _count_stems(abstract: Abstract) -> Counter[str]:
 
 
 MOST_TERMS = 64
-"""Terms taken from one query; a question has ten, a pasted page would take seconds."""
+"""Terms used of one query. A question has about ten; searching a pasted page would take seconds."""
 
 _LONGEST = 80
 # Letters and digits, also joined by hyphens or apostrophes: "double-blind", "Crohn's".
@@ -168,15 +169,14 @@ _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """Return the terms of a query in its order, in lower case, each once: ``low-dose`` is one, a
-    phrase of two words.
+    """Return the distinct terms of a query, in order and in lower case; ``low-dose`` is one term.
 
-    Words that every abstract holds are left out, unless nothing else is left.
+    Stop words are left out unless the query has nothing else.
     """
-    found = dict.fromkeys(
+    terms = dict.fromkeys(
         word.replace("’", "'").removesuffix("'s")
         for match in _WORD.finditer(query.casefold())
         if len(word := match.group()) <= _LONGEST
     )
-    content = [word for word in found if word not in STOPWORDS]
-    return tuple((content or list(found))[:MOST_TERMS])
+    content = [term for term in terms if term not in STOPWORDS]
+    return tuple((content or list(terms))[:MOST_TERMS])

@@ -1,14 +1,13 @@
-"""What a kept study found: the sentence of its abstract that answers the question, and the
-direction of that answer.
+"""Finds the sentence of an abstract that answers the question, and the direction of that answer.
 
-The sentence is the one of the conclusion, or of the results where there is none, that shares most
-words with the question. Its direction is read from wording: a stated effect, no clear difference,
-the opposite of what was asked, or unclear. Directions are counted, never effects pooled: an
-abstract seldom reports enough for that, and Cochrane's handbook (12.2.1.3) allows a count of
-directions where effects can't be combined.
+The sentence is the one in the conclusion, or in the results without a conclusion, that shares the
+most words with the question. Its direction is read from its wording: a stated effect, no clear
+difference, the opposite of the question, or unclear. Directions are counted and effects aren't
+pooled, because an abstract seldom reports enough for that. Cochrane's handbook (12.2.1.3) allows
+counting directions if effects can't be combined.
 
-How often the direction is right is measured by ``benchmarks/screening_directions.py``; what agrees
-is a share of those that state one.
+``benchmarks/screening_directions.py`` measures how often the direction is right. Agreement is a
+share of the studies that state a direction.
 """
 
 from __future__ import annotations
@@ -28,15 +27,13 @@ from masis.screening.sources.publication import publication_of
 from masis.views.screening import DIRECTION
 
 AGREE_SHARE = 0.75
-"""From three quarters of the studies with a stated direction on they agree; 2 of 3 do
-not (ours).
+"""Studies agree if this share of those with a stated direction has the same one: 3 of 4 agree, 2 of
+3 don't. The limit is our own.
 """
+# The least share of the question's words in a conclusion, and in a result, that is interpreted.
 _SHARED, _SHARED_RESULT = 0.15, 0.4
-"""Share of the question's words that a conclusion, and a single result, must hold for its direction
-to be read.
-"""
+# Without a section that is labeled as conclusion, the last two sentences count as one.
 _TAIL = 2
-"""Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
 
 # The heading of a section in a structured abstract: "RESULTS: ", "Main outcome measures: ".
 _LABEL = re.compile(r"\s*([A-Z][A-Z ,/&'-]{2,60}|[A-Z][a-z]+(?: [a-z&]+){0,3}): +(?=\S)")
@@ -51,9 +48,7 @@ def _finding_match(wording: str, text: str) -> re.Match[str] | None:
 
 
 class Finding(NamedTuple):
-    """What a study found: the sentence of its abstract, and the direction of what it says; None
-    without a text.
-    """
+    """The sentence that states a study's result (None without a text), and its direction."""
 
     abstract_id: str
     words: AbstractWords | None
@@ -61,9 +56,9 @@ class Finding(NamedTuple):
 
 
 class Synthesis(NamedTuple):
-    """The findings of the kept studies, the best first, how many say what, and whether they agree.
+    """The findings of the kept studies, the best first, the number per direction, and agreement.
 
-    ``agree`` is None where fewer than two state a direction.
+    ``agree`` is None if fewer than two studies state a direction.
     """
 
     findings: tuple[Finding, ...]
@@ -80,12 +75,10 @@ class _SectionSentence(NamedTuple):
 
 
 def finding(question: str, abstract: Abstract) -> Finding:
-    """Return what an abstract found on a question; its ``words`` are a stretch of
-    ``abstract.text``.
-    """
+    """Return the finding of an abstract on a question; its ``words`` are in ``abstract.text``."""
     if publication_of(abstract):
         return Finding(abstract.id, None, "unclear")
-    best, read = _answering(question, abstract.text[:LONGEST_READ])
+    best, read = _answering_sentence(question, abstract.text[:LONGEST_READ])
     return Finding(
         abstract.id,
         AbstractWords(start=best.start, end=best.end, text=best.text) if best else None,
@@ -94,9 +87,7 @@ def finding(question: str, abstract: Abstract) -> Finding:
 
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
-    """Return what a graded abstract found; a direction that a person set takes the place of what
-    was read.
-    """
+    """Return the finding of a graded abstract, with the direction that a person set, if any."""
     found = finding(question, abstract)
     return found if grade.direction is None else found._replace(direction=grade.direction)
 
@@ -105,16 +96,16 @@ def direction(question: str, said: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
     if _finding_match("unsure", said):
         return "unclear"
-    clauses, asked = (
-        [clause for clause in _WORDING["break"].split(said) if clause.strip()],
-        _stems(question),
-    )
+    # "A improved, but mortality did not differ": each clause has its own direction. The clause that
+    # shares the most words with the question decides, if it states one.
+    asked = _stems(question)
+    clauses = [clause for clause in _WORDING["break"].split(said) if clause.strip()]
     closest = sorted(clauses, key=lambda clause: -len(_stems(clause) & asked))
-    read = (_of_clause(question, clause) for clause in closest)
-    return next((each for each in read if each != "unclear"), "unclear")
+    read = (_clause_direction(question, clause) for clause in closest)
+    return next((found for found in read if found != "unclear"), "unclear")
 
 
-def _of_clause(question: str, clause: str) -> Direction:
+def _clause_direction(question: str, clause: str) -> Direction:
     plain = _WORDING["no_denial"].sub(" ", clause)
     if _finding_match("asks_same", question) and _finding_match("same", plain):
         return "effect"
@@ -122,11 +113,11 @@ def _of_clause(question: str, clause: str) -> Direction:
         return "no_clear_effect"
     if not _finding_match("some", plain):
         return "unclear"
-    return "opposite" if _opposite(question, plain) else "effect"
+    return "opposite" if _is_opposite(question, plain) else "effect"
 
 
-def _opposite(question: str, clause: str) -> bool:
-    """Return whether a clause says the contrary of the change that the question asks about."""
+def _is_opposite(question: str, clause: str) -> bool:
+    """Return whether a clause states the opposite of the change that the question asks about."""
     if (
         _finding_match("harm", clause)
         and (_finding_match("asks_good", question) or _finding_match("less", question))
@@ -134,6 +125,7 @@ def _opposite(question: str, clause: str) -> bool:
     ):
         return True
     less, more = bool(_finding_match("less", question)), bool(_finding_match("more", question))
+    # The question names no change, or both, so that no change is the opposite.
     if less == more:
         return False
     against, along = (
@@ -146,35 +138,41 @@ def _opposite(question: str, clause: str) -> bool:
     )
 
 
-def _answering(question: str, text: str) -> tuple[_SectionSentence | None, Direction]:
-    """Return the sentence on the asked outcome, of the conclusion, else of the results; and its
-    direction.
+def _answering_sentence(question: str, text: str) -> tuple[_SectionSentence | None, Direction]:
+    """Return the sentence about the question's outcome and its direction.
 
-    It is not read (unclear) where the sentence shares too few words with the question to be the
-    answer to it: measured by ``benchmarks/screening_directions.py``, such sentences are right no
-    more often than half the time.
+    Sentences of the conclusion are preferred to those of the results. If the sentence shares too
+    few words with the question, the direction is unclear: in ``benchmarks/screening_directions.py``
+    the directions of such sentences are right at most half of the time.
     """
     sentences, asked = _section_sentences(text), _stems(question)
-    labelled = any(_finding_match("concluding", each.section) for each in sentences)
-    tail = [] if labelled else sentences[-_TAIL:]
+    labeled = any(_finding_match("concluding", sentence.section) for sentence in sentences)
+    tail = [] if labeled else sentences[-_TAIL:]
     named = [
-        each
-        for each in sentences
-        if not _finding_match("not_yet", each.section) and _names_outcome(question, each.text)
+        sentence
+        for sentence in sentences
+        if not _finding_match("not_yet", sentence.section)
+        and _names_outcome(question, sentence.text)
     ]
     concluding = [
-        each for each in named if _finding_match("concluding", each.section) or each in tail
+        sentence
+        for sentence in named
+        if _finding_match("concluding", sentence.section) or sentence in tail
     ]
     if not named:
         return None, "unclear"
 
-    def rank(each: _SectionSentence) -> tuple[int, int]:
-        stated = bool(_finding_match("none", each.text) or _finding_match("some", each.text))
+    def rank(sentence: _SectionSentence) -> tuple[int, int]:
+        # A stated result counts like one more shared word. Advice ("should be offered") repeats the
+        # words of the question without a result, so it loses two. The earlier sentence wins a tie.
+        stated = bool(
+            _finding_match("none", sentence.text) or _finding_match("some", sentence.text)
+        )
         return (
-            len(_stems(each.text) & asked)
+            len(_stems(sentence.text) & asked)
             + stated
-            - 2 * bool(_finding_match("advises", each.text)),
-            -each.start,
+            - 2 * bool(_finding_match("advises", sentence.text)),
+            -sentence.start,
         )
 
     best = max(concluding or named, key=rank)
@@ -185,23 +183,28 @@ def _answering(question: str, text: str) -> tuple[_SectionSentence | None, Direc
 
 @lru_cache(maxsize=64)
 def _outcomes(question: str) -> tuple[frozenset[str], ...]:
-    """Return the words of each name that the asked outcome has; of all concepts where none is read
-    as an outcome.
+    """Return the stems of each name of the question's outcomes.
+
+    If no concept is recognized as an outcome, the names of all concepts count.
     """
     concepts = read_question(question).concepts
-    asked = [each for each in concepts if each.part == "outcome"] or list(concepts)
-    names = [name for each in asked for name in (each.name, *(other.text for other in each.others))]
+    outcomes = [concept for concept in concepts if concept.part == "outcome"] or list(concepts)
+    names = [
+        name
+        for concept in outcomes
+        for name in (concept.name, *(other.text for other in concept.others))
+    ]
     return tuple(stems for name in names if (stems := _stems(name)))
 
 
 def _names_outcome(question: str, said: str) -> bool:
-    """Return whether a sentence has most words of one of the asked outcome's names."""
+    """Return whether a sentence has most words of one of the names of the question's outcome."""
     said_stems = _stems(said)
     return any(2 * len(stems & said_stems) > len(stems) for stems in _outcomes(question))
 
 
 def _section_sentences(text: str) -> list[_SectionSentence]:
-    """Return the sentences without the labels of their sections; each knows its section."""
+    """Return the sentences without section labels, each with the name of its section."""
     found, section = [], ""
     for span in split_sentences(text):
         start = span.start
@@ -217,7 +220,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def best_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
-    """Return the grades of the abstracts that are kept and still held, the best first."""
+    """Return the grades of the kept abstracts that are still in ``abstracts``, the best first."""
     kept = [
         grade
         for grade in grades
@@ -229,7 +232,7 @@ def best_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> lis
 def synthesise(
     question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]
 ) -> Synthesis:
-    """Return what the kept abstracts found, the best first, and whether they agree."""
+    """Return the findings of the kept abstracts, the best first, and whether they agree."""
     best = best_kept(grades, abstracts)
     return synthesis_of(
         [finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best]
@@ -237,10 +240,10 @@ def synthesise(
 
 
 def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
-    """Return how many of these findings go which way, and whether they agree."""
+    """Return how many of these findings have each direction, and whether they agree."""
     found = tuple(findings)
     counts: dict[Direction, int] = {
-        name: sum(each.direction == name for each in found) for name in DIRECTIONS
+        name: sum(finding.direction == name for finding in found) for name in DIRECTIONS
     }
     stated = sum(counts.values()) - counts["unclear"]
     most = max(counts[name] for name in DIRECTIONS if name != "unclear")
@@ -249,9 +252,7 @@ def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
 
 
 def settled_outcome(found: Synthesis) -> Outcome:
-    """Return the outcome of evidence that is enough: sufficient, or conflicting where the studies
-    disagree.
-    """
+    """Return the outcome of enough evidence: sufficient, or conflicting if the studies disagree."""
     return "conflicting" if found.agree is False else "sufficient"
 
 
@@ -260,10 +261,10 @@ def _direction_summary(counts: dict[Direction, int], stated: int, agree: bool | 
         f"{counts[name]} {DIRECTION[name].text}" for name in DIRECTIONS if counts[name]
     )
     if not said:
-        return "Nothing is kept, so there is no direction to count."
+        return "No abstract is kept, so there is no direction to count."
     if agree is None:
         return f"Direction of effect: {said}. Fewer than two studies state a direction."
     of_stated = f"{AGREE_SHARE:.0%} of the {stated} with a stated direction agree"
     return f"Direction of effect: {said}. " + (
-        f"At least {of_stated}." if agree else f"Under {of_stated}: they conflict."
+        f"At least {of_stated}." if agree else f"Fewer than {of_stated}, so they conflict."
     )

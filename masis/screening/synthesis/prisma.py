@@ -1,9 +1,8 @@
-"""The PRISMA 2020 flow of a screening (Page et al., BMJ 2021;372:n71, figure 1): its counts, and
-the diagram as SVG.
+"""The PRISMA 2020 flow diagram of a screening (Page et al., BMJ 2021;372:n71, figure 1).
 
-Titles and abstracts are all that is screened here, so the boxes for full reports are left out, and
-what asks for more evidence has a box of its own. The team's inclusion and exclusion criteria are
-reasons in it: they are for people, no machine judges by them.
+Only titles and abstracts are screened, so the boxes for full reports are left out, and undecided
+abstracts have a box of their own. The team's inclusion and exclusion criteria are listed as
+reasons. People judge by them, and the graders don't read them.
 """
 
 from __future__ import annotations
@@ -21,20 +20,21 @@ MOST_CRITERIA, LONGEST_CRITERION = 40, 300
 
 
 class Criterion(NamedTuple):
-    """One criterion: whether it includes or excludes, and its words."""
+    """One inclusion or exclusion criterion of the team."""
 
     kind: Literal["include", "exclude"]
     text: str
 
     @property
     def reason(self) -> str:
-        """The criterion as a reason to leave a study out."""
+        """The criterion as a reason for exclusion."""
         return self.text if self.kind == "exclude" else f"not: {self.text}"
 
 
 def read_criteria(written: str) -> tuple[Criterion, ...]:
-    """Return the criteria, a line each: ``include: adults``, ``exclude: no control group``; others
-    exclude.
+    """Parse criteria, one per line: ``include: adults``, ``exclude: no control group``.
+
+    A line without a label is an exclusion criterion.
     """
     found = []
     for line in written.splitlines()[:MOST_CRITERIA]:
@@ -50,21 +50,20 @@ def read_criteria(written: str) -> tuple[Criterion, ...]:
 
 
 def criteria_of(settings: dict[str, object]) -> tuple[Criterion, ...]:
-    """Return the criteria that a screening was made with, from its stored settings."""
+    """Return the criteria in a screening's stored settings."""
     return read_criteria(str(settings.get("screening_criteria") or ""))
 
 
 def flow(
     rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Criterion] = ()
 ) -> Flow:
-    """Return the counts of these rounds; ``grades`` holds the latest grade of each abstract
-    screened.
+    """Count the abstracts at each step; ``grades`` holds the latest grade of each abstract.
 
-    What a person discarded for one of the team's ``criteria`` is counted under it. A hit that an
-    earlier search or another source had already brought counts as identified and as a duplicate.
+    An abstract that a person discarded for one of the team's ``criteria`` is counted under that
+    criterion. A record that another search had found before counts as identified and as duplicate.
     """
     latest = tuple(grades)
-    identified = max(sum(each.identified for each in rounds), len(latest))
+    identified = max(sum(finished.identified for finished in rounds), len(latest))
     excluded = Counter(
         (grade.rule, _exclusion_reason(grade, criteria))
         for grade in latest
@@ -77,7 +76,7 @@ def flow(
         excluded=tuple(
             Exclusion(rule=rule, label=label, count=count)
             for (rule, label), count in sorted(
-                excluded.items(), key=lambda each: (-each[1], each[0])
+                excluded.items(), key=lambda entry: (-entry[1], entry[0])
             )
         ),
         undecided=sum(grade.recommendation == "needs_more" for grade in latest),
@@ -87,19 +86,22 @@ def flow(
 
 
 def _exclusion_reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
-    """Return the criterion that a person gave for discarding an abstract, or the rule's words."""
+    """Return the criterion that a person discarded the abstract for, or the text of the rule."""
     why = grade.reasons.get("recommendation")
     by_person = why.given if grade.rule == "person" and why is not None else ""
     named = (criterion.reason for criterion in criteria if by_person == criterion.reason)
     return next(named, rule_text(grade))
 
 
-# The diagram. Text is escaped; colours are given by name, so that the page draws it light or dark
-# and a download is always dark on white.
+# The diagram. All text is escaped. The palette is an argument, so that the page can draw a light
+# and a dark version, and a download is always dark on white.
 
 WIDTH = 760
+# Pixels: the widths of the main and the side boxes, their left edges and the top of the first.
 _BOX, _SIDE, _LEFT, _RIGHT, _TOP = 300, 340, 44, 410, 44
+# Pixels: the height of a line, the padding of a box, the gap between rows, the least row height.
 _LINE, _PAD, _GAP, _LEAST = 18, 12, 22, 84
+# Characters per line and per text. SVG doesn't wrap text, so that it is wrapped here.
 _WRAP, _LONGEST = 38, 300
 _MOST_REASONS = 12
 
@@ -120,21 +122,17 @@ DARK = Palette("none", "#1c2128", "#8b949e", "#e6edf3", "#1d3a57")
 
 
 def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
-    """Return the diagram of a screening as an SVG document; the counts are those of
-    ``screening.flow``.
-    """
-    flow, sources = (
-        screening.flow,
-        ", ".join(name.removeprefix("corpus:") for name in screening.retrievers),
-    )
-    excluded = [(each.label, each.count) for each in flow.excluded]
+    """Return the diagram of a screening as an SVG document, with the counts of its ``flow``."""
+    flow = screening.flow
+    sources = ", ".join(name.removeprefix("corpus:") for name in screening.retrievers)
+    excluded = [(exclusion.label, exclusion.count) for exclusion in flow.excluded]
     out = sum(count for _, count in excluded)
     if len(excluded) > _MOST_REASONS:
         rest = sum(count for _, count in excluded[_MOST_REASONS - 1 :])
         excluded = [*excluded[: _MOST_REASONS - 1], ("other reasons", rest)]
     undecided = [
-        ("ask for more evidence", flow.undecided - flow.unscored),
-        ("could not be graded", flow.unscored),
+        ("need more evidence", flow.undecided - flow.unscored),
+        ("couldn't be graded", flow.unscored),
     ]
     repeated, kept = "Duplicates removed", f"Outcome: {screening.outcome.replace('_', ' ')}"
     rows: tuple[tuple[list[str], list[str]], ...] = (
@@ -249,7 +247,7 @@ def _arrow(x1: int, y1: int, x2: int, y2: int, palette: Palette) -> str:
 
 
 def _xml_line(text: str) -> str:
-    """Return the text on one line, without the characters that XML can't hold."""
+    """Return the text on one line, without control characters, which XML doesn't allow."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 

@@ -58,7 +58,7 @@ const drawFixed = data => {
 const drawChanges = data => {
   if (!data.changes.length && !data.changes_made) return null
   const section = make("section", "changes")
-  section.append(make("h2", "", "What changed to arrive at this answer"))
+  section.append(make("h2", "", "Changes that led to this answer"))
   if (!data.changes.length) section.append(make("p", "", data.changes_made))
   for (const change of data.changes) {
     const row = make("div", "change")

@@ -455,7 +455,7 @@ def study_name(abstract: Abstract) -> str:
 
 
 def _design_text(grade: Grade | None) -> str:
-    return DESIGN[grade.design] if grade and grade.design else "not recognised"
+    return DESIGN[grade.design] if grade and grade.design else "not recognized"
 
 
 def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
@@ -510,7 +510,7 @@ def _draw_flow(opened: OpenedScreening) -> None:
                 description="Direction of effect by design",
             )
         else:
-            st.caption("Nothing is kept, so there is no direction to count.")
+            st.caption("No abstract is kept, so there is no direction to count.")
 
 
 # The rounds.
@@ -631,7 +631,7 @@ def abstract_row(
         },
         {"pills": recommendation, "below": [rule_text(grade)]},
         {
-            "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognised",
+            "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognized",
             "below": [f"{size}, too few" if grade.sample_size_adequate is False else size],
         },
         {"score": grade.relevance_score},

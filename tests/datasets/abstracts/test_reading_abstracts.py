@@ -139,8 +139,8 @@ def test_pubmed_sections_are_on_separate_lines() -> None:
             ),
             ["Salt and blood pressure"],
             [
-                "file, record 2: holds no citation.",
-                "file, line 18, after record 2: is broken off or no XML",
+                "file, record 2: has no citation.",
+                "file, line 18, after record 2: is incomplete or not XML",
             ],
         ),
     ],
@@ -185,7 +185,7 @@ def test_a_line_that_isnt_utf8_loses_only_its_own_record(form: AbstractFormat) -
         (b"PK\x03\x04", "zip"),
         (b"\xff\xfe{", "UTF-16"),
         (b"<html><body>", "known format of abstracts"),
-        (b"<?xml version='1.0'?><feed/>", "XML of another kind"),
+        (b"<?xml version='1.0'?><feed/>", "isn't PubMed XML"),
         (
             b'<!DOCTYPE x [<!ENTITY a "b">]><PubmedArticleSet>&a;</PubmedArticleSet>',
             "declares entities",
