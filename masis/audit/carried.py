@@ -19,6 +19,7 @@ from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
 from masis.audit.text.assertions import citations_by_sentence, is_assertion
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
+from masis.schema.rules import ISSUE_TYPES, rule_of
 from masis.schema.run import Iteration
 
 SAME_STATEMENT_SHARE = 0.7
@@ -31,16 +32,6 @@ _MIN_WORDS = 3
 """The content words a quote needs to be recognised by itself; a shorter one is found by its
 sentence.
 """
-UNSOURCED_RULES = frozenset(
-    {"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"}
-)
-"""Rules that say a sentence has no source; another figure in it doesn't give it one."""
-_FLAGGING_RULES = UNSOURCED_RULES | {
-    "contradicted_claim",
-    "unsupported_claim",
-    "partly_supported_claim",
-}
-_OMISSIONS = frozenset({"missing_info", "incomplete", "incomplete_reasoning", "ambiguity"})
 _SEVERITIES = ("low", "medium", "high", "critical")
 # A sentence with a negation more or less doesn't say the same: "is", "isn't", "never is".
 _NEGATION = re.compile(
@@ -195,7 +186,7 @@ class _RevisedAnswer:
         if index >= len(self._ends) or not is_assertion(self._audit.sentences[index]):
             return None  # a fabricated entry in a list of sources flags no statement
         sentence = self._audit.sentences[index]
-        if issue.rule in UNSOURCED_RULES:
+        if rule_of(issue.rule).carried_with == "sentence":
             if index not in self._sources:
                 self._sources[index] = self._best_match(
                     _stretch_keys(sentence.text, sentence.start, self._inside[index])
@@ -255,8 +246,8 @@ def _flags_statement(issue: Issue) -> bool:
     """Return whether an issue is about a statement; omissions are judged in each answer anew."""
     if issue.start is None or issue.end is None:
         return False
-    return issue.rule in _FLAGGING_RULES or (
-        issue.source == "critic" and issue.type not in _OMISSIONS
+    return rule_of(issue.rule).carried_with is not None or (
+        issue.source == "critic" and ISSUE_TYPES[issue.type].is_about_statement
     )
 
 

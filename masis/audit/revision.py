@@ -10,6 +10,8 @@ from masis.audit.context import AuditContext
 from masis.audit.text.assertions import plain_claim
 from masis.audit.text.quotes import locate_quote
 from masis.schema.audit import ClaimCheck, Critique, Issue, Revision
+from masis.schema.case import ClaimVerdict
+from masis.schema.rules import rule_of
 from masis.schema.run import Iteration
 
 
@@ -44,13 +46,8 @@ _STEM = 5
 """The number of letters by which words are compared, so that ``opened`` and ``opening`` match."""
 _MIN_WORDS = 3
 """The fewest content words of a claim without a number whose loss differs from rewording."""
-_REFERENCE_RULES = frozenset(
-    {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
-)
-"""Rules of issues that ask for another citation and leave the statement as it is."""
-_FLAGGED_RULES = frozenset({"contradicted", "unsupported"})
-UNDECIDED_RULES = frozenset({"unverifiable_claim", "unscored_claim"})
-"""Rules of issues that only say that nothing was confirmed; they cause no revision."""
+_FLAGGED_VERDICTS = frozenset[ClaimVerdict]({"contradicted", "unsupported"})
+"""Verdicts that leave a claim without any support."""
 
 # "1,500", "2.5", or a run of letters.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -110,7 +107,7 @@ def _cites_supported(iteration: Iteration) -> bool:
     if not iteration.claims:
         return _cites_validly(iteration)
     return any(
-        check.claim.cited and check.verdict not in _FLAGGED_RULES for check in iteration.claims
+        check.claim.cited and check.verdict not in _FLAGGED_VERDICTS for check in iteration.claims
     )
 
 
@@ -163,7 +160,7 @@ def _is_targeted(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
         and issue.start < end
         and issue.end > start
         for issue in issues
-        if issue.rule not in _REFERENCE_RULES
+        if not rule_of(issue.rule).is_fixed_by_citing
     )
 
 

@@ -4,7 +4,7 @@ Shares and 95th percentiles have intervals from resampling cases. docs/models.md
 mean and what they don't.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,26 +14,20 @@ import numpy as np
 from masis.audit.measures.statistics import percentile
 from masis.bench.metrics import MetricEstimate
 from masis.schema.audit import Issue
-from masis.schema.rules import CRITIC_LOOP_TYPE
+from masis.schema.rules import CRITIC_LOOP_TYPE, OMISSIONS, RULES, rule_of
 from masis.schema.run import Run
 
 # Compares the issues of an audit with the gold findings of a case: which findings were found, and
 # which issues are right.
 #
 # An issue matches a finding if it points at the same words of the answer and is of its kind. A
-# fabricated, misattributed or missing citation is matched by the issue of that name, a fault in the
-# content by any issue about content. A finding about the whole answer (an omission) is matched by
-# an issue about an omission. Issues of a language model have no such names, so they count for every
+# citation issue matches the finding with the gold label of its rule (``gold_label``), and any other
+# issue matches any finding about content. A finding about the whole answer (an omission) is matched
+# by an issue about an omission. A language model's issues have no such labels, so they match every
 # kind.
 
-REFERENCE_RULES = {
-    "fabricated_reference": "fabricated_citation",
-    "misattributed_reference": "misattributed",
-    "uncited_sentence": "uncited",
-}
-"""Rules of citation issues, with the gold finding of each."""
-REFERENCE_TYPES = frozenset(REFERENCE_RULES.values())
-LEFT_OUT = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
+_REDUNDANT = "redundant"
+"""The gold label of a citation that is valid, but that the sentence doesn't need."""
 _BY_A_MODEL = "critic_"
 
 
@@ -67,25 +61,26 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     redundant = [
         place_of(answer, label.get("sentence"))
         for label in labels.get("citations", ())
-        if label["status"] == "redundant"
+        if label["status"] == _REDUNDANT
     ]
     name = str(case["id"])
+    reference_labels = {rule.gold_label for rule in RULES.values() if rule.gold_label}
     return IssueScores(
         tuple(
             Hit(
                 name,
-                finding.kind not in REFERENCE_TYPES,
-                any(_finds(issue, finding) for issue in issues),
+                finding.kind not in reference_labels,
+                any(_finds(issue, finding, reference_labels) for issue in issues),
             )
             for finding in findings
         ),
         tuple(
             Hit(
                 name,
-                issue.rule not in REFERENCE_RULES and issue.rule != "redundant_reference",
-                any(_finds(issue, finding) for finding in findings)
+                not rule_of(issue.rule).gold_label,
+                any(_finds(issue, finding, reference_labels) for finding in findings)
                 or (
-                    issue.rule == "redundant_reference"
+                    rule_of(issue.rule).gold_label == _REDUNDANT
                     and any(_issue_overlaps(issue, span) for span in redundant)
                 ),
             )
@@ -100,18 +95,16 @@ def place_of(answer: str, text: str | None) -> tuple[int, int] | None:
     return (start, start + len(text or "")) if start >= 0 else None
 
 
-def _finds(issue: Issue, finding: _Finding) -> bool:
-    is_by_model = issue.rule.startswith(_BY_A_MODEL)
+def _finds(issue: Issue, finding: _Finding, reference_labels: Set[str]) -> bool:
     if finding.span is None:
-        is_omission = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
+        is_omission = issue.type in OMISSIONS or CRITIC_LOOP_TYPE[issue.type] == finding.kind
         return is_omission and (issue.source != "citations")
     if not _issue_overlaps(issue, finding.span):
         return False
-    if is_by_model:
+    if issue.rule.startswith(_BY_A_MODEL):
         return True
-    if finding.kind in REFERENCE_TYPES or issue.rule in REFERENCE_RULES:
-        return REFERENCE_RULES.get(issue.rule) == finding.kind
-    return issue.rule != "redundant_reference"
+    label = rule_of(issue.rule).gold_label
+    return label == finding.kind if label else finding.kind not in reference_labels
 
 
 def _issue_overlaps(issue: Issue, span: tuple[int, int] | None) -> bool:

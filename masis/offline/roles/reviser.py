@@ -40,11 +40,10 @@ from masis.schema.audit import (
     Sentence,
 )
 from masis.schema.case import Evidence
+from masis.schema.rules import RULES, rule_of
 from masis.schema.wording import shorten
 
 NOTHING_SAFE = "There is nothing the offline reviser can safely change."
-INSTRUCTION = "instruction"
-"""What the rules begin with that find text which instructs a reader, a model or a tool."""
 FIGURES = ("number", "unit", "date")
 """Kinds of contradiction that the evidence's own value repairs; a name may belong to
 somebody else.
@@ -53,12 +52,6 @@ somebody else.
 _LEAD = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
 _IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\b")
-_REFERENCES = (
-    "fabricated_reference",
-    "misattributed_reference",
-    "redundant_reference",
-    "uncited_sentence",
-)
 
 
 class AnswerEdit(NamedTuple):
@@ -82,10 +75,7 @@ class OfflineReviser:
     ) -> Revision:
         """Return the answer with what is certain corrected; the same answer where nothing is."""
         flagged = {
-            chunk
-            for issue in issues
-            if issue.rule.startswith(INSTRUCTION)
-            for chunk in issue.evidence_ids
+            chunk for issue in issues if _is_instruction(issue) for chunk in issue.evidence_ids
         }
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
         style = citing_style(context.answer, context.citation_audit, context.evidence)
@@ -136,7 +126,7 @@ class _SentenceReviser:
     style: CitingStyle
 
     def edits(self, issues: Sequence[Issue]) -> list[AnswerEdit]:
-        if any(issue.rule.startswith(INSTRUCTION) for issue in issues):
+        if any(map(_is_instruction, issues)):
             rules = tuple(issue.rule for issue in issues)
             why = "It instructs its reader instead of answering."
             return [AnswerEdit(self.sentence.start, self.sentence.end, "", "dropped", why, rules)]
@@ -294,9 +284,17 @@ class _SentenceReviser:
         elif not self.answer[start - 1 : start].isspace():
             text = f" {text}"
         # what asks for a citation settles nothing: its issue stays open
-        return AnswerEdit(
-            start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES
-        )
+        ended = () if kind == "uncited_marker_removed" else tuple(_rules_fixed_by_citing())
+        return AnswerEdit(start, end, text, kind, why, ended)
+
+
+def _is_instruction(issue: Issue) -> bool:
+    """Return whether the issue says that a text instructs a reader, a model or a tool."""
+    return rule_of(issue.rule).kind == "instruction"
+
+
+def _rules_fixed_by_citing() -> Iterator[str]:
+    return (code for code, rule in RULES.items() if rule.is_fixed_by_citing)
 
 
 def _issues_by_sentence(

@@ -1,0 +1,83 @@
+"""A rule added to the table while the program runs is treated as its columns say."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.audit.carried import issues_still_open
+from masis.audit.citations import audit_citations
+from masis.audit.revision import dropped_claims
+from masis.bench.outcomes import score_issues
+from masis.offline.roles.reviser import OfflineReviser
+from masis.schema.audit import Issue
+from masis.schema.rules import RULES, IssueRule, rule_of
+from tests.audit.factories import EVIDENCE, case, claimed, context, issue, verdict
+
+LENGTH = "The bridge is 120 metres long [chunk_1]."
+YEAR = "It opened in 1931 [chunk_2]."
+ANSWER = f"{LENGTH} {YEAR}"
+STALE = IssueRule("stale source", "warn", "Cites a replaced edition", "serious", "outdated")
+
+
+def add_rule(monkeypatch: pytest.MonkeyPatch, **columns: object) -> Issue:
+    """Add a rule with these columns, and return an issue that it raised about the first sentence."""
+    values = {name: getattr(STALE, name) for name in ("label", "tone", "meaning", "kind", "type")}
+    monkeypatch.setitem(RULES, "stale_source", IssueRule(**(values | columns)))  # type: ignore[arg-type]
+    return issue(
+        source="claims",
+        type="outdated",
+        rule="stale_source",
+        start=0,
+        end=len(LENGTH),
+        quote=LENGTH,
+    )
+
+
+def still_open(raised: Issue, answer: str) -> list[str]:
+    before = claimed(ANSWER, "unsupported", issues=(raised,))
+    audit = audit_citations(answer, EVIDENCE)
+    return [kept.rule for kept in issues_still_open(before, answer, audit, (), ())]
+
+
+@pytest.mark.parametrize(
+    ("carried_with", "repeated", "other_figure"),
+    [(None, False, False), ("words", True, False), ("sentence", True, True)],
+)
+def test_an_issue_stays_open_as_its_rule_says(
+    monkeypatch: pytest.MonkeyPatch, carried_with: str | None, repeated: bool, other_figure: bool
+) -> None:
+    raised = add_rule(monkeypatch, carried_with=carried_with)
+    assert bool(still_open(raised, ANSWER)) is repeated
+    assert bool(still_open(raised, ANSWER.replace("120", "410"))) is other_figure
+
+
+@pytest.mark.parametrize("by_citing", [True, False])
+def test_a_revision_must_keep_statements_that_another_citation_fixes(
+    monkeypatch: pytest.MonkeyPatch, by_citing: bool
+) -> None:
+    raised = add_rule(monkeypatch, is_fixed_by_citing=by_citing)
+    dropped = dropped_claims((claimed(ANSWER, issues=(raised,)),), YEAR)
+    assert [check.claim.text for check in dropped] == ([LENGTH] if by_citing else [])
+
+
+def test_the_offline_reviser_removes_sentences_that_a_rule_calls_instructions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raised = add_rule(monkeypatch, kind="instruction")
+    audit = audit_citations(ANSWER, EVIDENCE)
+    seen = context(answer=ANSWER, citation_audit=audit, claims=())
+    assert OfflineReviser().revise(seen, verdict(), (raised,)).revised_answer == YEAR
+
+
+def test_masis_bench_matches_an_issue_with_the_gold_label_of_its_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raised = add_rule(monkeypatch, gold_label="stale")
+    findings = [{"type": type_, "text": LENGTH} for type_ in ("stale", "contradiction")]
+    gold = case(ANSWER).model_dump() | {"labels": {"findings": findings}}
+    assert [hit.hit for hit in score_issues(gold, [raised]).found] == [True, False]
+
+
+def test_a_critics_rule_has_the_default_columns() -> None:
+    row = rule_of("critic_factual")
+    assert (row.carried_with, row.is_fixed_by_citing, row.is_undecided) == (None, False, False)
