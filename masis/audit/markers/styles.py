@@ -49,6 +49,8 @@ class MarkerStyle:
             two.
         brackets: Pairs of brackets that enclose such a marker. A marker in brackets may begin a
             paragraph, have a line of its own, or end a sentence before its full stop.
+        needs_number: Whether brackets at the beginning of a line are a marker only if they hold a
+            number, because text in such brackets often is something else.
         write: Writes a marker for some names, if the style can be written for any evidence.
         words: Returns the words of a marker in its sentence, such as the label of a link.
         may_follow_stop: Whether a marker behind a full stop belongs to the sentence before it. This
@@ -64,6 +66,7 @@ class MarkerStyle:
     explanation: str
     signs: tuple[str, ...] = ()
     brackets: tuple[tuple[str, str], ...] = ()
+    needs_number: bool = True
     may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
     write: Callable[[Sequence[str]], str] | None = None
     words: Callable[[Match], str] = field(default=lambda match: "")
@@ -693,6 +696,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=re.compile(r"【([^【】\n]{1,300})】"),
         parse=lambda match, index: _read_before_dagger(match.group(1), match.start(1), index),
         brackets=(("【", "】"),),
+        needs_number=False,
         write=lambda names: "".join(f"【{name}†source】" for name in names),
         example="【1†source】",
         explanation="OpenAI's file search: the source, `:` and a place in it, `†` and a label.",
