@@ -132,6 +132,66 @@ def words_of_marker(text: str, start: int, end: int) -> str:
     return ""
 
 
+def bracketed_numbers(text: str) -> frozenset[str]:
+    """Return the numbers in brackets of a text as written: ``12`` of ``[12]`` and of ``[^12]``.
+
+    Brackets that only citations have, such as ``【】``, don't count.
+    """
+    pattern = _numbers_pattern(styles.style_table().ambiguous_brackets)
+    return frozenset(match[match.lastindex or 0] for match in pattern.finditer(text))
+
+
+@cache
+def _numbers_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+    return re.compile(
+        "|".join(
+            rf"{re.escape(pair[0])}\^?(\d{styles.none_of(pair)}]{{0,60}}){re.escape(pair[1])}"
+            for pair in brackets
+        )
+    )
+
+
+def without_brackets(marker: str) -> str:
+    """Return the content of a marker: ``12`` for ``[12]``."""
+    for opening, closing in styles.style_table().brackets:
+        if marker.startswith(opening) and marker.endswith(closing):
+            return marker[len(opening) : -len(closing)]
+    return marker[1:-1]
+
+
+def without_last_brackets(text: str) -> str:
+    """Return a text without the short brackets at its end, such as ``[3] [see note]``."""
+    return _last_brackets_pattern(styles.style_table().brackets).sub("", text)
+
+
+@cache
+def _last_brackets_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+    pairs = "|".join(
+        rf"{re.escape(pair[0])}{styles.none_of(pair)}]{{1,20}}{re.escape(pair[1])}"
+        for pair in brackets
+    )
+    return re.compile(rf"(?:\s*(?:{pairs}))+$")
+
+
+@cache
+def bracketed_words(brackets: styles.Brackets) -> str:
+    """Return the pattern of brackets without blanks inside: ``[doc-1]``."""
+    return "|".join(
+        rf"{re.escape(pair[0])}{styles.none_of(pair)}\s]{{1,80}}{re.escape(pair[1])}"
+        for pair in brackets
+    )
+
+
+@cache
+def brackets_with_stops(brackets: styles.Brackets) -> str:
+    """Return the pattern of brackets that have a stop inside: ``[p. 3]``."""
+    return "|".join(
+        rf"{re.escape(pair[0])}{styles.none_of(pair)}.!?…\n]{{0,200}}[.!?…]"
+        rf"{styles.none_of(pair)}\n]{{0,200}}{re.escape(pair[1])}"
+        for pair in brackets
+    )
+
+
 def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     """Return the end of the markers that follow a full stop and belong to the sentence before it.
 
@@ -176,12 +236,8 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             return markers_end
 
 
-Brackets = tuple[tuple[str, str], ...]
-"""The opening and closing brackets of all styles that have brackets."""
-
-
 @cache
-def _lead_pattern(brackets: Brackets) -> re.Pattern[str]:
+def _lead_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
     # "Source: [1]", "(see [1]": words between a full stop and the first marker.
     return re.compile(
         r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?"
@@ -195,7 +251,7 @@ _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
 
 
 @cache
-def _wrapper_pattern(brackets: Brackets) -> re.Pattern[str]:
+def _wrapper_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
     # "(see ", "<sup>", "**", "^" or a bracket before a marker: "<sup>[1]</sup>", "**[1]**",
     # "[[1]]". Models often write the brackets of a style twice.
     opening = styles.alternatives(opening for opening, _ in brackets)
@@ -206,7 +262,7 @@ def _wrapper_pattern(brackets: Brackets) -> re.Pattern[str]:
 
 
 @cache
-def _closing_pattern(brackets: Brackets) -> re.Pattern[str]:
+def _closing_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
     # ")", "</sup>", "**", a closing bracket and the stop of the sentence after a marker:
     # "<sup>[1]</sup>." The repetition is possessive (*+), so that a long run of closing tags isn't
     # tried again in shorter pieces.
@@ -250,7 +306,7 @@ def opens_with_marker(line: str) -> bool:
     marker = leading_marker(line)
     style = style_of_marker(marker, 0, len(marker))
     has_number = any(map(str.isdecimal, marker))
-    return has_number or (style is not None and not style.needs_number)
+    return has_number or (style is not None and not style.is_ambiguous)
 
 
 # "- " or "2. " before the first marker of a paragraph.

@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from masis.audit.markers import marker_spans, without_spans
+from masis.audit.markers import marker_spans, without_last_brackets, without_spans
 from masis.audit.markers.styles import style_table
 from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
@@ -376,11 +376,6 @@ def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
 _JOINS = ((",", "and"), ("and",), (";",), (".",))
 
 
-def bracketed_numbers(text: str) -> frozenset[str]:
-    """Return the numbers in square brackets of a text, as they are written."""
-    return frozenset(re.findall(r"\[\^?(\d[^\[\]]{0,60})\]", text))
-
-
 _STOPS_BESIDE_MARKERS = ".,;:!?()"
 
 
@@ -495,7 +490,7 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
     ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
     if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
         return True
-    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", text[last.start : last.end].rstrip())
+    stretch = without_last_brackets(text[last.start : last.end].rstrip())
     stretch = text_without_markers(stretch).rstrip("\"”’'»)]}*_ ")
     if stretch.endswith(("…", "...")):
         return True

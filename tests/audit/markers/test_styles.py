@@ -19,12 +19,15 @@ from masis.audit.markers import (
     EvidenceIds,
     MarkerStyle,
     Reference,
+    bracketed_numbers,
     find_markers,
     index_of,
     leading_marker,
     marker_spans,
     style_of_marker,
     styles,
+    without_brackets,
+    without_last_brackets,
     without_markers,
 )
 from masis.audit.markers.damage import (
@@ -35,6 +38,7 @@ from masis.audit.markers.damage import (
 from masis.audit.sentences import split_sentences
 from masis.offline.roles.reviser import citing_style
 from masis.schema.case import Evidence
+from masis.views.diff import word_changes
 from tests.rules import each
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -166,6 +170,28 @@ def test_a_new_style_in_brackets_splits_sentences_like_square_brackets(
     assert without_markers(" ".join(rewritten)) == without_markers(" ".join(sentences))
 
 
+def test_a_new_styles_brackets_are_read_like_square_brackets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>")))
+    assert bracketed_numbers("Turn to <<12>> and [^3], not to 【4】.") == {"12", "3"}
+    assert without_brackets("<<12>>") == "12"
+    assert [change.text for change in word_changes("Long <<12>>.", "Long <<13>>.")] == [
+        "Long",
+        " <<12>>",
+        " <<13>>",
+        ".",
+    ]
+    assert without_last_brackets("It is long <<12>> [a]") == "It is long"
+
+
+def test_a_stop_in_a_new_styles_brackets_ends_no_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "It is long ⟦Smith. Bridges⟧."
+    assert split(text) == ["It is long ⟦Smith.", "Bridges⟧."]
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("⟦", "⟧")))
+    assert split(text) == [text]
+
+
 def test_damage_to_a_new_style_in_brackets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>")))
     assert count_empty_markers("It is long << >>. It opened [] then.") == 2
@@ -199,11 +225,7 @@ NOT_ABOUT_MARKERS = {
     "masis/datasets/paths.py": "numbered texts of a file",
     "masis/datasets/readers/plain_text.py": "labels of texts that are imported",
     "masis/bench/tasks.py": "labels of a public data set's references",
-    "masis/views/diff.py": "any bracketed word is one word of a comparison",
     "masis/datasets/readers/workbooks.py": "number formats of a spreadsheet",
-    "masis/offline/checks/copies.py": (
-        "numbers in brackets that a claim and the evidence must both have"
-    ),
     "masis/llm/roles/tolerances.py": "the number of a claim or a chunk as a model writes it",
     "masis/offline/checks/figures.py": "words left out of a quotation",
     "masis/offline/parsing/numerals.py": "exponents of numbers",
