@@ -1,4 +1,4 @@
-"""Revision: a better answer with an explanation of the changes (CRITIC-LOOP-REVISER-OUTPUT)."""
+"""Defines revisers, and finds what a revision lost (CRITIC-LOOP-REVISER-OUTPUT)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Reviser(Protocol):
 # Claims that a revision lost: the evidence supports them, no issue touched them, and the new answer
 # lacks them.
 #
-# Correct information is preserved (REQ-CRITIC-012). Claims are recognised by their words and not by
-# their meaning. A claim is kept if the new answer has its words in a row, or all of its numbers and
-# enough of its content words anywhere.
+# A revision must keep correct information (REQ-CRITIC-012). Claims are recognized by their words
+# and not by their meaning. A claim is kept if the new answer has its words in a row, or all of its
+# numbers and enough of its content words anywhere.
 
 KEPT_SHARE = 0.3
 """The share of a claim's content words that the new answer must have.
@@ -53,6 +53,7 @@ _FLAGGED_VERDICTS = frozenset[ClaimVerdict]({"contradicted", "unsupported"})
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
 """The first character of the scripts without spaces (CJK radicals)."""
+# Frequent words of English, German, French and Spanish that say nothing about the content.
 _EMPTY = frozenset(
     """
         the and for are was were has have had been being not but with from that this these those
@@ -65,7 +66,7 @@ _EMPTY = frozenset(
 
 
 def dropped_claims(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
-    """Return the distinct claims of earlier iterations that this answer should still make."""
+    """Return the supported claims of earlier iterations that this answer lacks, each once."""
     answer_keys = frozenset(content_keys(answer))
     claims = {
         plain_claim(check.claim): check
