@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from masis.audit import loop
 from masis.audit.carried import issues_still_open
 from masis.audit.citations import audit_citations
 from masis.audit.revision import dropped_claims
 from masis.bench.outcomes import score_issues
+from masis.observers.observation import run_to_completion
 from masis.offline.roles.reviser import OfflineReviser
 from masis.schema.audit import Issue
 from masis.schema.rules import RULES, IssueRule, rule_of
+from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, case, claimed, context, issue, verdict
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said, ticking
 
 LENGTH = "The bridge is 120 metres long [chunk_1]."
 YEAR = "It opened in 1931 [chunk_2]."
@@ -67,6 +71,24 @@ def test_the_offline_reviser_removes_sentences_that_a_rule_calls_instructions(
     audit = audit_citations(ANSWER, EVIDENCE)
     seen = context(answer=ANSWER, citation_audit=audit, claims=())
     assert OfflineReviser().revise(seen, verdict(), (raised,)).revised_answer == YEAR
+
+
+def test_the_reviser_sees_no_issue_that_its_rule_calls_undecided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add_rule(monkeypatch, is_undecided=True)
+    raised = (MAJOR, MAJOR._replace(rule="stale_source"))
+    reviser = ScriptedReviser()
+    steps = loop.audit(
+        case(),
+        roles(critic=ScriptedCritic([said(0.5, objections=raised)]), reviser=reviser),
+        Settings(),
+        run_id="r1",
+        clock=ticking(),
+    )
+    run = run_to_completion(steps, None)
+    assert {found.rule for found in run.iterations[0].issues} == {"test", "stale_source"}
+    assert {found.rule for found in reviser.seen[0][2]} == {"test"}
 
 
 def test_masis_bench_matches_an_issue_with_the_gold_label_of_its_rule(
