@@ -32,7 +32,7 @@ from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY
 from masis.audit.loop import Clock, Roles
 from masis.audit.measures import run_metrics
-from masis.audit.revision import UNDECIDED_RULES, may_replace
+from masis.audit.revision import may_replace
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
@@ -48,7 +48,7 @@ from masis.schema.drafts import (
     SourceDocument,
     options_of,
 )
-from masis.schema.rules import DRAFT_CRITIQUE_TYPE
+from masis.schema.rules import DRAFT_CRITIQUE_TYPE, rule_of
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 
@@ -334,7 +334,7 @@ class _RevisionRequestingCritic:
         reported_issues = [
             issue
             for issue in (*context.issues, *raised_issues)
-            if issue.rule not in UNDECIDED_RULES
+            if not rule_of(issue.rule).is_undecided
         ]
         needs_revision = any(critique_issues(reported_issues, self._options))
         return judgement._replace(needs_retry=needs_revision)

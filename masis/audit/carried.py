@@ -1,10 +1,10 @@
-"""Issues that a revision leaves open.
+"""Finds the issues that a revision leaves open.
 
 An issue is fixed only if the flagged statement is gone or confirmed. A revision that removes the
-marker from an invented sentence hasn't fixed it. So the statements flagged in an iteration are
-searched for in the next answer. If a sentence still says the same and no verdict confirms it, its
-issue is carried over with its severity and its cost: the penalty of a fabricated reference, and the
-bound on faithfulness.
+marker from an invented sentence hasn't fixed it. Therefore the statements that an iteration flagged
+are searched for in the next answer. If a sentence still says the same and no verdict confirms it,
+its issue is carried over with its severity and its costs, which are the penalty for a fabricated
+reference and the cap on faithfulness.
 """
 
 from __future__ import annotations
@@ -19,28 +19,26 @@ from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
 from masis.audit.text.assertions import citations_by_sentence, is_assertion
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
+from masis.schema.rules import ISSUE_TYPES, rule_of
 from masis.schema.run import Iteration
 
 SAME_STATEMENT_SHARE = 0.7
-"""The share of a flagged sentence's content words from which another says the same; rewording is no
-fix.
+"""The share of a flagged sentence's content words from which another sentence says the same.
+
+It is below 1 because rewording a statement doesn't fix it.
 """
 MAX_CARRIED = 500
-"""The most issues that are searched for in the next answer, serious ones first."""
-_MIN_WORDS = 3
-"""The content words a quote needs to be recognised by itself; a shorter one is found by its
-sentence.
+"""The most issues that are searched for in the next answer, serious ones first.
+
+Each issue is compared with every sentence, so without a limit the time would grow with the square
+of the answer's length.
 """
-UNSOURCED_RULES = frozenset(
-    {"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"}
-)
-"""Rules that say a sentence has no source; another figure in it doesn't give it one."""
-_FLAGGING_RULES = UNSOURCED_RULES | {
-    "contradicted_claim",
-    "unsupported_claim",
-    "partly_supported_claim",
-}
-_OMISSIONS = frozenset({"missing_info", "incomplete", "incomplete_reasoning", "ambiguity"})
+_MIN_WORDS = 3
+"""The content words that flagged words need to be recognized by themselves.
+
+Fewer are searched for together with their sentence.
+"""
+# From the least serious, so that positions can be compared.
 _SEVERITIES = ("low", "medium", "high", "critical")
 # A sentence with a negation more or less doesn't say the same: "is", "isn't", "never is".
 _NEGATION = re.compile(
@@ -195,7 +193,7 @@ class _RevisedAnswer:
         if index >= len(self._ends) or not is_assertion(self._audit.sentences[index]):
             return None  # a fabricated entry in a list of sources flags no statement
         sentence = self._audit.sentences[index]
-        if issue.rule in UNSOURCED_RULES:
+        if rule_of(issue.rule).carried_with == "sentence":
             if index not in self._sources:
                 self._sources[index] = self._best_match(
                     _stretch_keys(sentence.text, sentence.start, self._inside[index])
@@ -237,7 +235,10 @@ class _RevisedAnswer:
 
 
 def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
-    """Return the content of a part of an answer that begins at ``start``, without its markers."""
+    """Return the content of a part of an answer that begins at ``start``, without its markers.
+
+    Otherwise a marker that a revision removed or replaced would make two statements differ.
+    """
     end = start + len(text)
     spans = {
         (citation.marker_start, citation.marker_end)
@@ -252,11 +253,14 @@ def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozense
 
 
 def _flags_statement(issue: Issue) -> bool:
-    """Return whether an issue is about a statement; omissions are judged in each answer anew."""
+    """Return whether an issue is about a statement that the next answer can repeat.
+
+    Omissions aren't: each audit looks for them anew.
+    """
     if issue.start is None or issue.end is None:
         return False
-    return issue.rule in _FLAGGING_RULES or (
-        issue.source == "critic" and issue.type not in _OMISSIONS
+    return rule_of(issue.rule).carried_with is not None or (
+        issue.source == "critic" and ISSUE_TYPES[issue.type].is_about_statement
     )
 
 

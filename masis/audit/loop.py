@@ -35,7 +35,7 @@ from masis.audit.control.run_control import CallNotice, Cancelled, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
 from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
-from masis.audit.revision import UNDECIDED_RULES, Reviser, dropped_claims
+from masis.audit.revision import Reviser, dropped_claims
 from masis.audit.text.instructions import withdraw_instruction_support
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import (
@@ -52,6 +52,7 @@ from masis.schema.audit import (
 from masis.schema.base import Unscored, utc_now
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.case import Case, Evidence
+from masis.schema.rules import rule_of
 from masis.schema.run import (
     Event,
     Iteration,
@@ -835,7 +836,9 @@ class AuditRun:
         last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
         yield from self._begin_step("revision", last.iteration_number)
         context = self._context_from_iteration(last)
-        issues_to_fix = tuple(issue for issue in last.issues if issue.rule not in UNDECIDED_RULES)
+        issues_to_fix = tuple(
+            issue for issue in last.issues if not rule_of(issue.rule).is_undecided
+        )
 
         def revise() -> Revision:
             revised = validate_revision(

@@ -1,4 +1,4 @@
-"""Revision: a better answer with an explanation of the changes (CRITIC-LOOP-REVISER-OUTPUT)."""
+"""Defines revisers, and finds what a revision lost (CRITIC-LOOP-REVISER-OUTPUT)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from masis.audit.context import AuditContext
 from masis.audit.text.assertions import plain_claim
 from masis.audit.text.quotes import locate_quote
 from masis.schema.audit import ClaimCheck, Critique, Issue, Revision
+from masis.schema.case import ClaimVerdict
+from masis.schema.rules import rule_of
 from masis.schema.run import Iteration
 
 
@@ -30,9 +32,9 @@ class Reviser(Protocol):
 # Claims that a revision lost: the evidence supports them, no issue touched them, and the new answer
 # lacks them.
 #
-# Correct information is preserved (REQ-CRITIC-012). Claims are recognised by their words and not by
-# their meaning. A claim is kept if the new answer has its words in a row, or all of its numbers and
-# enough of its content words anywhere.
+# A revision must keep correct information (REQ-CRITIC-012). Claims are recognized by their words
+# and not by their meaning. A claim is kept if the new answer has its words in a row, or all of its
+# numbers and enough of its content words anywhere.
 
 KEPT_SHARE = 0.3
 """The share of a claim's content words that the new answer must have.
@@ -44,18 +46,14 @@ _STEM = 5
 """The number of letters by which words are compared, so that ``opened`` and ``opening`` match."""
 _MIN_WORDS = 3
 """The fewest content words of a claim without a number whose loss differs from rewording."""
-_REFERENCE_RULES = frozenset(
-    {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
-)
-"""Rules of issues that ask for another citation and leave the statement as it is."""
-_FLAGGED_RULES = frozenset({"contradicted", "unsupported"})
-UNDECIDED_RULES = frozenset({"unverifiable_claim", "unscored_claim"})
-"""Rules of issues that only say that nothing was confirmed; they cause no revision."""
+_FLAGGED_VERDICTS = frozenset[ClaimVerdict]({"contradicted", "unsupported"})
+"""Verdicts that leave a claim without any support."""
 
 # "1,500", "2.5", or a run of letters.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
 """The first character of the scripts without spaces (CJK radicals)."""
+# Frequent words of English, German, French and Spanish that say nothing about the content.
 _EMPTY = frozenset(
     """
         the and for are was were has have had been being not but with from that this these those
@@ -68,7 +66,7 @@ _EMPTY = frozenset(
 
 
 def dropped_claims(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
-    """Return the distinct claims of earlier iterations that this answer should still make."""
+    """Return the supported claims of earlier iterations that this answer lacks, each once."""
     answer_keys = frozenset(content_keys(answer))
     claims = {
         plain_claim(check.claim): check
@@ -110,7 +108,7 @@ def _cites_supported(iteration: Iteration) -> bool:
     if not iteration.claims:
         return _cites_validly(iteration)
     return any(
-        check.claim.cited and check.verdict not in _FLAGGED_RULES for check in iteration.claims
+        check.claim.cited and check.verdict not in _FLAGGED_VERDICTS for check in iteration.claims
     )
 
 
@@ -163,7 +161,7 @@ def _is_targeted(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
         and issue.start < end
         and issue.end > start
         for issue in issues
-        if issue.rule not in _REFERENCE_RULES
+        if not rule_of(issue.rule).is_fixed_by_citing
     )
 
 

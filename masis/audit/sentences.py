@@ -11,15 +11,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cache
 from typing import Literal, NamedTuple
 
 from masis.audit.languages import QUOTATION_GOES_ON, TextLanguages
 from masis.audit.markers import (
+    brackets_with_stops,
     holds_only_markers,
     opens_with_marker,
     puts_markers_first,
     trailing_markers_end,
 )
+from masis.audit.markers.styles import Brackets, style_table
 from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
 # Splits a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
@@ -197,16 +200,21 @@ def split_sentences(text: str) -> list[SentenceUnit]:
 # character; that is why the lookbehinds are after the bracket. They exclude brackets that follow a
 # stop, which are sentences of their own: "It fell. (It rose later.)"
 _BRACKETED = (
-    r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|"
+    r"`[^`\n]{1,300}`|"
     r"\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)|《[^《》\n]{1,100}》|"
     r"（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
     # a quotation after which the sentence continues
     rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})"
     rf"|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
 )
-_BRACKETS = re.compile(_BRACKETED)
-# The same and addresses, whose dots aren't stops: "https://a.example/x.html", "www.a.example".
-_BRACKETS_AND_ADDRESSES = re.compile(_BRACKETED + r"|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+")
+# Addresses, whose dots aren't stops either: "https://a.example/x.html", "www.a.example".
+_ADDRESS = r"https?://[^\s<>\])】]+|www\.[^\s<>\])】]+"
+
+
+@cache
+def _pattern_without_stops(brackets: Brackets, has_address: bool) -> re.Pattern[str]:
+    parts = (_BRACKETED, brackets_with_stops(brackets), _ADDRESS if has_address else "")
+    return re.compile("|".join(filter(None, parts)))
 
 
 def _block_sentences(
@@ -233,7 +241,7 @@ def _boundaries(text: str, block: TextBlock, languages: TextLanguages) -> Iterat
         text.find("http", block.start, block.end) >= 0
         or text.find("www.", block.start, block.end) >= 0
     )
-    pattern = _BRACKETS_AND_ADDRESSES if has_address else _BRACKETS
+    pattern = _pattern_without_stops(style_table().brackets, has_address)
     spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     # Some blocks put markers before sentences: [1] The sky is blue. [2] Grass is green.

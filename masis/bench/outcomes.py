@@ -1,10 +1,10 @@
-"""Results of the loop against its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
+"""Compares the loop with its targets for quality and latency (REQ-CRITIC-NFR-001 to 008).
 
 Shares and 95th percentiles have intervals from resampling cases. docs/models.md explains what they
 mean and what they don't.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,31 +14,32 @@ import numpy as np
 from masis.audit.measures.statistics import percentile
 from masis.bench.metrics import MetricEstimate
 from masis.schema.audit import Issue
-from masis.schema.rules import CRITIC_LOOP_TYPE
+from masis.schema.rules import CRITIC_LOOP_TYPE, OMISSIONS, RULES, rule_of
 from masis.schema.run import Run
 
 # Compares the issues of an audit with the gold findings of a case: which findings were found, and
 # which issues are right.
 #
 # An issue matches a finding if it points at the same words of the answer and is of its kind. A
-# fabricated, misattributed or missing citation is matched by the issue of that name, a fault in the
-# content by any issue about content. A finding about the whole answer (an omission) is matched by
-# an issue about an omission. Issues of a language model have no such names, so they count for every
+# citation issue matches the finding with the gold label of its rule (``gold_label``), and any other
+# issue matches any finding about content. A finding about the whole answer (an omission) is matched
+# by an issue about an omission. A language model's issues have no such labels, so they match every
 # kind.
 
-REFERENCE_RULES = {
-    "fabricated_reference": "fabricated_citation",
-    "misattributed_reference": "misattributed",
-    "uncited_sentence": "uncited",
-}
-"""Rules of citation issues, with the gold finding of each."""
-REFERENCE_TYPES = frozenset(REFERENCE_RULES.values())
-LEFT_OUT = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
+_REDUNDANT = "redundant"
+"""The gold label of a citation that is valid, but that the sentence doesn't need."""
 _BY_A_MODEL = "critic_"
 
 
 class Hit(NamedTuple):
-    """A finding and whether an issue found it, or an issue and whether a finding confirms it."""
+    """Whether an issue found a gold finding, or whether a gold finding confirms an issue.
+
+    Attributes:
+        case: The id of the case.
+        content: Whether the finding or issue is about content and not about citations.
+        hit: The result.
+
+    """
 
     case: str
     content: bool
@@ -46,7 +47,10 @@ class Hit(NamedTuple):
 
 
 class IssueScores(NamedTuple):
-    """The issues of one answer compared with its gold findings."""
+    """The issues of one answer compared with its gold findings.
+
+    ``found`` has a hit for each finding, ``right`` one for each issue.
+    """
 
     found: tuple[Hit, ...]
     right: tuple[Hit, ...]
@@ -58,7 +62,13 @@ class _Finding(NamedTuple):
 
 
 def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScores:
-    """Return whether each gold finding was found, and whether each issue is right."""
+    """Compare the issues of a case's original answer with its gold labels.
+
+    Args:
+        case: The case with ``labels``, as in a file of labelled cases.
+        issues: The issues that the audit raised.
+
+    """
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [
         _Finding(label["type"], place_of(answer, label.get("text")))
@@ -67,25 +77,26 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     redundant = [
         place_of(answer, label.get("sentence"))
         for label in labels.get("citations", ())
-        if label["status"] == "redundant"
+        if label["status"] == _REDUNDANT
     ]
     name = str(case["id"])
+    reference_labels = {rule.gold_label for rule in RULES.values() if rule.gold_label}
     return IssueScores(
         tuple(
             Hit(
                 name,
-                finding.kind not in REFERENCE_TYPES,
-                any(_finds(issue, finding) for issue in issues),
+                finding.kind not in reference_labels,
+                any(_finds(issue, finding, reference_labels) for issue in issues),
             )
             for finding in findings
         ),
         tuple(
             Hit(
                 name,
-                issue.rule not in REFERENCE_RULES and issue.rule != "redundant_reference",
-                any(_finds(issue, finding) for finding in findings)
+                not rule_of(issue.rule).gold_label,
+                any(_finds(issue, finding, reference_labels) for finding in findings)
                 or (
-                    issue.rule == "redundant_reference"
+                    rule_of(issue.rule).gold_label == _REDUNDANT
                     and any(_issue_overlaps(issue, span) for span in redundant)
                 ),
             )
@@ -95,23 +106,21 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
 
 
 def place_of(answer: str, text: str | None) -> tuple[int, int] | None:
-    """Return the start and end of a text in an answer; None if it isn't there."""
+    """Return the start and end of a text in an answer, or None if the answer lacks it."""
     start = answer.find(text) if text else -1
     return (start, start + len(text or "")) if start >= 0 else None
 
 
-def _finds(issue: Issue, finding: _Finding) -> bool:
-    is_by_model = issue.rule.startswith(_BY_A_MODEL)
+def _finds(issue: Issue, finding: _Finding, reference_labels: Set[str]) -> bool:
     if finding.span is None:
-        is_omission = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
+        is_omission = issue.type in OMISSIONS or CRITIC_LOOP_TYPE[issue.type] == finding.kind
         return is_omission and (issue.source != "citations")
     if not _issue_overlaps(issue, finding.span):
         return False
-    if is_by_model:
-        return True
-    if finding.kind in REFERENCE_TYPES or issue.rule in REFERENCE_RULES:
-        return REFERENCE_RULES.get(issue.rule) == finding.kind
-    return issue.rule != "redundant_reference"
+    if issue.rule.startswith(_BY_A_MODEL):
+        return True  # a model's rule says nothing about which check it corresponds to
+    label = rule_of(issue.rule).gold_label
+    return label == finding.kind if label else finding.kind not in reference_labels
 
 
 def _issue_overlaps(issue: Issue, span: tuple[int, int] | None) -> bool:
@@ -123,25 +132,28 @@ def _issue_overlaps(issue: Issue, span: tuple[int, int] | None) -> bool:
 FOUND, IMPROVED, CONVERGED = 0.80, 0.70, 0.80
 """The required shares: REQ-CRITIC-NFR-006, 007 and 008."""
 IMPROVED_BY = 10.0
-"""Percent of the quality score (REQ-CRITIC-NFR-007)."""
+"""The percentage by which the quality score of an improved answer rises (REQ-CRITIC-NFR-007)."""
 WITHIN = 3
-"""Iterations (REQ-CRITIC-NFR-008)."""
+"""The number of iterations within which a run should converge (REQ-CRITIC-NFR-008)."""
 CRITIC_MS, REVISER_MS, ITERATION_MS, LOOP_MS = 15_000.0, 15_000.0, 35_000.0, 90_000.0
-"""Limits for the 95th percentile: REQ-CRITIC-NFR-001 to 004."""
+"""The limits for the 95th percentiles in milliseconds (REQ-CRITIC-NFR-001 to 004)."""
 
 Values = Sequence[tuple[str, float]]
-"""Values, each with its case."""
+"""Pairs of a case's id and a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """One metric against its target: a share (at least ``target``) or milliseconds (at most
-    ``target``).
+    """A metric compared with its target.
+
+    A share should be at least the target, and a time in milliseconds at most the target.
 
     Attributes:
-        rule: The number in the spec, "" for a second reading without a rule.
+        rule: The id in the spec, or "" for an additional metric without a target.
+        unit: ``share`` or ``ms``.
         n: The number of values.
-        cases: The number of cases that these come from.
+        cases: The number of cases from which the values come.
+        figure: The estimate with its interval.
 
     """
 
@@ -155,7 +167,7 @@ class TargetOutcome:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the metric reaches its target; None without a value or a target."""
+        """Whether the metric meets its target; None if it has no value or no target."""
         if self.figure.value is None or self.target is None:
             return None
         return (
@@ -168,8 +180,16 @@ class TargetOutcome:
 def target_outcomes(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int
 ) -> tuple[TargetOutcome, ...]:
-    """Return every metric that these runs allow, on findings only if ``cases`` has their gold
-    labels.
+    """Return all metrics for these runs.
+
+    Metrics about gold findings need the labels of the cases.
+
+    Args:
+        runs: The runs to measure.
+        cases: The labelled cases of the runs; may be empty.
+        bootstrap: The number of resamples for an interval; 0 for none.
+        seed: The seed of the resampling.
+
     """
 
     def share(name: str, rule: str, values: Values, target: float | None) -> TargetOutcome:
@@ -197,6 +217,7 @@ def target_outcomes(
         run for run in runs if any(iteration.revision is not None for iteration in run.iterations)
     ]
     ended = [run for run in runs if run.termination_reason != "cancelled"]
+    # A cancelled run says nothing about convergence, so it isn't in the base.
     converged = [
         (run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in ended
     ]
@@ -236,22 +257,17 @@ def _finding_outcomes(
     ]
     if not scored:
         return
-    found_hits = [hit for scores in scored for hit in scores.found]
+    found = [hit for scores in scored for hit in scores.found]
     right = [hit for scores in scored for hit in scores.right]
-    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hit_values(found_hits), FOUND)
-    yield share(
-        "planted issues found, citations left out",
-        "",
-        _hit_values(hit for hit in found_hits if hit.content),
-        None,
-    )
-    yield share("issues that are right", "", _hit_values(right), None)
-    yield share(
-        "issues that are right, citations left out",
-        "",
-        _hit_values(hit for hit in right if hit.content),
-        None,
-    )
+    for name, rule, hits, target in (
+        ("planted issues found", "REQ-CRITIC-NFR-006", found, FOUND),
+        ("issues that are right", "", right, None),
+    ):
+        yield share(name, rule, _hit_values(hits), target)
+        # The citation engine is deterministic, so the share without citations says more about
+        # verifier and critic.
+        about_content = _hit_values(hit for hit in hits if hit.content)
+        yield share(f"{name}, citations left out", "", about_content, None)
 
 
 def _hit_values(hits: Iterable[Hit]) -> Values:
@@ -278,6 +294,7 @@ def _target_outcome(
     figure = MetricEstimate()
     if groups:
         draws = np.random.default_rng(seed)
+        # Whole cases are resampled, because the values of one case depend on each other.
         samples = [
             statistic(
                 np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))])

@@ -105,6 +105,7 @@ def separate_thoughts(text: str) -> Separated:
     )
     if not spans:
         return Separated(text, "")
+    # The spans are also returned, because citations attached to the reply have offsets in it.
     removed, at = list[tuple[int, int]](), 0
     for thought in spans:
         start, end = max(thought.start, at), thought.end
@@ -126,6 +127,8 @@ def separate_thoughts(text: str) -> Separated:
 
 def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
     tags = _tags_outside_code(text)
+    # Sorted, so that the next closing tag is found by bisection: a reply of nothing but opening
+    # tags would take quadratic time otherwise.
     closings = [number for number, tag in enumerate(tags) if _is_closing_tag(tag)]
     at, end = 0, 0  # index of the next tag, offset where the last block ended
     blank, looked = True, 0  # whether only blocks and blanks precede the offset `looked`
@@ -134,11 +137,13 @@ def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
         at += 1
         blank, looked = blank and not text[looked : tag.start()].strip(), tag.start()
         if _is_closing_tag(tag):
+            # Only the first tag of a text may close a block that the prompt opened.
             if at == 1 and _ends_a_block(text, tag):
                 end = looked = tag.end()
                 blank = True
                 yield _ThoughtSpan(0, end, text[: tag.start()])
             continue
+        # 40 characters are enough for the blanks of an indented line.
         if not (blank or _BEFORE_A_BLOCK.search(text[max(end, tag.start() - 40) : tag.start()])):
             continue
         following = bisect_left(closings, at)
@@ -147,6 +152,7 @@ def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
             at, end, looked = closings[following] + 1, closing.end(), closing.end()
             yield _ThoughtSpan(tag.start(), end, text[tag.end() : closing.start()])
         elif blank:
+            # Never closed at the start of the text: the model was cut off while thinking.
             yield _ThoughtSpan(tag.start(), len(text), text[tag.end() :])
             return
 
@@ -183,6 +189,7 @@ def _channel_thoughts(text: str) -> Iterator[_ThoughtSpan]:
         until = heads[number + 1].start() if number + 1 < len(heads) else len(text)
         ended = _CHANNEL_END.search(text, head.end(), until)
         end = ended.start() if ended else until
+        # Only "final" is for the user. "analysis" and "commentary" are thoughts and tool calls.
         if head["name"] == "final":
             yield _ThoughtSpan(head.start(), head.end(), "")
             yield _ThoughtSpan(end, until, "")
@@ -214,6 +221,7 @@ def thoughts_in(message: Any) -> str:
     """Return the thoughts of a message, from the parts of its content and the keys beside it."""
     if not isinstance(message, Mapping):
         return ""
+    # A gateway may repeat the same thoughts under several keys, so only the first one counts.
     beside = [_content_text(message.get(key)) for key in THOUGHT_KEYS]
     content = message.get("content", message.get("parts"))
     parts = (
@@ -376,6 +384,8 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     ):
         # The record has an answer under another name. A person must map it first.
         return None
+    # Of a conversation, only the last turn is the reply; earlier ones may have failed and been
+    # repeated.
     turns = record.get("messages")
     last = {"message": turns[-1]} if isinstance(turns, list | tuple) and turns else {}
     signs = list(_no_answer_signs({**last, **record, "answer": answer}))
@@ -406,7 +416,7 @@ def cut_off_reason(record: Mapping[str, Any]) -> str | None:
 def _failed_call(text: str) -> dict[str, str] | None:
     """Return the reason if the text in place of an answer is the error of a failed call."""
     if len(text) > _LONGEST_FAILURE:
-        return None
+        return None  # a long text that quotes an error is an answer about it
     message, value = None, parse_value(text) if text.lstrip()[:1] == "{" else None
     if _FAILED_CALL.match(text):
         message = text
@@ -427,6 +437,7 @@ def _failed_call(text: str) -> dict[str, str] | None:
 
 def _no_answer_signs(record: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
     """Yield each sign that a reply was refused or failed, with its message, from the outside in."""
+    # Breadth first, so that the message of the outermost error is preferred.
     queue: deque[tuple[Any, int]] = deque([(record, 0)])
     visited = 0
     while queue and visited < _MOST_LOOKED_AT:
@@ -467,6 +478,7 @@ def _signs_in_object(value: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, s
 def _error_words(error: Any) -> str:
     """Return the message of an error; "" if there is no error."""
     if isinstance(error, str):
+        # CSV files and data frames write a missing error as one of these words.
         return (
             "" if error.strip().lower() in ("", "none", "null", "false", "nan") else error.strip()
         )

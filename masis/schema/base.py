@@ -27,6 +27,7 @@ def add_time(at: str, wait: timedelta) -> str:
 
 
 def _format_time(time: datetime) -> str:
+    # "Z" instead of "+00:00", and always three digits, so that times sort as text in SQLite.
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -80,6 +81,7 @@ class InputRecord(OpenRecord):
                 data = type(self)._normalize_fields(data)
                 super().__init__(**data)
                 self._verify()
+            # "from None": pydantic's own error repeats the same problem in its own words.
             except ValidationError as error:
                 raise InvalidRecord.of(explain(error)) from None
             except InputError as error:

@@ -121,6 +121,7 @@ def _column(names: tuple[str, ...], value: Any) -> SourceColumn:
             return SourceColumn(names, sample)
         return SourceColumn(names, sample, kind="texts", length=sum(map(len, read)))
     objects = [item for item in read if isinstance(item, dict)]
+    # The first objects are enough, because the objects of one list usually have the same keys.
     items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
     texts = [
         (str(name), text)
@@ -160,6 +161,7 @@ _NUMBERED = re.compile(r"^[ \t]{0,8}\[(\d{1,6})\][ \t:]*", re.MULTILINE)
 
 
 def _text_form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]:
+    # A question comes first: one such as "What does [1] mean?" also cites.
     if text.endswith(("?", "\uff1f")):
         return "question"
     if isinstance(chunks_in(text), list):
@@ -196,6 +198,7 @@ def chunks_in(value: Any, answer: str = "") -> Any:
         marks = list(_NUMBERED.finditer(read))
         numbers = [int(mark[1]) for mark in marks]
         texts = _texts_after(marks, read)
+        # Ascending, because a text that cites, such as "[3] and [1] agree", isn't a list.
         if texts and all(a < b for a, b in pairwise(numbers)):
             return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
         marks = list(_NUMBERED_INSIDE.finditer(read))
@@ -209,6 +212,7 @@ def chunks_in(value: Any, answer: str = "") -> Any:
         return ruled
     if "|" not in read or is_markdown_table(read):
         return read
+    # A single "|" may also be an "or" or a formula, so it needs more evidence than a separator.
     listed = parts_of(read, "|")
     joined = (
         _JOINED["|"].search(read)
@@ -230,6 +234,8 @@ def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
 
     That is the case if the markers match none of the ids.
     """
+    # "[1]" names the chunk doc_1 where there is one, so positions count only if no id could be
+    # meant: chunks p7, p8 and p9 with markers [1] to [3].
     numbers, names = numbers_cited(answer), list(ids)
     ends = [re.search(r"\d+$", name) for name in names]
     if not numbers or not all(ends) or not numbers <= {*range(1, len(names) + 1)}:
@@ -279,6 +285,7 @@ def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
             continue
         if between == "|" and is_markdown_table(text):
             continue
+        # The semicolon of "&amp;" would split a chunk in two.
         parts = parts_of(_ENTITY.sub("", text) if between == ";" else text, between)
         if len(parts) < 2:
             continue

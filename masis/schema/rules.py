@@ -87,6 +87,8 @@ class TypeRow:
         groundless: Whether the type says that the evidence doesn't support some words. All these
             types are one fault under several names.
         omission: Whether the type says that the answer leaves something out.
+        is_about_statement: Whether the critic's issues of this type flag a statement, so that they
+            stay open while the next answer still makes it. Issues of other types are raised anew.
 
     """
 
@@ -94,18 +96,21 @@ class TypeRow:
     draft_critique: str
     groundless: bool = False
     omission: bool = False
+    is_about_statement: bool = True
 
 
 ISSUE_TYPES: dict[IssueType, TypeRow] = {
     "logical": TypeRow("logical", "contradiction"),
     "factual": TypeRow("factual", "unsupported", groundless=True),
     "safety": TypeRow("safety", "unsupported"),
-    "ambiguity": TypeRow("ambiguity", "incomplete"),
-    "missing_info": TypeRow("missing_info", "incomplete", omission=True),
-    "incomplete_reasoning": TypeRow("incomplete_reasoning", "incomplete", omission=True),
+    "ambiguity": TypeRow("ambiguity", "incomplete", is_about_statement=False),
+    "missing_info": TypeRow("missing_info", "incomplete", omission=True, is_about_statement=False),
+    "incomplete_reasoning": TypeRow(
+        "incomplete_reasoning", "incomplete", omission=True, is_about_statement=False
+    ),
     "hallucination": TypeRow("factual", "hallucination", groundless=True),
     "unsupported": TypeRow("factual", "unsupported", groundless=True),
-    "incomplete": TypeRow("missing_info", "incomplete", omission=True),
+    "incomplete": TypeRow("missing_info", "incomplete", omission=True, is_about_statement=False),
     "contradiction": TypeRow("factual", "contradiction", groundless=True),
     "outdated": TypeRow("factual", "outdated", groundless=True),
 }
@@ -217,6 +222,14 @@ class IssueRule:
         review_code: The reason for review that such an issue gives.
         has_own_line: Whether the headline words the result of the check (its figures, quotations
             and references) instead of the issue's description.
+        carried_with: How much of a statement the next answer must repeat for the issue to stay open
+            in it (``masis/audit/carried.py``). ``words``: the flagged words with their figures.
+            ``sentence``: most words of the sentence, because the sentence has no source and another
+            figure doesn't give it one. None: the next audit decides anew.
+        is_fixed_by_citing: Whether another citation fixes it, so that the statement can stay.
+        is_undecided: Whether it only says that nothing was confirmed, so that it causes no
+            revision.
+        gold_label: The gold label of a citation issue in labelled cases (``masis bench``).
 
     """
 
@@ -229,6 +242,10 @@ class IssueRule:
     flag: str = ""
     review_code: ReviewCode | None = None
     has_own_line: bool = False
+    carried_with: Literal["words", "sentence"] | None = None
+    is_fixed_by_citing: bool = False
+    is_undecided: bool = False
+    gold_label: str = ""
 
 
 RULES: dict[str, IssueRule] = {
@@ -242,6 +259,9 @@ RULES: dict[str, IssueRule] = {
         "invalid_reference",
         "invalid_reference",
         has_own_line=True,
+        carried_with="sentence",
+        is_fixed_by_citing=True,
+        gold_label="fabricated_citation",
     ),
     "fabricated_quote": IssueRule(
         "fabricated quote",
@@ -253,6 +273,7 @@ RULES: dict[str, IssueRule] = {
         "misquoted",
         "hallucination",
         has_own_line=True,
+        carried_with="sentence",
     ),
     "spliced_quote": IssueRule(
         "spliced quote",
@@ -264,6 +285,7 @@ RULES: dict[str, IssueRule] = {
         "misquoted",
         "serious_issue",
         has_own_line=True,
+        carried_with="sentence",
     ),
     "quote_from_another_document": IssueRule(
         "quoted elsewhere",
@@ -275,6 +297,7 @@ RULES: dict[str, IssueRule] = {
         "misquoted",
         "serious_issue",
         has_own_line=True,
+        carried_with="sentence",
     ),
     "misattributed_reference": IssueRule(
         "misattributed",
@@ -286,6 +309,8 @@ RULES: dict[str, IssueRule] = {
         "misattributed",
         "serious_issue",
         has_own_line=True,
+        is_fixed_by_citing=True,
+        gold_label="misattributed",
     ),
     "redundant_reference": IssueRule(
         "redundant",
@@ -296,6 +321,8 @@ RULES: dict[str, IssueRule] = {
         "low",
         "redundant",
         has_own_line=True,
+        is_fixed_by_citing=True,
+        gold_label="redundant",
     ),
     "uncited_sentence": IssueRule(
         "uncited",
@@ -306,6 +333,8 @@ RULES: dict[str, IssueRule] = {
         "medium",
         "uncited",
         has_own_line=True,
+        is_fixed_by_citing=True,
+        gold_label="uncited",
     ),
     "contradicted_claim": IssueRule(
         "contradicted",
@@ -316,6 +345,7 @@ RULES: dict[str, IssueRule] = {
         flag="contradicted",
         review_code="contradicted_claim",
         has_own_line=True,
+        carried_with="words",
     ),
     "unsupported_claim": IssueRule(
         "unsupported",
@@ -326,6 +356,7 @@ RULES: dict[str, IssueRule] = {
         flag="unsupported",
         review_code="unsupported_claim",
         has_own_line=True,
+        carried_with="words",
     ),
     "partly_supported_claim": IssueRule(
         "partly supported",
@@ -336,6 +367,7 @@ RULES: dict[str, IssueRule] = {
         flag="partial",
         review_code="partial_claim",
         has_own_line=True,
+        carried_with="words",
     ),
     "unverifiable_claim": IssueRule(
         "not confirmed",
@@ -345,6 +377,7 @@ RULES: dict[str, IssueRule] = {
         "missing_info",
         review_code="unconfirmed_claim",
         has_own_line=True,
+        is_undecided=True,
     ),
     "unscored_claim": IssueRule(
         "unscored",
@@ -355,6 +388,7 @@ RULES: dict[str, IssueRule] = {
         flag="unscored",
         review_code="unscored",
         has_own_line=True,
+        is_undecided=True,
     ),
     "instruction_in_answer": IssueRule(
         "instructs",
@@ -408,6 +442,13 @@ RULES: dict[str, IssueRule] = {
 The critic's other rules are named by their type (``critic_`` and the type), which decides about
 them together with their severity.
 """
+
+_UNDECLARED = IssueRule("", "warn", "", "serious", "logical")
+
+
+def rule_of(code: str) -> IssueRule:
+    """Return the row of a rule; for the critic's rules and added checks, one with the defaults."""
+    return RULES.get(code, _UNDECLARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,6 +708,29 @@ MUST_LOOK: frozenset[ReviewCode] = frozenset(
 
 The other reasons say that the answer couldn't be certified.
 """
+
+
+CHECKS: dict[str, str] = {
+    "answered": "Answer of the system",
+    "references": "References",
+    "hallucination": "Hallucination",
+    "claims": "Claims",
+    "serious_issues": "Serious issues",
+    "safety": "Safety",
+    "instructions": "Instructions in texts",
+    "screening": "Screening",
+    "original": "Answer chosen",
+    "confidence": "Confidence",
+    "quality": "Quality",
+    "disagreement": "Disagreement",
+    "scored": "Scores",
+    "checkable": "What was checked",
+    "limits": "Limits",
+    "examined": "Exam",
+    "cites": "Citations",
+    "ending": "End of the loop",
+}
+"""The checks of the acceptance rule in their order, with their titles."""
 
 
 def rules_with_flag(flag: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import reduce
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -23,7 +23,7 @@ from masis.schema.audit import (
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.display import HtmlDisplay, OneLine
-from masis.schema.rules import MUST_LOOK, ReviewCode, ReviewTier
+from masis.schema.rules import CHECKS, MUST_LOOK, ReviewCode, ReviewTier
 from masis.schema.wording import count_noun
 
 TerminationReason = Literal[
@@ -60,26 +60,10 @@ class ReviewReason(Record):
         return "must_look" if self.code in MUST_LOOK else "not_certified"
 
 
-CheckName = Literal[
-    "answered",
-    "references",
-    "hallucination",
-    "claims",
-    "serious_issues",
-    "safety",
-    "instructions",
-    "screening",
-    "original",
-    "confidence",
-    "quality",
-    "disagreement",
-    "scored",
-    "checkable",
-    "limits",
-    "examined",
-    "cites",
-    "ending",
-]
+if TYPE_CHECKING:
+    CheckName: TypeAlias = str
+else:  # type checkers can't read a Literal that is made from a table; pydantic can
+    CheckName = Literal[tuple(CHECKS)]
 
 
 class AcceptanceCheck(Record):

@@ -12,17 +12,26 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
+from masis.audit.markers import bracketed_words
+from masis.audit.markers.styles import Brackets, style_table
+
 ChangeKind = Literal["same", "out", "in"]
 
-# A token with the blanks before it: a marker ("[doc-1]"), a number ("3,400.5%"), one ideograph, a
-# word, or a sign. The last alternative matches trailing blanks.
-_WORDS = re.compile(
-    r"\s*(?:\[[^\[\]\s]{1,80}\]|\d+(?:[.,:]\d+)*%?|[\u3040-\u30ff\u3400-\u9fff]"
-    r"|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s])|\s+"
-)
+
+@cache
+def _word_pattern(brackets: Brackets) -> re.Pattern[str]:
+    # A token with the blanks before it: a marker ("[doc-1]"), a number ("3,400.5%"), one
+    # ideograph, a word, or a sign. The last alternative matches trailing blanks.
+    return re.compile(
+        rf"\s*(?:{bracketed_words(brackets)}|\d+(?:[.,:]\d+)*%?|[\u3040-\u30ff\u3400-\u9fff]"
+        r"|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s])|\s+"
+    )
+
+
 # Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms.
 _PAIRS = 60_000
 
@@ -45,7 +54,8 @@ def word_changes(before: str, after: str) -> list[DiffChange]:
 
     Joining ``same`` and ``out`` gives the first text, joining ``same`` and ``in`` the second.
     """
-    left, right = _WORDS.findall(before), _WORDS.findall(after)
+    words = _word_pattern(style_table().brackets)
+    left, right = words.findall(before), words.findall(after)
     return list(_join_blocks(_merge_islands(_diff_blocks(left, right, _DEPTH))))
 
 

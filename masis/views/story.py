@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from masis.audit.acceptance import RULE_VERSION
+from masis.schema.rules import CHECKS
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun
 from masis.settings import OFFLINE
@@ -77,28 +78,6 @@ def earlier_rule_text(run: Run) -> str:
         " To apply the current rule to all stored audits, use Reassess on the page Health or"
         " `masis db reassess`."
     )
-
-
-CHECKS = {
-    "answered": "Answer of the system",
-    "references": "References",
-    "hallucination": "Hallucination",
-    "claims": "Claims",
-    "serious_issues": "Serious issues",
-    "safety": "Safety",
-    "instructions": "Instructions in texts",
-    "screening": "Screening",
-    "original": "Answer chosen",
-    "confidence": "Confidence",
-    "quality": "Quality",
-    "disagreement": "Disagreement",
-    "scored": "Scores",
-    "checkable": "What was checked",
-    "limits": "Limits",
-    "examined": "Exam",
-    "cites": "Citations",
-    "ending": "End of the loop",
-}
 
 
 def checks_passed(run: Run) -> list[str]:

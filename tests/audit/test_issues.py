@@ -12,12 +12,11 @@ from masis.api.audits import audit_citations
 from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
-from masis.audit.revision import UNDECIDED_RULES
 from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, MissingPoint, ReferenceCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
-from masis.schema.rules import CRITIC_LOOP_TYPE, DRAFT_CRITIQUE_TYPE, IssueType
+from masis.schema.rules import CRITIC_LOOP_TYPE, DRAFT_CRITIQUE_TYPE, IssueType, rule_of
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
 
@@ -65,7 +64,7 @@ def test_an_unjudged_claim_is_neither_flagged_nor_revised() -> None:
     assert found.description == "Not judged: “The bridge is long.”"
     assert found.reason == "There is no verdict on this claim. That doesn't mean it's wrong."
     assert found.suggestion == "Audit the answer again, or have a person decide this claim."
-    assert found.rule in UNDECIDED_RULES
+    assert rule_of(found.rule).is_undecided
 
 
 def objected(

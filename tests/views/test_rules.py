@@ -21,8 +21,9 @@ from tools import issue_rules
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 NEW_RULE = """
-from masis.schema.rules import KINDS, RULES, IssueRule, Kind
+from masis.schema.rules import CHECKS, KINDS, RULES, IssueRule, Kind
 
+CHECKS["editions"] = "Editions"
 KINDS["stale"] = Kind("stale source", "stale sources", "warn")
 RULES["stale_source"] = IssueRule(
     "stale source",
@@ -37,9 +38,11 @@ RULES["stale_source"] = IssueRule(
 
 from masis import run_audit
 from masis.audit.acceptance import flagged_reasons
+from masis.schema.run import AcceptanceCheck
 from masis.store.audits.runs import faults
 from masis.ui.shell.address import DRAWER
 from masis.views.headline import headline
+from masis.views.story import checks_passed
 from masis.views.tables import runs_to_pandas
 from masis.views.words import FLAG, ISSUES, rule_word
 from tests.audit import factories
@@ -72,6 +75,11 @@ assert "safety" in {reason.code for reason in flagged_reasons(first)}
 assert set(runs_to_pandas(run, "issues")["rule"]) == {"stale_source"}
 assert set(runs_to_pandas(run)["headline"]) == {line.text}
 assert [each for each in lines() if each.startswith("| `stale_source` | stale source |")]
+check = AcceptanceCheck(name="editions", passed=True, detail="all are current")
+run = run.model_copy(
+    update={"acceptance": run.acceptance.model_copy(update={"checks": (check,)})}
+)
+assert checks_passed(run)[0] == "Editions: all are current"
 """
 
 

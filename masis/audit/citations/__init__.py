@@ -1,4 +1,7 @@
-"""The citation engine: references, sentences, exemptions and penalties. See ``docs/audits.md``."""
+"""The citation engine: references, sentences, exemptions and penalties.
+
+Users read about it in ``docs/audits.md``.
+"""
 
 from masis.audit.citations.attached_citations import carry_over_citations
 from masis.audit.citations.engine import COVERED_BY_LEAD_IN, audit_citations

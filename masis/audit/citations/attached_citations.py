@@ -1,7 +1,8 @@
-"""Checks citations that come beside an answer: their sentences, their evidence and their quotes.
+"""Checks citations that are attached to an answer instead of written in it.
 
-A quote counts as verbatim with the differences that a careful copyist makes
-(``masis/audit/text/quotes.py``). Quotes are not checked against evidence without text.
+APIs with grounded answers return them so: a span of the answer, the evidence and often a quote. A
+quote counts as verbatim in spite of differences in quotation marks, blanks and the like
+(``masis/audit/text/quotes.py``). Quotes aren't checked against evidence without text.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ MIN_SPLICE = 2
 def carry_over_citations(
     given: Sequence[GivenCitation], original: str, answer: str
 ) -> tuple[GivenCitation, ...]:
-    """Return the citations of the original answer that a later answer keeps.
+    """Return the citations of the original answer that still hold for a later answer.
 
-    Their positions are those in the later answer. A citation is kept if the sentences that it
-    covers are unchanged: they occur in the later answer exactly once, word for word, and as
-    sentences of their own.
+    A citation does if the sentences that it covers are unchanged: they occur in the later answer
+    exactly once, word for word, and as sentences of their own. Otherwise it would be attached to
+    words that its author never cited.
+
+    Args:
+        given: The citations of the original answer.
+        original: The original answer.
+        answer: The later answer; the positions of the result are those in it.
+
     """
     if answer == original or not given:
         return tuple(given)
@@ -54,7 +61,7 @@ def carry_over_citations(
 
 
 def resolve_citation(citation: GivenCitation, index: EvidenceIds) -> Resolution:
-    """Return the evidence that a citation names by its id, or else as the source of one chunk."""
+    """Return the evidence that a citation names: by its id, or by a source that one chunk has."""
     resolution = index.resolve(citation.evidence_id)
     if resolution.evidence_id is None:
         sources = index.resolve_source(citation.evidence_id)
@@ -69,9 +76,10 @@ def resolve_citation(citation: GivenCitation, index: EvidenceIds) -> Resolution:
 def covered_units(
     citation: GivenCitation, answer: str, units: Sequence[SentenceUnit]
 ) -> Iterator[tuple[int, QuotePosition]]:
-    """Yield the sentences that a citation covers, each with the covered part.
+    """Yield the number of each sentence that a citation covers, with the covered part.
 
-    A citation of length zero covers the sentence before it.
+    A citation of length zero covers the sentence before it, as a marker would. A part without
+    letters and digits, such as the stop of the next sentence, isn't covered.
     """
     if not 0 <= citation.start <= citation.end <= len(answer):
         return
@@ -101,6 +109,7 @@ def check_quote(
     if not citation.quote or not citation.quote.strip() or not text:
         return None
     place, found_in = locate_quote(citation.quote, text), None
+    # A quote with "[...]" has several parts, so it may be found in the text and still be spliced.
     parts = located_parts(citation.quote, text)
     if place is not None and len(parts) == 1:
         finding = "verbatim"
@@ -140,13 +149,14 @@ def _is_whole(quote: str, text: str) -> bool:
 
 
 def _is_spliced(quote: str, text: str) -> bool:
-    """Return whether a quote joins two parts of the text.
+    """Return whether the text has the quote in two parts.
 
-    These are its longest beginning that is in the text, and the rest.
+    These are the longest beginning that is in the text, and the rest.
     """
     words = quote.split()
     low, high = 0, len(words)
-    while low < high:  # binary search: each beginning of a beginning that is found is found too
+    # Binary search works because a text with a passage also has every beginning of the passage.
+    while low < high:
         middle = (low + high + 1) // 2
         if _is_whole(" ".join(words[:middle]), text):
             low = middle

@@ -1,4 +1,4 @@
-"""The citation engine: finds markers that point at real evidence, and sentences without a marker.
+"""The citation engine: finds references without evidence, and sentences without a reference.
 
 It is deterministic code without a model (MASIS-CRITIC-P3, MASIS-CRITIC-P4, MASIS-CRITIC-P6).
 """
@@ -97,7 +97,13 @@ ModelT = TypeVar("ModelT", bound=Record)
 
 
 def record_of(model: type[ModelT], **values: Any) -> ModelT:
-    """Return a record of these values, which must be all fields of the model, with their types."""
+    """Return a record without validating its values.
+
+    Args:
+        model: The class of the record.
+        values: A value of the right type for each field of the model.
+
+    """
     record = model.__new__(model)
     set_attribute = object.__setattr__  # records are frozen
     set_attribute(record, "__dict__", values)
@@ -135,14 +141,15 @@ def _cited_ids(citations: Sequence[Citation]) -> tuple[str, ...]:
 
 # The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
 #
-# Every bracket is a citation, and valid only if it holds an id exactly. Sentences end at every
-# ``.``, ``!`` and ``?``. A sentence without ``[`` is uncited unless it contains one of three
-# phrases. One departure: ``[citation needed]`` says that there is no citation, so it isn't one.
+# Every bracket is a citation, and it is valid only if its content is exactly an id. Sentences end
+# at every ``.``, ``!`` and ``?``. A sentence without ``[`` is uncited unless it contains one of
+# three phrases. There is one exception to the source's rules: ``[citation needed]`` is no citation.
 
 # "[chunk_1]" on one line. The expression is the source's, so it stays lazy; see _brackets.
 _BRACKET = re.compile(r"\[(.*?)\]")
 # "It fell", "It rose": the text between stops.
 _PIECE = re.compile(r"[^.!?]+")
+# The phrases that the source's rule exempts.
 _HEDGES = ("insufficient evidence", "not provided", "cannot provide")
 
 
@@ -219,6 +226,7 @@ def _standard_audit(
     index = evidence_index(evidence)
     units = split_sentences(answer)
     starts = [unit.start for unit in units]
+    # In code, brackets are indices and lists.
     code = [(unit.start, unit.end) for unit in units if unit.kind == "code"]
     citations: list[Citation] = []
     by_unit: dict[int, list[Citation]] = defaultdict(list)
@@ -227,6 +235,7 @@ def _standard_audit(
             marker.references, evidence
         ):
             continue
+        # A marker belongs to the sentence in which it begins.
         unit_number = max(0, bisect_right(starts, marker.start) - 1)
         found_citations = [
             _make_citation(answer, reference, marker[:2], unit_number)
@@ -247,16 +256,17 @@ def _standard_audit(
             check := check_quote(citation, resolution.evidence_id, evidence)
         ):
             quotes.append(check)
+    # Those from markers are in order already.
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
     return citations, _judge_sentences(answer, units, by_unit), quotes
 
 
 def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Evidence]) -> bool:
-    """Return whether an address or file name that cites nothing occurs in the text of the evidence.
+    """Return whether the evidence contains an address or file name that names none of it.
 
-    An answer that passes on "apply at https://..." doesn't cite a source by it, and doesn't invent
-    one.
+    An answer that repeats "apply at https://..." from its evidence doesn't cite that address, so
+    the reference isn't fabricated.
     """
     return all(
         reference.evidence_id is None
@@ -268,14 +278,14 @@ def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Eviden
 
 
 _MIN_ADDRESS = 6
-"""The fewest characters of an address or file name: "a.html"."""
+"""The length of the shortest address or file name that counts: "a.html"."""
 
 
 def _judge_sentences(
     answer: str, units: Sequence[SentenceUnit], by_unit: Mapping[int, list[Citation]]
 ) -> list[Sentence]:
     sentences: list[Sentence] = []
-    in_sources = False
+    in_sources = False  # whether the sentence is in a list of sources
     lead_in: int | None = None  # the cited sentence before a list
     for number, unit in enumerate(units):
         start, end, kind, opens = unit
@@ -333,7 +343,10 @@ def _is_entry(text: str) -> bool:
 
 
 def _announces_list(answer: str, unit: SentenceUnit, cited: Sequence[Citation]) -> bool:
-    """Return whether a sentence announces a list: it ends with a colon, not counting markers."""
+    """Return whether a sentence ends with a colon, markers and emphasis left out.
+
+    It then announces a list: "There are two reasons [1]:".
+    """
     spans = sorted(
         {
             (citation.marker_start - unit.start, citation.marker_end - unit.start)

@@ -1,4 +1,4 @@
-"""Sentences that need no citation, each with a reason in plain words.
+"""Recognizes sentences that need no citation, and says why in plain words.
 
 A sentence that asserts something about the world and has no citation is uncited. One that asks,
 announces, greets, labels, lists sources or says what is not known is exempt. If in doubt, a
@@ -142,10 +142,10 @@ def bare_text(sentence: str) -> str:
 
 
 def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
-    """Return whether a list of sources begins with this sentence.
+    """Return how a list of sources begins with this sentence, or None if it doesn't.
 
-    The result is ``line`` if the sentence is itself such a list, ``heading`` if the list follows,
-    and None for another sentence.
+    The result is ``line`` if the sentence is the list ("Sources: [1], [2]") and ``heading`` if the
+    list follows ("References").
     """
     folded = bare_text(sentence[:200]).casefold()
     if kind in ("heading", "prose", "item") and _SOURCE_HEADING.match(folded):

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from masis.audit.markers.styles import alternatives, style_table
+from masis.audit.markers.styles import Brackets, alternatives, style_table
 
 
 @cache
-def _empty_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+def _empty_pattern(brackets: Brackets) -> re.Pattern[str]:
     # "[]", "【 】": a marker that lost its content.
     return re.compile(
         "|".join(
@@ -20,7 +20,7 @@ def _empty_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 
 @cache
-def _unclosed_pattern(brackets: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+def _unclosed_pattern(brackets: Brackets) -> re.Pattern[str]:
     # "[chunk_1 [2]": a bracket that another one, or the end of the line, follows before it closes.
     opening = alternatives(opening for opening, _ in brackets)
     bracket = alternatives(bracket for pair in brackets for bracket in pair)

@@ -89,14 +89,28 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     See ``without_markers``.
     """
     parts, position = [], 0
-    for start, end in spans:
-        between, words = text[position:start], words_of_marker(text, start, end)
-        if words:
-            parts += [between, words]
-        else:  # "long [1], [2]." becomes "long."
-            parts.append("" if position and not between.strip(" \t,;") else between.rstrip(" \t"))
+    for marker_start, marker_end in spans:
+        if words := words_of_marker(text, marker_start, marker_end):
+            parts += [text[position:marker_start], words]
+            position = marker_end
+            continue
+        start, end = _with_outer_brackets(text, marker_start, marker_end, position)
+        between = text[position:start]
+        # "long [1], [2]." becomes "long."
+        parts.append("" if position and not between.strip(" \t,;") else between.rstrip(" \t"))
         position = end
     return "".join([*parts, text[position:]])
+
+
+def _with_outer_brackets(text: str, start: int, end: int, after: int) -> tuple[int, int]:
+    """Return the position of a marker including brackets around it, as in ``[[1]]``.
+
+    Without its marker, such a pair would stay as ``[]``. It begins at or behind ``after``.
+    """
+    for opening, closing in styles.style_table().brackets:
+        if text.endswith(opening, after, start) and text.startswith(closing, end):
+            return start - len(opening), end + len(closing)
+    return start, end
 
 
 def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | None:
@@ -118,6 +132,66 @@ def words_of_marker(text: str, start: int, end: int) -> str:
     return ""
 
 
+def bracketed_numbers(text: str) -> frozenset[str]:
+    """Return the numbers in brackets of a text as written: ``12`` of ``[12]`` and of ``[^12]``.
+
+    Brackets that only citations have, such as ``【】``, don't count.
+    """
+    pattern = _numbers_pattern(styles.style_table().ambiguous_brackets)
+    return frozenset(match[match.lastindex or 0] for match in pattern.finditer(text))
+
+
+@cache
+def _numbers_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+    return re.compile(
+        "|".join(
+            rf"{re.escape(pair[0])}\^?(\d{styles.none_of(pair)}]{{0,60}}){re.escape(pair[1])}"
+            for pair in brackets
+        )
+    )
+
+
+def without_brackets(marker: str) -> str:
+    """Return the content of a marker: ``12`` for ``[12]``."""
+    for opening, closing in styles.style_table().brackets:
+        if marker.startswith(opening) and marker.endswith(closing):
+            return marker[len(opening) : -len(closing)]
+    return marker[1:-1]
+
+
+def without_last_brackets(text: str) -> str:
+    """Return a text without the short brackets at its end, such as ``[3] [see note]``."""
+    return _last_brackets_pattern(styles.style_table().brackets).sub("", text)
+
+
+@cache
+def _last_brackets_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+    pairs = "|".join(
+        rf"{re.escape(pair[0])}{styles.none_of(pair)}]{{1,20}}{re.escape(pair[1])}"
+        for pair in brackets
+    )
+    return re.compile(rf"(?:\s*(?:{pairs}))+$")
+
+
+@cache
+def bracketed_words(brackets: styles.Brackets) -> str:
+    """Return the pattern of brackets without blanks inside: ``[doc-1]``."""
+    return "|".join(
+        rf"{re.escape(pair[0])}{styles.none_of(pair)}\s]{{1,80}}{re.escape(pair[1])}"
+        for pair in brackets
+    )
+
+
+@cache
+def brackets_with_stops(brackets: styles.Brackets) -> str:
+    """Return the pattern of brackets that have a stop inside: ``[p. 3]``."""
+    return "|".join(
+        rf"{re.escape(pair[0])}{styles.none_of(pair)}.!?…\n]{{0,200}}[.!?…]"
+        rf"{styles.none_of(pair)}\n]{{0,200}}{re.escape(pair[1])}"
+        for pair in brackets
+    )
+
+
 def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     """Return the end of the markers that follow a full stop and belong to the sentence before it.
 
@@ -132,8 +206,8 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     ):
         return None  # an ordinary sentence follows
     markers_end = None
-    openings = styles.style_table().opening_brackets
-    lead_match = _lead_pattern(openings).match(text, at, end)
+    brackets = styles.style_table().brackets
+    lead_match = _lead_pattern(brackets).match(text, at, end)
     at = position = lead_match.end() if lead_match else at
     while True:
         while (
@@ -142,19 +216,20 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             position += 1
         marker_end = _marker_end(text, position, end)
         while marker_end is None and (
-            wrapper := _wrapper_pattern(openings).match(text, position, end)
+            wrapper := _wrapper_pattern(brackets).match(text, position, end)
         ):
             position = wrapper.end()
             marker_end = _marker_end(text, position, end)
+            closing_bracket = dict(brackets).get(wrapper.group())
             if (
                 marker_end is not None
-                and text[position - 1] == "["
-                and text[marker_end : marker_end + 1] != "]"
+                and closing_bracket is not None
+                and not text.startswith(closing_bracket, marker_end)
             ):
                 return markers_end  # [[3]H]ketanserin
         if marker_end is None:
             return markers_end
-        closing = _BEHIND_MARKER.match(text, marker_end, end)
+        closing = _closing_pattern(brackets).match(text, marker_end, end)
         markers_end = position = closing.end() if closing else marker_end
         if text[markers_end - 1] == "." and markers_end > marker_end:
             # The sentence's stop follows its citations: "It is long. [1]. It is red."
@@ -162,11 +237,11 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
 
 
 @cache
-def _lead_pattern(openings: tuple[str, ...]) -> re.Pattern[str]:
+def _lead_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
     # "Source: [1]", "(see [1]": words between a full stop and the first marker.
     return re.compile(
         r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?"
-        rf"(?=[ ]{{0,2}}(?:{styles.alternatives(openings)}))"
+        rf"(?=[ ]{{0,2}}(?:{styles.alternatives(opening for opening, _ in brackets)}))"
     )
 
 
@@ -176,20 +251,27 @@ _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
 
 
 @cache
-def _wrapper_pattern(openings: tuple[str, ...]) -> re.Pattern[str]:
-    # "(see ", "<sup>", "**", "^" or "[" before a marker: "<sup>[1]</sup>", "**[1]**", "[[1]]".
-    opening = styles.alternatives(openings)
+def _wrapper_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+    # "(see ", "<sup>", "**", "^" or a bracket before a marker: "<sup>[1]</sup>", "**[1]**",
+    # "[[1]]". Models often write the brackets of a style twice.
+    opening = styles.alternatives(opening for opening, _ in brackets)
     return re.compile(
         rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?={opening}|[(<])|\*{{1,2}}"
-        rf"|[\^\[](?={opening}))"
+        rf"|(?:\^|{opening})(?={opening}))"
     )
 
 
-# ")", "</sup>", "**" and the stop of the sentence after a marker: "<sup>[1]</sup>." The repetition
-# is possessive (*+), so that a long run of closing tags isn't tried again in shorter pieces.
-_BEHIND_MARKER = re.compile(
-    rf"(?:\(\)|\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?"
-)
+@cache
+def _closing_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+    # ")", "</sup>", "**", a closing bracket and the stop of the sentence after a marker:
+    # "<sup>[1]</sup>." The repetition is possessive (*+), so that a long run of closing tags isn't
+    # tried again in shorter pieces.
+    closing = styles.alternatives(closing for _, closing in brackets)
+    return re.compile(
+        rf"(?:\(\)|\)|{closing}|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?"
+    )
+
+
 # "<cite></cite>", "</statement>": LongCite leaves an empty tag after a statement without citations.
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
 
@@ -217,9 +299,14 @@ def leading_marker(line: str) -> str:
 
 
 def opens_with_marker(line: str) -> bool:
-    """Return whether a line begins with a bracketed marker that has a number."""
+    """Return whether a line begins with a bracketed marker.
+
+    In most brackets, only a marker with a number counts: ``[sic]`` begins no entry.
+    """
     marker = leading_marker(line)
-    return marker[:1] == "【" or any(map(str.isdecimal, marker))
+    style = style_of_marker(marker, 0, len(marker))
+    has_number = any(map(str.isdecimal, marker))
+    return has_number or (style is not None and not style.is_ambiguous)
 
 
 # "- " or "2. " before the first marker of a paragraph.

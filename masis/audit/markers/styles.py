@@ -30,6 +30,8 @@ from masis.audit.markers.resolution import NOTHING, EvidenceIds, Resolution
 from masis.audit.markers.source_words import SOURCE_WORD
 
 Match = re.Match[str]
+Brackets = tuple[tuple[str, str], ...]
+"""Pairs of an opening and a closing bracket."""
 Parsed = Sequence[Reference] | None
 """The references in a text that has the shape of a style.
 
@@ -49,6 +51,8 @@ class MarkerStyle:
             two.
         brackets: Pairs of brackets that enclose such a marker. A marker in brackets may begin a
             paragraph, have a line of its own, or end a sentence before its full stop.
+        is_ambiguous: Whether text in its brackets often is something else. At the beginning of a
+            line it then is a marker only with a number, and a number in it may be a value.
         write: Writes a marker for some names, if the style can be written for any evidence.
         words: Returns the words of a marker in its sentence, such as the label of a link.
         may_follow_stop: Whether a marker behind a full stop belongs to the sentence before it. This
@@ -63,7 +67,8 @@ class MarkerStyle:
     example: str
     explanation: str
     signs: tuple[str, ...] = ()
-    brackets: tuple[tuple[str, str], ...] = ()
+    brackets: Brackets = ()
+    is_ambiguous: bool = True
     may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
     write: Callable[[Sequence[str]], str] | None = None
     words: Callable[[Match], str] = field(default=lambda match: "")
@@ -695,6 +700,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=re.compile(r"【([^【】\n]{1,300})】"),
         parse=lambda match, index: _read_before_dagger(match.group(1), match.start(1), index),
         brackets=(("【", "】"),),
+        is_ambiguous=False,
         write=lambda names: "".join(f"【{name}†source】" for name in names),
         example="【1†source】",
         explanation="OpenAI's file search: the source, `:` and a place in it, `†` and a label.",
@@ -859,6 +865,11 @@ def alternatives(texts: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, texts), key=len, reverse=True))
 
 
+def none_of(texts: Iterable[str]) -> str:
+    """Return the beginning of a character set that excludes all characters of these texts."""
+    return "[^" + "".join(re.escape(character) for character in dict.fromkeys("".join(texts)))
+
+
 class StyleTable:
     """The citation styles, indexed by the characters that a marker of each style has.
 
@@ -879,6 +890,9 @@ class StyleTable:
             for character in style.opening:
                 self.by_opening[character].append(style)
         self.brackets = tuple(pair for style in table for pair in style.brackets)
+        self.ambiguous_brackets = tuple(
+            pair for style in table if style.is_ambiguous for pair in style.brackets
+        )
         self.opening_brackets = tuple(opening for opening, _ in self.brackets)
         self.closing_brackets = tuple(closing for _, closing in self.brackets)
 

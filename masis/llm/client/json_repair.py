@@ -19,7 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 M = TypeVar("M")
 # Blanks, "// comments" and "/* comments */".
 _BLANK = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)*")
+# A number as JSON writes it, and also "5." and ".5".
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+# The three quotation marks of Python come first, or they would be read as an empty text.
 _OPENING = re.compile(r'"""|"|\'|`')
 # A word without quotes, up to 80 characters: "not supported", "95%".
 _BARE = re.compile(r"[\w%+\-][\w.%+\- /]{0,79}")
@@ -47,6 +49,7 @@ _WORDS: dict[str, Any] = {
     "infinity": float("inf"),
     "-infinity": float("-inf"),
 }
+# Python's json module also writes and reads the last three, so they need no repair.
 _JSON_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
@@ -93,6 +96,7 @@ class _Walk:
     def __init__(self, text: str, start: int, names: Iterable[str], words: Iterable[str]) -> None:
         self.text, self.at, self.words = text, start, frozenset(words)
         self.repairs: list[str] = []
+        # The longest name first: an alternation takes the first one that matches.
         known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
         self.field = (
             re.compile(rf"(?<!\w)(?:{known})[\"'`]?\s{{0,50}}:", re.IGNORECASE) if known else None
@@ -204,6 +208,7 @@ class _Walk:
         if broken:
             self.repairs.append("a line break in a text")
         if unescaped:
+            # Quotes inside a text come in pairs. An odd one may mark the text's real end.
             if unescaped % 2:
                 raise RepairRefused("a quote opens or closes a text that is not there")
             if _RUN_TOGETHER.search(proposed) or (self.field and self.field.search(proposed)):
@@ -250,6 +255,7 @@ class _Walk:
         word = proposed is None or isinstance(proposed, bool)
         found = (_BARE_KEY if word else _NUMBER).match(self.text, self.at)
         written = found.group() if found else ""
+        # "self" stands for a word that isn't in the table; it is no proposed value, unlike None.
         try:
             same = (
                 _WORDS.get(written.lower(), self) is proposed

@@ -248,6 +248,7 @@ class _ModelRequest(Generic[R]):
                 f"{why}. The limit was {limit} s: raise it in masis.toml or with --set"
                 f" {limit.partition(' ')[0]}=..."
             )
+        # One failure and three in a row say different things about a server.
         why = why if self.tries < 2 else f"{why} (after {self.tries} tries)"
         self._record(outcome, why)
         raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
@@ -288,6 +289,8 @@ class _ModelRequest(Generic[R]):
             return None
         found = replies.find(self.asked.model_copy(update={"attempt": attempt}))
         if found is None:
+            # Later attempts mustn't mix with recorded ones: a retry is an answer to a failure that
+            # the recording doesn't have.
             self.source = "model"
             return None
         self.tries += 1

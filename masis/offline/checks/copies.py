@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from masis.audit.markers import marker_spans, without_spans
+from masis.audit.markers import marker_spans, without_last_brackets, without_spans
 from masis.audit.markers.styles import style_table
 from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
@@ -397,11 +397,6 @@ def _without_join(words: Sequence[str]) -> tuple[str, ...]:
 _JOINS = ((",", "and"), ("and",), (";",), (".",))
 
 
-def bracketed_numbers(text: str) -> frozenset[str]:
-    """Return the numbers in square brackets of a text, as they are written."""
-    return frozenset(re.findall(r"\[\^?(\d[^\[\]]{0,60})\]", text))
-
-
 _STOPS_BESIDE_MARKERS = ".,;:!?()"
 
 
@@ -521,7 +516,7 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
     if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
         return True
     # Markers after the final point are removed: "It grew.[3][4]" ends with a point.
-    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", text[last.start : last.end].rstrip())
+    stretch = without_last_brackets(text[last.start : last.end].rstrip())
     stretch = text_without_markers(stretch).rstrip("\"”’'»)]}*_ ")
     if stretch.endswith(("…", "...")):
         return True

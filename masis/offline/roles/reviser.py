@@ -1,12 +1,16 @@
-"""The reviser without a model: it changes only what is certain, adds no sentence and explains each
-change.
+"""Revises an answer without a model: makes only certain changes, and explains each of them.
 
-Certain are three things. A reference that names no evidence or the wrong chunk gives way to the
-chunk that the sentence is a copy of; where it is a copy of none, or of several, ``[citation
-needed]`` takes the place of a fabricated reference and its issue stays open. A figure that the
-evidence contradicts gives way to the evidence's where the sentence is then a copy of the evidence:
-in any other sentence the figure may be of something else, or calculated. A sentence that instructs
-its reader goes. All other words stay as they are, whatever was found about them.
+Three changes are certain:
+
+- A reference that names no evidence or the wrong chunk is replaced by the chunk that the sentence
+  is a copy of. If the sentence is a copy of no chunk, or of several, ``[citation needed]`` replaces
+  a fabricated reference, and its issue stays open.
+- A figure that the evidence contradicts is replaced by the evidence's figure, if that makes the
+  sentence a copy of the evidence. In other sentences the figure may be about something else, or
+  calculated.
+- A sentence that instructs its reader is removed.
+
+All other words stay, whatever issues they have. No sentence is added.
 """
 
 from __future__ import annotations
@@ -40,30 +44,28 @@ from masis.schema.audit import (
     Sentence,
 )
 from masis.schema.case import Evidence
+from masis.schema.rules import RULES, rule_of
 from masis.schema.wording import shorten
 
 NOTHING_SAFE = "There is nothing the offline reviser can safely change."
-INSTRUCTION = "instruction"
-"""What the rules begin with that find text which instructs a reader, a model or a tool."""
 FIGURES = ("number", "unit", "date")
-"""Kinds of contradiction that the evidence's own value repairs; a name may belong to
-somebody else.
+"""Kinds of contradiction that the evidence's value fixes.
+
+Names aren't among them: two people may have done the same.
 """
 
-_LEAD = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
+# "- ", "2. ", "a) " at the end of the text before a sentence: the bullet of its list item.
+_BULLET_BEFORE = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
+# "in " or "on " before a date.
 _IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
+# The day of a date: "31", "1st".
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\b")
-_REFERENCES = (
-    "fabricated_reference",
-    "misattributed_reference",
-    "redundant_reference",
-    "uncited_sentence",
-)
 
 
 class AnswerEdit(NamedTuple):
-    """``answer[start:end]`` becomes ``text``; ``why`` explains it, ``rules`` are those whose issues
-    it ends.
+    """A replacement of ``answer[start:end]`` by ``text``.
+
+    ``why`` explains it to people. It resolves the issues of ``rules``.
     """
 
     start: int
@@ -75,22 +77,20 @@ class AnswerEdit(NamedTuple):
 
 
 class OfflineReviser:
-    """Revises by rule; never states what no chunk states."""
+    """Revises by rule, and never adds a statement that isn't in the evidence."""
 
     def revise(
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
     ) -> Revision:
-        """Return the answer with what is certain corrected; the same answer where nothing is."""
+        """Return the answer with the certain changes, or the same answer if there are none."""
+        # Evidence that instructs its reader may have been planted, so no revision relies on it.
         flagged = {
-            chunk
-            for issue in issues
-            if issue.rule.startswith(INSTRUCTION)
-            for chunk in issue.evidence_ids
+            chunk for issue in issues if _is_instruction(issue) for chunk in issue.evidence_ids
         }
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
         style = citing_style(context.answer, context.citation_audit, context.evidence)
-        inside = citations_by_sentence(context.citation_audit)
-        found = _issues_by_sentence(issues, context.citation_audit.sentences)
+        citations = citations_by_sentence(context.citation_audit)
+        issues_in = _issues_by_sentence(issues, context.citation_audit.sentences)
         checks: dict[int | None, list[ClaimCheck]] = defaultdict(list)
         for check in context.claims:
             checks[check.claim.sentence].append(check)
@@ -99,12 +99,12 @@ class OfflineReviser:
         preserved: list[str] = []
         for number, sentence in enumerate(context.citation_audit.sentences):
             reviser = _SentenceReviser(
-                context.answer, sentence, inside[number], checks[number], trusted, style
+                context.answer, sentence, citations[number], checks[number], trusted, style
             )
-            made = reviser.edits(found[number])
-            edits += made
-            if made:
-                changes.append(_sentence_change(sentence, made, found[number]))
+            sentence_edits = reviser.edits(issues_in[number])
+            edits += sentence_edits
+            if sentence_edits:
+                changes.append(_sentence_change(sentence, sentence_edits, issues_in[number]))
             else:
                 preserved.append(sentence.text)
         return Revision(
@@ -124,8 +124,9 @@ class OfflineReviser:
 
 @dataclass(frozen=True)
 class _SentenceReviser:
-    """What is certain about one sentence. ``evidence`` may be cited: none of it instructs its
-    reader.
+    """Finds the certain changes of one sentence.
+
+    ``evidence`` is what the sentence may cite: the chunks that don't instruct their reader.
     """
 
     answer: str
@@ -136,49 +137,49 @@ class _SentenceReviser:
     style: CitingStyle
 
     def edits(self, issues: Sequence[Issue]) -> list[AnswerEdit]:
-        if any(issue.rule.startswith(INSTRUCTION) for issue in issues):
+        if any(map(_is_instruction, issues)):
             rules = tuple(issue.rule for issue in issues)
             why = "It instructs its reader instead of answering."
             return [AnswerEdit(self.sentence.start, self.sentence.end, "", "dropped", why, rules)]
-        figures = [edit for check in self.checks for edit in self._figures(check)]
-        if figures and not self._is_said(self._statement(figures)):
-            figures = []  # it was no copy but for the figure
-        return [*figures, *self._references(figures)]
+        figures = [edit for check in self.checks for edit in self._figure_edits(check)]
+        if figures and not self._is_in_evidence(self._statement(figures)):
+            figures = []  # other words differ as well, so the figure may be about something else
+        return [*figures, *self._reference_edits(figures)]
 
-    def _is_said(self, statement: str) -> bool:
-        """Return whether the evidence has the statement in the same words, and nothing that
-        contradicts it.
-        """
+    def _is_in_evidence(self, statement: str) -> bool:
+        """Return whether the evidence has the statement word for word and doesn't contradict it."""
         if index_of(self.evidence).assess(statement).verdict == "contradicted":
             return False
         return any(says_in_the_same_words(chunk.text, statement) for chunk in self.evidence)
 
-    def _figures(self, check: ClaimCheck) -> Iterator[AnswerEdit]:
-        """Yield the evidence's value for each contradicted figure that it has exactly one for."""
+    def _figure_edits(self, check: ClaimCheck) -> Iterator[AnswerEdit]:
+        """Yield a correction of each contradicted figure for which the evidence has one value."""
         if check.verdict != "contradicted" or check.claim.start is None:
             return
         candidates: dict[tuple[int, int], list[Contradiction]] = defaultdict(list)
-        for found in check.contradictions:
-            figures = all(
-                any(map(str.isdigit, each)) for each in (found.claim_text, found.evidence_text)
+        for conflict in check.contradictions:
+            has_figures = all(
+                any(map(str.isdigit, text))
+                for text in (conflict.claim_text, conflict.evidence_text)
             )
-            # a model states a contradiction without a kind
-            if found.evidence_text and (
-                found.kind in FIGURES or (found.kind == "stated" and figures)
+            # Models state contradictions without a kind ("stated").
+            if conflict.evidence_text and (
+                conflict.kind in FIGURES or (conflict.kind == "stated" and has_figures)
             ):
-                candidates[found.claim_start, found.claim_end].append(found)
+                candidates[conflict.claim_start, conflict.claim_end].append(conflict)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
-            same = {quotation_key(value.evidence_text) for value in values}
-            if len(same) == 1 and self.answer[first:last] == values[0].claim_text:
+            distinct = {quotation_key(value.evidence_text) for value in values}
+            if len(distinct) == 1 and self.answer[first:last] == values[0].claim_text:
                 first, text = self._with_preposition(first, values[0])
                 yield AnswerEdit(
                     first, last, text, "corrected", values[0].reason, ("contradicted_claim",)
                 )
 
     def _with_preposition(self, start: int, value: Contradiction) -> tuple[int, str]:
-        """Return a value and where it goes, with the preposition that a date asks for: "in 1887",
-        "on 31 March".
+        """Return where a value begins, and the value with the right preposition for a date.
+
+        Examples: "in 1887", "on 31 March". Replacing only the figure would give "on 1887".
         """
         lead = (
             _IN_OR_ON.search(self.answer, self.sentence.start, start)
@@ -194,9 +195,7 @@ class _SentenceReviser:
         )
 
     def _statement(self, figures: Sequence[AnswerEdit]) -> str:
-        """Return what the sentence says once its figures are corrected, without bullet
-        and markers.
-        """
+        """Return the sentence with its figures corrected, without its bullet and its markers."""
         text = self.sentence.text
         spans = {(citation.marker_start, citation.marker_end): "" for citation in self.citations}
         spans |= {(edit.start, edit.end): edit.text for edit in figures}
@@ -206,25 +205,27 @@ class _SentenceReviser:
         return re.sub(r"\s+(?=[.,;:!?])", "", " ".join(text.removeprefix(lead_of(text)).split()))
 
     def _copied_from(self, statement: str) -> str | None:
-        """Return the one chunk that the statement is a copy of; None where there is none or more
-        than one.
-        """
+        """Return the id of the only chunk that the statement is a copy of, or None."""
         index = index_of(self.evidence)
-        near = dict.fromkeys(passage.evidence_id for passage in index.assess(statement).supporting)
-        found = [
-            name for name in near if index.assess(statement, only=(name,)).verdict == "supported"
+        candidates = dict.fromkeys(
+            passage.evidence_id for passage in index.assess(statement).supporting
+        )
+        # Each chunk is assessed by itself, because several together may support what none does.
+        sources = [
+            id_ for id_ in candidates if index.assess(statement, only=(id_,)).verdict == "supported"
         ]
-        return found[0] if len(found) == 1 else None
+        return sources[0] if len(sources) == 1 else None
 
-    def _references(self, figures: Sequence[AnswerEdit]) -> Iterator[AnswerEdit]:
-        """Yield the right reference, or ``[citation needed]``, for those that name no evidence or
-        the wrong chunk.
+    def _reference_edits(self, figures: Sequence[AnswerEdit]) -> Iterator[AnswerEdit]:
+        """Yield a replacement for each reference that names no evidence or the wrong chunk.
+
+        It is the chunk that the sentence is a copy of, or ``[citation needed]``.
         """
-        wrong = {
-            r.evidence_id
+        misattributed = {
+            reference.evidence_id
             for check in self.checks
-            for r in check.references
-            if r.finding == "misattributed"
+            for reference in check.references
+            if reference.finding == "misattributed"
         }
         markers: dict[tuple[int, int], list[Citation]] = defaultdict(list)
         for citation in self.citations:
@@ -232,94 +233,112 @@ class _SentenceReviser:
         fabricated = any(citation.status == "invalid" for citation in self.citations)
         uncited = self.sentence.status == "uncited"
         if not (
-            fabricated or uncited or wrong & {citation.evidence_id for citation in self.citations}
+            fabricated
+            or uncited
+            or misattributed & {citation.evidence_id for citation in self.citations}
         ):
             return
-        home = self._copied_from(self._statement(figures)) if self.checks else None
-        if home is None and not fabricated:
+        source = self._copied_from(self._statement(figures)) if self.checks else None
+        if source is None and not fabricated:
             return
-        new = self.style.write([home]) if home else CITATION_NEEDED
-        if uncited and home:
-            yield self._reference(
-                *self._gap(), new, "cited", f"{home} says this; the sentence cited nothing"
-            )
-        for (start, end), held in markers.items():
+        new_marker = self.style.write([source]) if source else CITATION_NEEDED
+        if uncited and source:
+            why = f"{source} says this; the sentence cited nothing"
+            yield self._reference_edit(*self._new_marker_span(), new_marker, "cited", why)
+        for (start, end), citations in markers.items():
             faulty = [
-                c.reference
-                for c in held
-                if c.status == "invalid" or (home and c.evidence_id in wrong)
+                citation.reference
+                for citation in citations
+                if citation.status == "invalid"
+                or (source and citation.evidence_id in misattributed)
             ]
             if not faulty:
                 continue
-            right = [
-                c.evidence_id
-                for c in held
-                if c.evidence_id and c.reference not in faulty and c.evidence_id != home
+            correct_ids = [
+                citation.evidence_id
+                for citation in citations
+                if citation.evidence_id
+                and citation.reference not in faulty
+                and citation.evidence_id != source
             ]
             words = words_of_marker(self.answer, start, end)
-            marker = (
-                [self.style.write([*right, home])]
-                if home and new
-                else [self.style.write(right), new]
+            written = (
+                [self.style.write([*correct_ids, source])]
+                if source and new_marker
+                else [self.style.write(correct_ids), new_marker]
             )
-            text = " ".join(filter(None, [words, *marker]))
-            place = (start, end) if end > start else self._gap()
+            text = " ".join(filter(None, [words, *written]))
+            span = (start, end) if end > start else self._new_marker_span()
             names = ", ".join(dict.fromkeys(faulty))
-            if home:
-                yield self._reference(
-                    *place, text, "reattributed", f"{home} says this, not {names}"
-                )
+            if source:
+                why = f"{source} says this, not {names}"
+                yield self._reference_edit(*span, text, "reattributed", why)
             else:
                 why = f"{names} names no evidence, and no single chunk says this"
-                yield self._reference(*place, text, "uncited_marker_removed", why)
-            # the first faulty marker of a sentence gives way to the new one, the others go
-            new = ""
+                yield self._reference_edit(*span, text, "uncited_marker_removed", why)
+            # The new marker replaces the first faulty one; the other faulty ones are removed.
+            new_marker = ""
 
-    def _gap(self) -> tuple[int, int]:
-        """Return where a marker goes that stands in the place of none: before the stop, or where
-        one is asked for.
+    def _new_marker_span(self) -> tuple[int, int]:
+        """Return where to write the marker of a sentence that has none.
+
+        That is at its ``[citation needed]``, or else before its stop.
         """
-        asked = self.sentence.text.casefold().find(CITATION_NEEDED)
-        if asked >= 0:
-            return self.sentence.start + asked, self.sentence.start + asked + len(CITATION_NEEDED)
+        note = self.sentence.text.casefold().find(CITATION_NEEDED)
+        if note >= 0:
+            return self.sentence.start + note, self.sentence.start + note + len(CITATION_NEEDED)
         at = self.sentence.start + len(self.sentence.text.rstrip(".!?;: "))
         return at, at
 
-    def _reference(self, start: int, end: int, text: str, kind: ChangeKind, why: str) -> AnswerEdit:
-        """Return the edit with a blank before its marker, and without the blanks before one that
-        only goes.
+    def _reference_edit(
+        self, start: int, end: int, text: str, kind: ChangeKind, why: str
+    ) -> AnswerEdit:
+        """Return the edit with one blank before its new marker.
+
+        If there is no new marker, the blanks before the old one are removed with it.
         """
         if not text:
             start = len(self.answer[:start].rstrip(" "))
         elif not self.answer[start - 1 : start].isspace():
             text = f" {text}"
-        # what asks for a citation settles nothing: its issue stays open
-        return AnswerEdit(
-            start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES
-        )
+        # "[citation needed]" resolves nothing, so the issue stays open.
+        resolved = () if kind == "uncited_marker_removed" else tuple(_rules_fixed_by_citing())
+        return AnswerEdit(start, end, text, kind, why, resolved)
+
+
+def _is_instruction(issue: Issue) -> bool:
+    """Return whether the issue says that a text instructs a reader, a model or a tool."""
+    return rule_of(issue.rule).kind == "instruction"
+
+
+def _rules_fixed_by_citing() -> Iterator[str]:
+    return (code for code, rule in RULES.items() if rule.is_fixed_by_citing)
 
 
 def _issues_by_sentence(
     issues: Sequence[Issue], sentences: Sequence[Sentence]
 ) -> Mapping[int, list[Issue]]:
-    """Return the issues that touch each sentence; sentences come in order and don't overlap."""
+    """Return the issues that overlap each sentence, by its number.
+
+    The sentences are in order and don't overlap.
+    """
     ends = [sentence.end for sentence in sentences]
-    found: dict[int, list[Issue]] = defaultdict(list)
+    by_sentence: dict[int, list[Issue]] = defaultdict(list)
     for issue in issues:
         if issue.start is None or issue.end is None:
             continue
         for number in range(bisect_right(ends, issue.start), len(sentences)):
             if sentences[number].start >= issue.end:
                 break
-            found[number].append(issue)
-    return found
+            by_sentence[number].append(issue)
+    return by_sentence
 
 
 def _sentence_change(
     sentence: Sentence, edits: Sequence[AnswerEdit], issues: Sequence[Issue]
 ) -> AnswerChange:
-    """Return what became of one sentence, with the issues that this settles."""
-    inner = [
+    """Return the change of one sentence, with the issues that it resolves."""
+    edits_in_sentence = [
         edit._replace(start=edit.start - sentence.start, end=edit.end - sentence.start)
         for edit in edits
     ]
@@ -327,7 +346,7 @@ def _sentence_change(
     return AnswerChange(
         kind=edits[0].kind,
         before=sentence.text,
-        after="" if edits[0].kind == "dropped" else apply_edits(sentence.text, inner),
+        after="" if edits[0].kind == "dropped" else apply_edits(sentence.text, edits_in_sentence),
         why="; ".join(dict.fromkeys(edit.why.rstrip(".") for edit in edits)) + ".",
         issue_ids=tuple(issue.id for issue in issues if issue.rule in rules),
     )
@@ -350,24 +369,31 @@ def _explain_changes(changes: Sequence[AnswerChange]) -> str:
 
 
 def apply_edits(text: str, edits: Iterable[AnswerEdit]) -> str:
-    """Return the text with all edits made, including the blanks and bullets around removed
-    sentences.
+    """Return the text with all edits made.
+
+    The blanks and bullets around removed sentences are removed as well.
     """
+    # From the end, so that an edit doesn't move the positions of the others.
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         start, end = (
-            _room(text, edit.start, edit.end) if edit.kind == "dropped" else (edit.start, edit.end)
+            _span_with_surroundings(text, edit.start, edit.end)
+            if edit.kind == "dropped"
+            else (edit.start, edit.end)
         )
         text = text[:start] + edit.text + text[end:]
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def _room(answer: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span to remove with a sentence: its bullet and one of the blanks around it
-    included.
+def _span_with_surroundings(answer: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span to remove with a sentence.
+
+    It includes the whole line if the sentence is alone on it, also after a bullet. Otherwise it
+    includes the blanks on one side, so that its neighbours are one blank apart.
     """
     line = answer.rfind("\n", 0, start) + 1
-    alone = end >= len(answer) or answer[end] == "\n"
-    if alone and (not answer[line:start].strip() or _LEAD.fullmatch(answer[line:start])):
+    ends_line = end >= len(answer) or answer[end] == "\n"
+    before = answer[line:start]
+    if ends_line and (not before.strip() or _BULLET_BEFORE.fullmatch(before)):
         return line, min(end + 1, len(answer))
     while end < len(answer) and answer[end] in " \t":
         end += 1
@@ -377,8 +403,9 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-# Writing markers as an answer writes them: their style, and how it names each chunk.
+# New markers look like those of the answer: the same style, with the same names for chunks.
 
+# The number at the end of an id: "7" of "chunk_7".
 _DIGITS = re.compile(r"\d+$")
 
 
@@ -389,34 +416,38 @@ class CitingStyle(NamedTuple):
     names: dict[str, str]
 
     def write(self, evidence_ids: Iterable[str]) -> str:
-        """Return one marker for these chunks, in this style; empty for none."""
+        """Return one marker for these chunks in this style, or "" if there are none."""
         names = [self.names[evidence_id] for evidence_id in evidence_ids]
         return self.style.write(names) if names and self.style.write else ""
 
 
 def citing_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> CitingStyle:
-    """Return the style of most valid markers of the answer; ``[id]`` where there is none that would
-    be understood.
+    """Return how most valid markers of the answer cite.
+
+    The result is ``[id]`` if the answer has no valid marker, or if a marker written in its style
+    wouldn't name the right chunk.
     """
     valid = [citation for citation in audit.citations if citation.status == "valid"]
     plain = CitingStyle(SQUARE_BRACKETS, {chunk.id: chunk.id for chunk in evidence})
     if not valid:
         return plain
-    found = [
+    used = (
         style_of_marker(answer, citation.marker_start, citation.marker_end) for citation in valid
-    ]
-    styles = Counter(style if style and style.write else SQUARE_BRACKETS for style in found)
+    )
+    styles = Counter(style if style and style.write else SQUARE_BRACKETS for style in used)
     names = plain.names
-    if numbered := {c.resolved_by for c in valid if c.reference.strip().isdigit()}:
+    # An answer that cites by number continues to do so: by position if any of its numbers is one,
+    # else by the number in the id.
+    if how := {c.resolved_by for c in valid if c.reference.strip().isdigit()}:
         endings = {
-            chunk.id: None if "position" in numbered else _DIGITS.search(chunk.id)
-            for chunk in evidence
+            chunk.id: None if "position" in how else _DIGITS.search(chunk.id) for chunk in evidence
         }
         names = {
             name: ending.group() if ending else str(place)
             for place, (name, ending) in enumerate(endings.items(), 1)
         }
     style = CitingStyle(styles.most_common(1)[0][0], names)
+    # Read each marker back: with ids such as "a1" and "b1", the number 1 would be ambiguous.
     for chunk in evidence:
         read = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
         if [citation.evidence_id for citation in read.citations] != [chunk.id]:

@@ -10,8 +10,8 @@ from typing import ClassVar, Protocol
 
 from masis.audit.claims import ClaimResults, one_check_each
 from masis.audit.control.run_control import CancelToken
+from masis.audit.markers import bracketed_numbers, without_brackets
 from masis.audit.text.assertions import sentence_claims
-from masis.offline.checks.copies import bracketed_numbers
 from masis.offline.matching.evidence_index import TOO_LONG, ClaimAssessment
 from masis.offline.matching.key_points import (
     OFFLINE,
@@ -183,7 +183,7 @@ def _has_other_brackets(claim: Claim, whole: ClaimAssessment) -> bool:
     own = bracketed_numbers(claim.text)
     theirs = frozenset().union(*(bracketed_numbers(quote.text) for quote in whole.supporting))
     exponents = (
-        claim.text[start + 1 : end - 1]
+        without_brackets(claim.text[start:end])
         for start, end in claim.markers
         if _FIGURE_OR_LETTER.search(claim.text, max(0, start - 2), start)
     )

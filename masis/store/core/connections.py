@@ -159,6 +159,7 @@ class Database:
         are added: ``seq > ? ORDER BY seq``. No lock is held between batches, so rows that others
         append meanwhile are included.
         """
+        # A bound on seq instead of OFFSET, which would read and skip all earlier rows each time.
         seq = 0
         while rows := self.execute(f"{sql} LIMIT {at_once}", [*values, seq]):
             yield from rows
@@ -219,6 +220,7 @@ class Database:
                 connection.execute("PRAGMA data_version").fetchone()[0],
                 connection.total_changes,
             )
+            # Emptied as a whole when full, which is simpler than tracking the oldest rows.
             if connection.cached[0] != change or len(connection.cached[1]) >= MOST_CACHED:
                 connection.cached = (change, {})
             rows_by_query, query = connection.cached[1], (sql, *values)
@@ -314,6 +316,8 @@ class Database:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 connection.durable = durable
             connection.writes, connection.lost, connection.on_commit = writes, False, actions
+            # A deferred transaction that turns to writing fails at once with SQLITE_BUSY if another
+            # one has written meanwhile; an immediate one waits for the lock.
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             self._local.connection = connection
             try:
@@ -325,6 +329,7 @@ class Database:
                         )
             finally:
                 self._local.connection = None
+        # After the connection is released, so that an action may use the database.
         for action in actions:
             action()
 
@@ -345,7 +350,7 @@ def _savepoint(connection: Connection) -> Iterator[None]:
     connection.execute("SAVEPOINT part")
     try:
         yield
-    except BaseException:
+    except BaseException:  # also KeyboardInterrupt, or the savepoint would stay open
         del connection.on_commit[pending:]
         if connection.in_transaction:
             connection.execute("ROLLBACK TO part")
@@ -369,16 +374,17 @@ def connect(path: Path, *, create: bool = True) -> Connection:
         address,
         uri=True,
         timeout=BUSY_TIMEOUT_S,
-        isolation_level=None,
+        isolation_level=None,  # Python begins no transactions by itself, so ours are explicit
         check_same_thread=False,  # the pool lends it to one thread at a time
         factory=Connection,
     )
     connection.row_factory = sqlite3.Row
     for pragma in (
         "foreign_keys = ON",
+        # Without it, REPLACE deletes rows without firing the triggers that guard the logs.
         "recursive_triggers = ON",
         "synchronous = NORMAL",
-        "cache_size = -16000",
+        "cache_size = -16000",  # in KiB, since it is negative
         "secure_delete = ON",  # overwrite redacted content instead of only unlinking its pages
     ):
         connection.execute(f"PRAGMA {pragma}")
