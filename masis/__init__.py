@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from masis.schema.run import Run
     from masis.schema.screening import Abstract, Screening
     from masis.screening.critic import screen_abstracts, screen_abstracts_async
-    from masis.services.desk import Desk
+    from masis.services.remote_desk import Desk
     from masis.settings import Settings
     from masis.views.notebook import html, plot
     from masis.views.tables import runs_to_pandas
@@ -87,7 +87,7 @@ _MODULE_OF = {
     "plot": "masis.views.notebook",
     "read_cases": "masis.datasets.loading",
     "suggest": "masis.datasets.loading",
-    "Desk": "masis.services.desk",
+    "Desk": "masis.services.remote_desk",
     "runs_to_pandas": "masis.views.tables",
     "run_audit": "masis.api.audits",
     "run_audit_async": "masis.api.audits",

@@ -23,6 +23,7 @@ from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
 from masis.errors import InputError, MasisError
 from masis.schema.actor import ROLES, Actor, Role
+from masis.schema.base import utc_now
 from masis.schema.case import Case
 from masis.schema.tokens import ApiToken
 from masis.schema.wording import count_noun
@@ -208,7 +209,7 @@ def list_tokens(workbench: Workbench, emit: Emit) -> None:
     tokens = workbench.tokens.list_for(shared.operator())
     if not tokens:
         say("There are no tokens. Create one with 'masis token create'.")
-    now = workbench.store.database.now()
+    now = utc_now()
     rows = [
         (each.id, each.owner, each.role, status_of(each, now), (each.used_at or "never")[:16])
         for each in tokens

@@ -218,7 +218,7 @@ ACTS: list[Act] = [
         "file",
         "decide under a name, and see what that reviewer may see",
         "command",
-        ("queue", "show", "decide", "label", "undo", "log"),
+        ("queue", "show", "decide", "label", "comment", "undo", "log"),
     ),
     Act(
         "file",
@@ -245,6 +245,7 @@ ACTS: list[Act] = [
             "ingest",
             "mcp",
             "person",
+            "token",
             "health",
             "verify-log",
             "purge",

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
@@ -83,6 +83,11 @@ class DecisionRowResult(NamedTuple):
     error: MasisError | None
 
 
+def is_address(db: object) -> bool:
+    """Return whether a value names a server rather than a file."""
+    return isinstance(db, str) and db.partition("://")[0].lower() in ("http", "https")
+
+
 class _BuiltDecision(NamedTuple):
     """A decision with the answer and the audit it is about, and the version that was looked at."""
 
@@ -111,16 +116,17 @@ class Desk:
 
     """
 
+    _remote: ClassVar[type[Desk]]
+
     def __new__(cls, db: str | PathLike[str] | Workbench | None = None, **_: Any) -> Desk:
         """Return a desk on a server if ``db`` is an address, as ``pathlib.Path`` chooses by
         system.
         """
-        if cls is Desk:
-            from masis.services.remote_desk import RemoteDesk, is_address
+        return super().__new__(cls._remote if cls is Desk and is_address(db) else cls)
 
-            if is_address(db):
-                return super().__new__(RemoteDesk)
-        return super().__new__(cls)
+    def __init_subclass__(cls) -> None:
+        """Use the subclass for addresses. ``masis.Desk`` imports it (``remote_desk.py``)."""
+        Desk._remote = cls
 
     def __init__(
         self,

@@ -53,11 +53,6 @@ AUDITS_AT_ONCE = 8
 A = TypeVar("A")
 
 
-def is_address(db: object) -> bool:
-    """Return whether a value names a server rather than a file."""
-    return isinstance(db, str) and db.partition("://")[0].lower() in ("http", "https")
-
-
 class RemoteDesk(Desk):
     """A desk on a server, with the methods of ``masis.Desk``.
 
@@ -174,7 +169,7 @@ class RemoteDesk(Desk):
         """Return a case with its newest audit and decisions, as far as this reviewer may see
         them.
         """
-        view = self._ask(records.CaseDetail, "GET", f"/cases/{quote_name(case_id)}").view()
+        view = self._ask(records.CaseDetail, "GET", f"/cases/{_quote_name(case_id)}").view()
         self._seen[case_id] = view.summary.version
         self._shown[case_id] = () if view.machine_hidden or view.run is None else SHOWN
         return view
@@ -241,14 +236,14 @@ class RemoteDesk(Desk):
             # A token makes it safe to send the request again if no response arrived.
             "token": token or uuid.uuid4().hex,
         }
-        return self._ask(LogEntry, "POST", f"/cases/{quote_name(case_id)}/{kind}", body)
+        return self._ask(LogEntry, "POST", f"/cases/{_quote_name(case_id)}/{kind}", body)
 
     def label(
         self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
     ) -> LogEntry:
         """Add labels to this reviewer's decision on a case."""
         body = {"labels": [dict(label) for label in labels], "acknowledge": acknowledge}
-        path = f"/cases/{quote_name(case_id)}/labels"
+        path = f"/cases/{_quote_name(case_id)}/labels"
         return self._ask(LogEntry, "POST", path, body, repeatable=False)
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
@@ -258,7 +253,7 @@ class RemoteDesk(Desk):
 
     def undo(self, entry_id: str) -> LogEntry:
         """Undo one entry of the log by another one."""
-        return self._ask(LogEntry, "POST", f"/decisions/{quote_name(entry_id)}/undo")
+        return self._ask(LogEntry, "POST", f"/decisions/{_quote_name(entry_id)}/undo")
 
     def decide_all(
         self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False
@@ -276,7 +271,7 @@ class RemoteDesk(Desk):
 
     def comment(self, case_id: str, text: str) -> LogEntry:
         """Add a comment to a case."""
-        path = f"/cases/{quote_name(case_id)}/comments"
+        path = f"/cases/{_quote_name(case_id)}/comments"
         return self._ask(LogEntry, "POST", path, {"text": text}, repeatable=False)
 
     def assign(
@@ -309,7 +304,7 @@ class RemoteDesk(Desk):
                 f"{out.parent} doesn't exist", hint="Create the folder first.", field="out"
             )
         query = {**filters, "encoding": encoding, "split": split, "archive": out.name}
-        response = self._send("GET", f"/exports/{quote_name(form)}", query=query)
+        response = self._send("GET", f"/exports/{_quote_name(form)}", query=query)
         _extract(response.content, out)
         return out
 
@@ -374,7 +369,7 @@ class RemoteDesk(Desk):
                     " again."
                 ) from error
             if response.status_code in (429, 502, 503, 504):
-                wait = max(wait, parse_retry_after(response.headers.get("retry-after", "")))
+                wait = max(wait, _parse_retry_after(response.headers.get("retry-after", "")))
                 problem = f"{self.url} is overloaded ({response.status_code})"
                 continue
             if response.status_code >= 300:
@@ -400,7 +395,7 @@ def _token_from_environment() -> str | None:
     return found.get_secret_value() if found is not None else None
 
 
-def quote_name(name: str) -> str:
+def _quote_name(name: str) -> str:
     return quote(name, safe="")
 
 
@@ -408,7 +403,7 @@ def _dump(body: object) -> bytes:
     return TypeAdapter(Any).dump_json(body)
 
 
-def parse_retry_after(retry_after: str) -> float:
+def _parse_retry_after(retry_after: str) -> float:
     return float(retry_after) if retry_after.isdecimal() else 0.0
 
 
@@ -424,7 +419,7 @@ def _error_in(response: httpx2.Response, url: str) -> MasisError:
             " Check the address."
         )
     if "kind" not in about and about.get("status") in (401, 403):
-        return NotAllowed(f"{as_sentence(about.get('problem'))} {about.get('hint', '')}".strip())
+        return NotAllowed(f"{_as_sentence(about.get('problem'))} {about.get('hint', '')}".strip())
     return _error_of(about)
 
 
@@ -448,7 +443,7 @@ def _error_of(about: Mapping[str, Any]) -> MasisError:
     return known(message)
 
 
-def as_sentence(problem: object) -> str:
+def _as_sentence(problem: object) -> str:
     text = str(problem or "the server refused the request")
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 

@@ -134,7 +134,7 @@ def test_every_step_has_the_same_result_on_a_file_and_on_a_server(
     assert "decided.jsonl.manifest.json" in made[0]
 
 
-def test_a_desk_with_a_token_acts_for_its_owner(team: Served) -> None:
+def test_a_desk_with_a_token_acts_for_its_owner(team: Served, tmp_path: Path) -> None:
     with team.client("reviewer") as client:
         token = client.post("/tokens", json={"label": "desk"}).json()["text"]
     with masis.Desk(team.url, token=token) as desk:
@@ -146,7 +146,7 @@ def test_a_desk_with_a_token_acts_for_its_owner(team: Served) -> None:
         assert entry.decision.extra["signed_in_by"] == "token"
         assert entry.decision.machine_shown == ("answer", "verdicts", "scores", "issues")
         with pytest.raises(NotAllowed, match="role lead"):
-            desk.export("decided", "/tmp/never.jsonl")
+            desk.export("decided", tmp_path / "never.jsonl")
     with masis.Desk(team.url) as desk, pytest.raises(NotAllowed, match="Nobody has signed in"):
         desk.queue()
     with (

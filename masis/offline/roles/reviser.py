@@ -85,7 +85,10 @@ class OfflineReviser:
         """Return the answer with the certain changes, or the same answer if there are none."""
         # Evidence that instructs its reader may have been planted, so no revision relies on it.
         flagged = {
-            chunk for issue in issues if _is_instruction(issue) for chunk in issue.evidence_ids
+            chunk
+            for issue in issues
+            if _is_about_instruction(issue)
+            for chunk in issue.evidence_ids
         }
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
         style = citing_style(context.answer, context.citation_audit, context.evidence)
@@ -137,7 +140,7 @@ class _SentenceReviser:
     style: CitingStyle
 
     def edits(self, issues: Sequence[Issue]) -> list[AnswerEdit]:
-        if any(map(_is_instruction, issues)):
+        if any(map(_is_about_instruction, issues)):
             rules = tuple(issue.rule for issue in issues)
             why = "It instructs its reader instead of answering."
             return [AnswerEdit(self.sentence.start, self.sentence.end, "", "dropped", why, rules)]
@@ -306,7 +309,7 @@ class _SentenceReviser:
         return AnswerEdit(start, end, text, kind, why, resolved)
 
 
-def _is_instruction(issue: Issue) -> bool:
+def _is_about_instruction(issue: Issue) -> bool:
     """Return whether the issue says that a text instructs a reader, a model or a tool."""
     return rule_of(issue.rule).kind == "instruction"
 

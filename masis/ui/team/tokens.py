@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from masis.schema.actor import ROLES, Role
+from masis.schema.base import utc_now
 from masis.schema.tokens import ApiToken
 from masis.schema.wording import count_noun
 from masis.services import Workbench
@@ -36,7 +37,7 @@ def draw_tokens(workbench: Workbench) -> None:
     if not tokens:
         st.caption("There are no tokens yet.")
         return
-    now = workbench.store.database.now()
+    now = utc_now()
     valid = [token for token in tokens if token.is_valid(now)]
     ended = [token for token in tokens if not token.is_valid(now)]
     for token in valid:
