@@ -33,7 +33,7 @@ LAYERS = (
     {"masis"},  # the public names
     {"integrations"},
     {"ui", "cli"},
-    {"app", "pages"},
+    {"app", "pages", "__main__"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
