@@ -13,16 +13,29 @@ from typing import Any
 import pytest
 
 import masis
-from masis.errors import MissingExtra, MissingKey, SettingsError
+from masis.audit.control.run_control import RunControl
+from masis.errors import BadReply, MissingExtra, MissingKey, SettingsError
 from masis.llm.endpoints import endpoint
-from masis.llm.provider_apis import KnownProvider, ProviderApi, known_providers, provider
+from masis.llm.provider_apis import (
+    KnownProvider,
+    ProviderApi,
+    known_providers,
+    provider,
+    provider_api,
+)
 from masis.llm.providers.base import Call, Endpoint, ModelReply, TokenUsage
+from masis.llm.registry import asker
 from masis.schema import providers, registry
-from masis.schema.providers import OWN_PROVIDERS, ProviderSettings, provider_entry_points
+from masis.schema.providers import (
+    DEFAULT_KIND,
+    OWN_PROVIDERS,
+    ProviderSettings,
+    provider_entry_points,
+)
 from masis.schema.registry import added_entry_points
 from masis.settings import Settings
 from tests.llm import canned
-from tests.llm.asking import CASE
+from tests.llm.asking import CASE, PROMPT
 
 
 class ExampleProvider:
@@ -139,6 +152,33 @@ def test_a_package_cant_replace_a_built_in_api(monkeypatch: pytest.MonkeyPatch) 
         assert provider_entry_points()["openai"].value == "masis.llm.providers.apis.openai:api"
     finally:
         added_entry_points.cache_clear()
+
+
+def test_each_module_of_the_folder_is_an_api_with_names_of_its_own() -> None:
+    apis = [provider_api(point.name) for point in OWN_PROVIDERS]
+    assert all(isinstance(api, ProviderApi) for api in apis)
+    names = [name for api in apis for name in api.known]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(known_providers())
+    assert OWN_PROVIDERS[0].name == DEFAULT_KIND
+
+
+@pytest.mark.parametrize(("text", "said"), [("half a \ud83d pair", "half a ? pair"), (" \n", None)])
+def test_a_provider_may_return_any_text(
+    example: str, monkeypatch: pytest.MonkeyPatch, text: str, said: str | None
+) -> None:
+    reply = ModelReply(text, "j" * 300, TokenUsage(prompt=2_000))
+    monkeypatch.setattr(ExampleProvider, "answer", lambda self, call: reply)
+    control = RunControl()
+    model = asker("mine:judge-1", "critic", control, _of_kind(example))
+    if said is None:
+        with pytest.raises(BadReply, match="the reply is empty") as raised:
+            model.say(PROMPT, max_tokens=10)
+        assert raised.value.kind == "empty"
+    else:
+        assert model.say(PROMPT, max_tokens=10) == said
+    (call,) = control.calls.since()
+    assert call.answered_by == "j" * 200
 
 
 def test_a_missing_sdk_names_its_extra() -> None:
