@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Quiet(BaseHTTPRequestHandler):
@@ -37,37 +38,64 @@ def loopback(handler: type[Quiet], tls: ssl.SSLContext | None = None) -> Iterato
 
 
 class Call(NamedTuple):
-    """A POST that a receiver got."""
+    """A POST that a receiver got. The names of its headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
     body: bytes
 
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+
+class Answer(NamedTuple):
+    """The response to a call: status, body and headers.
+
+    The body is sent as it is if it is bytes, piece by piece if it is an iterator of bytes, and as
+    JSON otherwise.
+    """
+
+    status: int
+    body: Any = b""
+    headers: Mapping[str, str] = {}
+
 
 @contextmanager
 def receiver(
-    answers: Callable[[int], int | str] = lambda number: 204, tls: ssl.SSLContext | None = None
+    answers: Callable[[int], int | str | Answer] = lambda number: 204,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[Call]]]:
-    """A receiver of webhooks: its address, and the calls so far. ``answers`` gives the status of
-    the call of a number, or where it redirects to.
+    """A server that takes POSTs: its address, and the calls so far. ``answers`` gives the response
+    to the call of a number: a status, an address to redirect to, or an ``Answer``.
     """
     calls: list[Call] = []
 
     class Handler(Quiet):
         def do_POST(self) -> None:
-            calls.append(
-                Call(
-                    self.path,
-                    dict(self.headers),
-                    self.rfile.read(int(self.headers["content-length"])),
-                )
-            )
+            length = int(self.headers["content-length"])
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            calls.append(Call(self.path, headers, self.rfile.read(length)))
             answer = answers(len(calls) - 1)
-            self.send_response(answer if isinstance(answer, int) else 307)
             if isinstance(answer, str):
-                self.send_header("location", answer)
-            self.send_header("content-length", "0")
+                answer = Answer(307, headers={"location": answer})
+            elif isinstance(answer, int):
+                answer = Answer(answer)
+            self._send(*answer)
+
+        def _send(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
+            pieces = body
+            if not isinstance(body, Iterator):
+                whole = body if isinstance(body, bytes) else json.dumps(body).encode()
+                headers, pieces = {"content-length": str(len(whole)), **headers}, [whole]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
+            with suppress(OSError):  # the client may have given up
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    self.wfile.flush()
 
     with loopback(Handler, tls) as address:
         yield address, calls

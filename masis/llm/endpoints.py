@@ -11,93 +11,20 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
 from masis.errors import MissingKey, SettingsError
-from masis.schema.calls import ReplyMode
+from masis.llm.provider_apis import known_providers, provider_api
+from masis.llm.providers.base import CONCURRENCY, Endpoint, is_loopback
 from masis.schema.model_ref import ModelRef
-from masis.schema.providers import ProviderKind, ProviderSettings
-from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, variable
+from masis.schema.providers import DEFAULT_KIND, ProviderSettings
+from masis.settings import OFFLINE, Settings, may_be_a_key, secret, variable
 
-CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
 """The roles that use the vendor's stronger model by default, because an auditor should be stronger
 than the writer (MASIS-CRITIC-P1).
 """
-
-
-class KnownProvider(NamedTuple):
-    """A provider that can be used without a table in ``masis.toml``."""
-
-    kind: ProviderKind
-    address: str
-    key_env: str = ""
-    address_env: str = ""
-    strong: str = ""
-    plain: str = ""
-    get_a_key: str = ""
-
-
-KNOWN = {
-    "openai": KnownProvider(
-        "openai",
-        "https://api.openai.com/v1",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "gpt-4o",
-        "gpt-4o-mini",
-        "https://platform.openai.com/api-keys",
-    ),
-    "anthropic": KnownProvider(
-        "anthropic",
-        "https://api.anthropic.com",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "claude-sonnet-5-5",
-        "claude-haiku-5-5",
-        "https://console.anthropic.com/settings/keys",
-    ),
-    "ollama": KnownProvider("openai", "http://127.0.0.1:11434/v1"),
-    "lmstudio": KnownProvider("openai", "http://127.0.0.1:1234/v1"),
-    "vllm": KnownProvider("openai", "http://127.0.0.1:8000/v1"),
-    "llamacpp": KnownProvider("openai", "http://127.0.0.1:8080/v1"),
-}
-
-
-BATCHING = frozenset({"vllm"})
-"""Local servers that process many calls at the same time; others on one's own machine or network
-have few slots, often one.
-"""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """The place where a provider is reached.
-
-    Attributes:
-        concurrency: The highest number of calls that may run at once.
-        mode: The reply format that a person chose, None to find out.
-        of_vendor: Whether this is the vendor's own address, or the one that the environment sets
-            for it, so that the environment's other variables for the vendor apply as well.
-        adapts: Whether the server may have few slots, so that calls start one at a time and the
-            limit grows while replies don't get slower.
-
-    """
-
-    name: str
-    kind: ProviderKind
-    address: str
-    key: SecretStr | None = None
-    key_name: str = ""
-    concurrency: int = CONCURRENCY
-    mode: ReplyMode | None = None
-    effort: str | None = None
-    of_vendor: bool = False
-    adapts: bool = False
 
 
 def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
@@ -108,7 +35,7 @@ def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
             nearest known name.
 
     """
-    known, own = KNOWN.get(ref.provider), settings.providers.get(ref.provider)
+    known, own = known_providers().get(ref.provider), settings.providers.get(ref.provider)
     if ref.provider == OFFLINE:
         raise SettingsError(
             f"{role}: {str(ref)!r}: offline has no models to choose from. Write offline alone."
@@ -127,13 +54,13 @@ def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
 
 def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
     string, provider, model = str(ref), ref.provider, ref.name
-    names = [OFFLINE, *KNOWN, *settings.providers]
+    names = [OFFLINE, *known_providers(), *settings.providers]
     if may_be_a_key(string):
         return (
             "this looks like a key, not like a model. Keys stand in the environment or a secrets"
             " file."
         )
-    for vendor, known in KNOWN.items():
+    for vendor, known in known_providers().items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
             return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
     near = difflib.get_close_matches(provider.casefold(), names, n=1, cutoff=0.7)
@@ -156,11 +83,23 @@ def endpoint(
         SettingsError: The address or the key is malformed, or there is no address.
 
     """
-    known, own = KNOWN.get(provider), settings.providers.get(provider, ProviderSettings())
+    known = known_providers().get(provider)
+    own = settings.providers.get(provider, ProviderSettings())
+    kind = own.kind or (known.kind if known else DEFAULT_KIND)
+    api = provider_api(kind)
+    if own.effort and "effort" not in api.parameters:
+        raise SettingsError(
+            f"providers.{provider}.effort: {api.title} has no such setting. Remove it."
+        )
     from_environment = (
         variable(known.address_env, environment) if known and known.address_env else None
     )
     address = own.address or from_environment or (known.address if known else None)
+    if address is None and known and known.address_env:
+        raise SettingsError(
+            f"providers.{provider}: has no address. Set {known.address_env} in the environment, or"
+            f" address in [providers.{provider}] of masis.toml."
+        )
     if address is None:
         raise SettingsError(
             f"providers.{provider}: has no address. Give it one, such as http://127.0.0.1:8000/v1."
@@ -173,7 +112,7 @@ def endpoint(
         raise SettingsError(f"{key_name}: is no key: it holds characters that keys don't have.")
     reached = Endpoint(
         name=provider,
-        kind=own.kind or (known.kind if known else "openai"),
+        kind=kind,
         address=_check_address(address, provider),
         key=key,
         key_name=key_name,
@@ -182,23 +121,25 @@ def endpoint(
         effort=own.effort,
         of_vendor=known is not None and bool(known.key_env) and own.address is None,
         adapts=(
-            (provider not in BATCHING and is_local(urlsplit(address).hostname or ""))
+            not (known and known.batches) and is_local(urlsplit(address).hostname or "")
             if own.adapts is None
             else own.adapts
         ),
+        parameters=api.parameters,
     )
-    if key_name and key is None and (own.key_env or (known and address == known.address)):
+    if key is None and api.needs_key and not key_name:
+        raise MissingKey(
+            f"{provider}: there is no key. Name the variable that holds it: key_env in"
+            f" [providers.{provider}] of masis.toml."
+        )
+    is_required = api.needs_key or own.key_env or (known and address == known.address)
+    if key_name and key is None and is_required:
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
         raise MissingKey(
             f"{provider}: there is no key. Set {key_name} in the environment, or write it into"
             f" masis.secrets.toml (MASIS_SECRETS names another file).{where}"
         )
     return reached
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, to which no proxy is used."""
-    return hosts.is_loopback(host) or host.endswith(".localhost")
 
 
 def is_local(host: str) -> bool:
@@ -240,13 +181,13 @@ def offered_models(settings: Settings) -> tuple[str, ...]:
     key is set, and every model that the settings name.
     """
     names = [OFFLINE]
-    for vendor, known in KNOWN.items():
+    for vendor, known in known_providers().items():
         if known.strong and _has_key(vendor, settings):
             names += [f"{vendor}:{known.strong}", f"{vendor}:{known.plain}"]
     names += [
         name
         for name in settings.prices
-        if ModelRef.parse(name).provider in {*KNOWN, *settings.providers}
+        if ModelRef.parse(name).provider in {*known_providers(), *settings.providers}
     ]
     names += [string for string in settings.models().values() if ":" in string]
     return tuple(dict.fromkeys(names))

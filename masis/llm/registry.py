@@ -20,9 +20,9 @@ from masis.llm.client.limits import Limiter, limiter
 from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import MODES_IN_WORDS, ServerCapabilities, capabilities_of
-from masis.llm.endpoints import Endpoint, complete_ref, endpoint
+from masis.llm.endpoints import complete_ref, endpoint
 from masis.llm.provider_apis import provider_api
-from masis.llm.providers.base import Call, Provider, TryFailed
+from masis.llm.providers.base import Call, Endpoint, Provider, TryFailed
 from masis.llm.recordings import Replies, check_record, record, replay_file
 from masis.llm.role_plugins import PluggedIn, fillable, plugged_in
 from masis.llm.roles.prompting import RolePrompt
@@ -263,4 +263,10 @@ def _provider(reached: Endpoint) -> Provider:
     with _lock:
         if reached not in _providers:
             _providers[reached] = provider_api(reached.kind)(reached)
-        return _providers[reached]
+        provider = _providers[reached]
+    if reached.mode and reached.mode not in provider.modes:
+        raise SettingsError(
+            f"providers.{reached.name}.mode: this server has no mode {reached.mode!r}. It has:"
+            f" {', '.join(provider.modes)}."
+        )
+    return provider

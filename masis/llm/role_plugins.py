@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from masis.errors import MasisError
 from masis.llm.client.model import Model
-from masis.llm.endpoints import KNOWN
+from masis.llm.provider_apis import known_providers
 from masis.schema.model_ref import ModelRef
 from masis.schema.registry import added_entry_points
 from masis.settings import Settings
@@ -79,7 +79,7 @@ def plugged_in(ref: ModelRef, role: str, settings: Settings) -> PluggedIn | None
 
     Propagates the entry point's own errors.
     """
-    if ref.name is None or ref.provider in KNOWN or ref.provider in settings.providers:
+    if ref.name is None or ref.provider in {*known_providers(), *settings.providers}:
         return None
     if (entry_point := _entry_points(role).get(ref.provider)) is None:
         return None

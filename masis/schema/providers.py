@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,11 +15,22 @@ from masis.schema.registry import RegisteredName, added_entry_points
 PROVIDERS_GROUP = "masis.providers"
 """The group of entry points by which a package adds an API that models are reached by."""
 
-OWN_PROVIDERS = (
-    EntryPoint("openai", "masis.llm.providers:openai_api", PROVIDERS_GROUP),
-    EntryPoint("anthropic", "masis.llm.providers:anthropic_api", PROVIDERS_GROUP),
+DEFAULT_KIND = "openai"
+"""The API of a provider's table that names none, because most servers have it."""
+
+_APIS = Path(__file__).parents[1] / "llm" / "providers" / "apis"
+# Only the names of the modules are read here, because importing them would load every provider.
+OWN_PROVIDERS = tuple(
+    EntryPoint(name, f"masis.llm.providers.apis.{name}:api", PROVIDERS_GROUP)
+    for name in sorted(
+        (module.name for module in pkgutil.iter_modules([str(_APIS)])),
+        key=lambda name: (name != DEFAULT_KIND, name),
+    )
 )
-"""The APIs of this package, which are there even if the installation lists no entry points."""
+"""The APIs of this package, a module of ``masis.llm.providers.apis`` each, the default first.
+
+They are there even if the installation lists no entry points.
+"""
 
 
 def provider_entry_points() -> dict[str, EntryPoint]:
@@ -28,11 +41,7 @@ def provider_entry_points() -> dict[str, EntryPoint]:
 
 
 ProviderKind = Annotated[str, RegisteredName(provider_entry_points)]
-"""The API protocol of a server.
-
-``openai`` is Chat Completions, which most servers implement; ``anthropic`` is Messages; other
-packages can add more (``masis.llm.provider_apis``).
-"""
+"""The API protocol of a server: a name in the registry ``masis.llm.provider_apis``."""
 
 TypedMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"]
 """How to request a typed reply (``masis.schema.calls.ReplyMode`` without plain text)."""
@@ -49,8 +58,8 @@ class ProviderSettings(Record):
     kind: ProviderKind | None = Field(
         default=None,
         description=(
-            "Which API the server has: openai (Chat Completions, as most have), anthropic"
-            " (Messages), or one that another package adds."
+            f"Which API the server has; {DEFAULT_KIND} by default, as most servers have. Packages"
+            " can add more."
         ),
     )
     address: str | None = Field(

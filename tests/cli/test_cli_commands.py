@@ -9,6 +9,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -327,3 +329,10 @@ def test_reading_creates_no_database(masis: Masis, tmp_path: Path, words: str) -
         in result.output
     )
     assert not (tmp_path / "none.db").exists()
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "masis", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == CliRunner().invoke(main, ["--version"], prog_name="masis").output

@@ -194,7 +194,7 @@ def test_the_documented_webhook_check_verifies_a_call(tmp_path: Path) -> None:
         workbench.audits.audit(ADA, workbench.store.cases.get("a"))
         webhook.deliver()
     (call,) = calls
-    header, genuine = call.headers["MASIS-Signature"], names["is_genuine"]
+    header, genuine = call.headers["masis-signature"], names["is_genuine"]
     assert genuine(header, call.body, "0123456789abcdef" * 2)
     assert not genuine(header, call.body + b" ", "0123456789abcdef" * 2)
     assert not genuine(header, call.body, "0123456789abcdef" * 3)

@@ -2,124 +2,125 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from masis.llm.client.schemas import reply_schema
-from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, TryFailed
+from masis.llm.providers.base import Call, Endpoint, FailureKind, TryFailed
 from masis.llm.providers.json_server import JsonServer
-from tests.llm.asking import KEY, PROMPT, Judged
-
-Respond = Callable[[BaseHTTPRequestHandler], None]
-
-
-def reply(status: int, body: bytes, **headers: str) -> Respond:
-    """Respond with a status, a body and headers."""
-
-    def respond(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in {"content-length": str(len(body)), **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return respond
+from masis.llm.providers.provider_errors import ServerRefusal
+from tests.llm.asking import KEY, PROMPT, Judged, closed_port
+from tests.loopback import Answer, receiver
 
 
-def trickle(handler: BaseHTTPRequestHandler) -> None:
-    """Keep the connection open with blanks."""
-    handler.send_response(200)
-    handler.end_headers()
-    for _ in range(100):
-        try:
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
-        except OSError:
-            return
-        time.sleep(0.05)
-
-
-class Server:
-    """A server on loopback that responds as a test says, and keeps the requests."""
-
-    def __init__(self) -> None:
-        self.respond: Respond = reply(200, b"{}")
-        self.requests: list[tuple[str, dict[str, str], Any]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.requests.append((self.path, dict(self.headers.items()), body))
-                outer.respond(self)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base class's)
-                """Keep the test's output free of requests."""
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.http.server_address[1]}"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    running = Server()
-    yield running
-    running.http.shutdown()
-    running.http.server_close()
-
-
-def post(address: str, timeout_s: float = 10.0) -> dict[str, Any]:
-    endpoint = Endpoint("house", "openai", address, SecretStr(KEY), "HOUSE_KEY")
+def post(
+    address: str, timeout_s: float = 10.0, parameters: tuple[str, ...] = (), **options: Any
+) -> dict[str, Any]:
+    endpoint = Endpoint(
+        "house", "openai", address, SecretStr(KEY), "HOUSE_KEY", parameters=parameters
+    )
     call = Call("judge-1", PROMPT, reply_schema(Judged), "prompt", 100, 0.0, timeout_s)
-    return JsonServer(endpoint).post("/generate", {"user": "How long?"}, call)
+    return JsonServer(endpoint, **options).post("/generate", {"user": "How long?"}, call)
 
 
-def test_a_body_is_posted_with_the_key_and_the_reply_returned(server: Server) -> None:
-    server.respond = reply(200, b'{"text": "Ten metres."}')
-    assert post(f"{server.address}/") == {"text": "Ten metres."}
-    ((path, headers, body),) = server.requests
-    assert (path, body) == ("/generate", {"user": "How long?"})
-    assert headers["authorization"] == f"Bearer {KEY}"
+def failure(answer: Answer, **options: Any) -> TryFailed:
+    with receiver(lambda number: answer) as (address, calls), pytest.raises(TryFailed) as failed:
+        post(address, **options)
+    assert len(calls) == 1
+    return failed.value
 
 
 @pytest.mark.parametrize(
-    ("respond", "kind"),
+    ("options", "header", "value"),
     [
-        (reply(429, b'{"error": "slow down"}', retry_after="7"), "rate"),
-        (reply(500, b"<html>"), "server"),
-        (reply(401, f'{{"error": "no such key {KEY}"}}'.encode()), "key"),
-        (reply(302, b"", location="http://127.0.0.1:9/"), "address"),
-        (reply(200, b"not json"), "malformed"),
-        (reply(200, b"[1]"), "malformed"),
-        (trickle, "timeout"),
+        ({}, "authorization", f"Bearer {KEY}"),
+        ({"key_header": "X-House-Key"}, "x-house-key", KEY),
+        ({"key_prefix": "Key "}, "authorization", f"Key {KEY}"),
     ],
 )
-def test_each_failure_has_its_kind_and_shows_no_key(
-    server: Server, respond: Respond, kind: str
+def test_a_body_is_posted_with_the_key_and_the_reply_returned(
+    options: dict[str, str], header: str, value: str
 ) -> None:
-    server.respond = respond
-    with pytest.raises(TryFailed) as failed:
-        post(server.address, timeout_s=1.0)
-    assert failed.value.trouble == kind
-    assert KEY not in str(failed.value)
-    assert failed.value.__cause__ is None
-    assert failed.value.__context__ is None
-    assert len(server.requests) == 1
-    assert failed.value.retry_after_s == (7.0 if kind == "rate" else None)
+    with receiver(lambda number: Answer(200, {"text": "Ten metres."})) as (address, calls):
+        assert post(f"{address}/", **options) == {"text": "Ten metres."}
+    (call,) = calls
+    assert (call.path, call.json()) == ("/generate", {"user": "How long?"})
+    assert call.headers[header] == value
+    assert [text for text in call.headers.values() if KEY in text] == [value]
 
 
-def test_a_server_that_isnt_there_is_unreachable(server: Server) -> None:
-    server.http.shutdown()
-    server.http.server_close()
+def trickle() -> Iterator[bytes]:
+    """Keep the connection open with blanks."""
+    for _ in range(100):
+        yield b" "
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Answer(429, {"error": "slow down"}, {"retry-after": "7"}), "rate"),
+        (Answer(500, b"<html>"), "server"),
+        (Answer(401, {"error": f"no such key {KEY}"}), "key"),
+        (Answer(302, headers={"location": "http://127.0.0.1:9/"}), "address"),
+        (Answer(200, b"not json"), "malformed"),
+        (Answer(200, [1]), "malformed"),
+        (Answer(200, trickle()), "timeout"),
+    ],
+)
+def test_each_failure_has_its_kind_and_shows_no_key(answer: Answer, kind: str) -> None:
+    failed = failure(answer, timeout_s=1.0)
+    assert failed.trouble == kind
+    assert KEY not in str(failed)
+    assert failed.__cause__ is None
+    assert failed.__context__ is None
+    assert failed.retry_after_s == (7.0 if kind == "rate" else None)
+
+
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        ({"error": "engine stalled"}, {}),
+        ({"error": {"message": "engine stalled"}}, {}),
+        ({"detail": "engine stalled"}, {}),
+        (b"engine stalled", {}),
+        ({"oops": "engine stalled"}, {"error_field": "oops"}),
+        ({"error": {"oops": "engine stalled"}}, {"error_field": "oops"}),
+    ],
+)
+def test_the_servers_own_words_are_shown(body: Any, options: dict[str, str]) -> None:
+    failed = failure(Answer(500, body), **options)
+    assert failed.message == "the server failed or is overloaded (500): engine stalled"
+
+
+def no_such_engine(status: int, said: ServerRefusal) -> FailureKind | None:
+    return "model" if status == 404 and "no such engine" in said.message else None
+
+
+def test_a_servers_own_rules_classify_its_errors_first() -> None:
+    answer = Answer(404, {"error": "no such engine: judge-1"})
+    assert failure(answer).message == (
+        "the address answers, but not as this API does (404). Check it: no such engine: judge-1"
+    )
+    found = failure(answer, classify=no_such_engine)
+    assert found.trouble == "model"
+    assert found.message.startswith("there is no model 'judge-1' there")
+    other = failure(Answer(500, {"error": "engine stalled"}), classify=no_such_engine)
+    assert other.trouble == "server"
+
+
+def test_only_a_parameter_that_the_api_sends_can_be_refused() -> None:
+    answer = Answer(400, {"error": "The effort or temperature of this text is not supported"})
+    assert failure(answer).trouble == "request"
+    found = failure(answer, parameters=("temperature",))
+    assert (found.trouble, found.parameter) == ("parameter", "temperature")
+
+
+def test_a_server_that_isnt_there_is_unreachable() -> None:
     with pytest.raises(TryFailed) as failed:
-        post(server.address)
+        post(f"http://127.0.0.1:{closed_port()}")
     assert failed.value.trouble == "unreachable"

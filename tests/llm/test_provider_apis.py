@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -12,16 +13,29 @@ from typing import Any
 import pytest
 
 import masis
-from masis.errors import MissingExtra, SettingsError
-from masis.llm.endpoints import Endpoint
-from masis.llm.provider_apis import ProviderApi, provider
-from masis.llm.providers.base import Call, ModelReply, TokenUsage
+from masis.audit.control.run_control import RunControl
+from masis.errors import BadReply, MissingExtra, MissingKey, SettingsError
+from masis.llm.endpoints import endpoint
+from masis.llm.provider_apis import (
+    KnownProvider,
+    ProviderApi,
+    known_providers,
+    provider,
+    provider_api,
+)
+from masis.llm.providers.base import Call, Endpoint, ModelReply, TokenUsage
+from masis.llm.registry import asker
 from masis.schema import providers, registry
-from masis.schema.providers import OWN_PROVIDERS, ProviderSettings, provider_entry_points
+from masis.schema.providers import (
+    DEFAULT_KIND,
+    OWN_PROVIDERS,
+    ProviderSettings,
+    provider_entry_points,
+)
 from masis.schema.registry import added_entry_points
 from masis.settings import Settings
 from tests.llm import canned
-from tests.llm.asking import CASE
+from tests.llm.asking import CASE, PROMPT
 
 
 class ExampleProvider:
@@ -42,7 +56,19 @@ class ExampleProvider:
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The kind of an API that a package adds by an entry point."""
 
-    @provider("The API of example.org")
+    @provider(
+        "The API of example.org",
+        needs_key=True,
+        known={
+            "example": KnownProvider(
+                "Example",
+                key_env="EXAMPLE_API_KEY",
+                address_env="EXAMPLE_BASE_URL",
+                get_a_key="https://example.org/keys",
+            ),
+            "openai": KnownProvider("An impostor", "http://127.0.0.1:9/impostor"),
+        },
+    )
     def example_api(endpoint: Endpoint) -> Any:
         return ExampleProvider(endpoint)
 
@@ -75,8 +101,46 @@ def test_an_unknown_provider_kind_is_rejected_with_the_known_ones(example: str) 
     }
 
 
-def _of_kind(kind: str) -> Settings:
-    table = {"kind": kind, "address": "http://127.0.0.1:9/v1"}
+def test_a_provider_of_another_package_needs_no_table(
+    example: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingsError, match=r"no address\. Set EXAMPLE_BASE_URL .*\[providers\.ex"):
+        endpoint("example", Settings())
+    monkeypatch.setenv("EXAMPLE_BASE_URL", "http://127.0.0.1:9/v2")
+    with pytest.raises(MissingKey, match=r"Set EXAMPLE_API_KEY .*https://example\.org/keys"):
+        endpoint("example", Settings())
+    monkeypatch.setenv("EXAMPLE_API_KEY", "loopback-key")
+    run = masis.run_audit(CASE, Settings(critic="example:judge-1"))
+    assert run.iterations[0].critique.critique_reasoning == "judge-1 at http://127.0.0.1:9/v2"
+    with pytest.raises(SettingsError, match=r"openai, ollama, .*, anthropic, example, each but"):
+        masis.run_audit(CASE, Settings(critic="nothing-like-it:judge-1"))
+
+
+def test_a_package_cant_replace_a_known_provider(example: str) -> None:
+    assert known_providers()["openai"].address == "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"key_env": ""}, "Name the variable that holds it: key_env in [providers.mine]"),
+        ({"effort": "low"}, "providers.mine.effort: The API of example.org has no such setting"),
+        (
+            {"mode": "json_object"},
+            "mode: this server has no mode 'json_object'. It has: json_schema, prompt.",
+        ),
+    ],
+)
+def test_a_table_that_doesnt_fit_its_api_is_refused(
+    example: str, setting: dict[str, str], told: str
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        masis.run_audit(CASE, _of_kind(example, **setting))
+
+
+def _of_kind(kind: str, **more: str) -> Settings:
+    table = {"kind": kind, "address": "http://127.0.0.1:9/v1", "key_env": "SCRIPTED_KEY"} | more
+    table = {name: value for name, value in table.items() if value}
     return Settings(critic="mine:judge-1", providers={"mine": table})  # type: ignore[dict-item]
 
 
@@ -85,15 +149,44 @@ def test_a_package_cant_replace_a_built_in_api(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(registry, "entry_points", lambda group: (point,))
     added_entry_points.cache_clear()
     try:
-        assert provider_entry_points()["openai"].value == "masis.llm.providers:openai_api"
+        assert provider_entry_points()["openai"].value == "masis.llm.providers.apis.openai:api"
     finally:
         added_entry_points.cache_clear()
+
+
+def test_each_module_of_the_folder_is_an_api_with_names_of_its_own() -> None:
+    apis = [provider_api(point.name) for point in OWN_PROVIDERS]
+    assert all(isinstance(api, ProviderApi) for api in apis)
+    names = [name for api in apis for name in api.known]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(known_providers())
+    assert OWN_PROVIDERS[0].name == DEFAULT_KIND
+
+
+@pytest.mark.parametrize(("text", "said"), [("half a \ud83d pair", "half a ? pair"), (" \n", None)])
+def test_a_provider_may_return_any_text(
+    example: str, monkeypatch: pytest.MonkeyPatch, text: str, said: str | None
+) -> None:
+    reply = ModelReply(text, "j" * 300, TokenUsage(prompt=2_000))
+    monkeypatch.setattr(ExampleProvider, "answer", lambda self, call: reply)
+    control = RunControl()
+    model = asker("mine:judge-1", "critic", control, _of_kind(example))
+    if said is None:
+        with pytest.raises(BadReply, match="the reply is empty") as raised:
+            model.say(PROMPT, max_tokens=10)
+        assert raised.value.kind == "empty"
+    else:
+        assert model.say(PROMPT, max_tokens=10) == said
+    (call,) = control.calls.since()
+    assert call.answered_by == "j" * 200
 
 
 def test_a_missing_sdk_names_its_extra() -> None:
     def make(endpoint: Endpoint) -> Any:
         raise ModuleNotFoundError("No module named 'its_sdk'", name="its_sdk")
 
+    with pytest.raises(MissingExtra, match=r"Its API needs .*: pip install its_sdk$"):
+        ProviderApi("Its API", make, library="its_sdk")(Endpoint("x", "its", "http://127.0.0.1:9"))
     api = ProviderApi("Its API", make, "its-extra", "its_sdk")
     with pytest.raises(MissingExtra, match=r"Its API needs .* '\.\[its-extra\]'"):
         api(Endpoint("x", "its", "http://127.0.0.1:9"))

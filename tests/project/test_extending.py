@@ -97,6 +97,7 @@ def test_the_package_of_the_tutorial_works(tmp_path: Path, port: int) -> None:
     assert audited["models"]["critic"] == "mine:judge-1"
     (iteration,) = audited["iterations"]
     assert iteration["critique"]["critique_reasoning"] == "Read by the house model."
+    assert audited["usage"]["prompt_tokens"] > audited["usage"]["completion_tokens"] == 60
     assert "A length in metres: 120 metres" in shown
     with (tmp_path / "rejected.csv").open(encoding="utf-8", newline="") as file:
         (row,) = csv.DictReader(file)

@@ -34,7 +34,7 @@ LAYERS = (
     {"integrations"},
     {"server"},  # the JSON API and ingestion: the use cases over HTTP
     {"ui", "cli"},
-    {"app", "pages"},
+    {"app", "pages", "__main__"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

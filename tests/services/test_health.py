@@ -16,6 +16,8 @@ from click.testing import CliRunner
 
 from masis.api import roles as api_roles
 from masis.cli import main
+from masis.llm.provider_apis import ProviderApi, provider_api
+from masis.schema.providers import OWN_PROVIDERS
 from masis.services import HealthItem, Workbench, demo_cases
 from masis.services.maintenance import health
 from masis.settings import ROLES, Settings
@@ -165,10 +167,39 @@ def test_every_integration_names_an_existing_extra_and_module() -> None:
     extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
+    apis = [provider_api(point.name) for point in OWN_PROVIDERS]
+    assert {api.extra for api in apis} <= {"", *extras}
+    assert any(api.extra for api in apis)
     for door in health.INTEGRATIONS:
         assert door.extra in extras
         file = root.joinpath(*door.imports.split("."))
         assert file.with_suffix(".py").is_file() or (file / "__init__.py").is_file(), door
+
+
+def test_health_and_its_docs_list_every_integration_and_api(bench: Workbench) -> None:
+    names = [item.name for item in bench.health().items]
+    page = Path(health.__file__).resolve().parents[3] / "docs" / "running.md"
+    for door in health.INTEGRATIONS:
+        assert door.name in names
+        assert f"`{door.name}`" in page.read_text(encoding="utf-8")
+    for point in OWN_PROVIDERS:
+        assert provider_api(point.name).title in names
+
+
+def test_an_api_without_a_library_needs_no_package_and_a_broken_one_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load(kind: str) -> ProviderApi:
+        if kind == "broken":
+            raise ImportError("no module of this name")
+        return ProviderApi("The API of example.org", lambda endpoint: pytest.fail("not made"))
+
+    monkeypatch.setattr(health, "provider_entry_points", lambda: ("example", "broken"))
+    monkeypatch.setattr(health, "provider_api", load)
+    sound, broken = health.check_apis(try_them=True)
+    assert sound == HealthItem("The API of example.org", True, "needs no package")
+    assert (broken.name, broken.ok) == ("broken", False)
+    assert "ImportError: no module of this name" in broken.message
 
 
 def test_an_unwritable_database_is_reported(

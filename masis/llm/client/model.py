@@ -156,6 +156,29 @@ class TextReply(BaseModel):
     text: str
 
 
+LONGEST_NAME = 200
+"""How many characters of the name of the model that answered are kept."""
+
+
+def _short_name(answered_by: str | None) -> str | None:
+    return answered_by[:LONGEST_NAME] if answered_by else answered_by
+
+
+def _usable_reply(reply: ModelReply) -> ModelReply:
+    """Return a provider's reply with text that can be stored.
+
+    Raises:
+        TryFailed: The text is empty.
+
+    """
+    text, answered_by = whole_characters(reply.text), _short_name(reply.answered_by)
+    if not text.strip():
+        raise TryFailed(
+            "empty", "the reply is empty", raw=text, answered_by=answered_by, tokens=reply.tokens
+        )
+    return ModelReply(text, answered_by, reply.tokens)
+
+
 _SOURCE_LABEL: dict[ReplySource, str] = {
     "model": "",
     "cache": "from the cache",
@@ -396,13 +419,17 @@ class _ModelRequest(Generic[R]):
                     "%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task()))
                 )
             began = self.control.budget.seconds()
-            reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
+            reply = _usable_reply(
+                self.model.provider.answer(call._replace(timeout_s=self._left_s()))
+            )
             self.model.limiter.record_reply(
                 self.control.budget.seconds() - began, self.prompt.version
             )
         except TryFailed as failed:
             if failed.trouble == "timeout":
                 self.model.limiter.timed_out()
+            failed.raw = whole_characters(failed.raw) if failed.raw else failed.raw
+            failed.answered_by = _short_name(failed.answered_by)
             raise
         finally:
             self.model.limiter.give()

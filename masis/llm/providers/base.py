@@ -1,4 +1,4 @@
-"""Defines a provider, which makes one try over the network and returns the result.
+"""Defines a provider, which makes one try at an endpoint and returns the result.
 
 Retries, backoff, format fallbacks and usage accounting are in ``masis.llm.client.model``.
 """
@@ -12,11 +12,16 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from masis.llm.client.schemas import ReplySchema
-from masis.llm.endpoints import is_loopback
 from masis.llm.roles.prompting import RolePrompt
 from masis.schema.calls import ReplyMode
+from masis.schema.providers import ProviderKind
+from masis.settings import hosts
 
+CONCURRENCY = 16
+"""How many calls to a provider may run at once, unless its table says otherwise."""
 CONNECT_S = 5.0
 """How many seconds a server may need to accept a connection."""
 LONGEST_BODY = 8_000_000
@@ -45,6 +50,34 @@ FailureKind = Literal[
 ]
 
 
+@dataclass(frozen=True)
+class Endpoint:
+    """The place where a provider is reached.
+
+    Attributes:
+        concurrency: The highest number of calls that may run at once.
+        mode: The reply format that a person chose, None to find out.
+        of_vendor: Whether this is the vendor's own address, or the one that the environment sets
+            for it, so that the environment's other variables for the vendor apply as well.
+        adapts: Whether the server may have few slots, so that calls start one at a time and the
+            limit grows while replies don't get slower.
+        parameters: The parameters of its API that a server may refuse (``ProviderApi``).
+
+    """
+
+    name: str
+    kind: ProviderKind
+    address: str
+    key: SecretStr | None = None
+    key_name: str = ""
+    concurrency: int = CONCURRENCY
+    mode: ReplyMode | None = None
+    effort: str | None = None
+    of_vendor: bool = False
+    adapts: bool = False
+    parameters: tuple[str, ...] = ()
+
+
 class TokenUsage(NamedTuple):
     """The tokens that a try was billed for.
 
@@ -71,7 +104,8 @@ class Call(NamedTuple):
     ``task_with_schema()`` instead of ``task()``; in the other modes its API takes ``schema``.
 
     ``max_tokens`` is for the reply alone; multiplied by ``room`` it also covers the model's
-    reasoning. ``without`` names the parameters that this server is known to refuse.
+    reasoning (``token_limit``). ``without`` names the parameters that this server is known to
+    refuse, of those that the API declares.
     """
 
     model: str
@@ -84,6 +118,11 @@ class Call(NamedTuple):
     without: frozenset[str] = frozenset()
     room: int = 1
     correction: str = ""
+
+    @property
+    def token_limit(self) -> int:
+        """The most tokens of a reply, including the model's reasoning."""
+        return self.max_tokens * self.room
 
     def task(self) -> str:
         """Return the task, followed by the errors of the previous reply, if any."""
@@ -139,10 +178,29 @@ class Provider(Protocol):
     """
 
     def answer(self, call: Call) -> ModelReply:
-        """Make one try. Raises TryFailed.
+        """Make one try over the network and return the model's text.
 
-        It may block, but no longer than ``call.timeout_s``. ``JsonServer`` (``json_server.py``)
-        respects that, and stops if the audit is cancelled.
+        Required:
+
+        - It returns or raises within ``call.timeout_s``. ``JsonServer`` (``json_server.py``)
+          ensures that, and stops if the audit is cancelled.
+        - It sends ``call.model`` and the prompt in the format ``call.mode`` (see ``Call``), and
+          ``call.token_limit`` if the server has such a limit.
+        - If the model declined or the reply was cut off, it raises TryFailed of the kind
+          ``refused`` or ``cut_off``.
+
+        Optional: a provider may ignore ``call.temperature`` and the setting ``effort``. It may
+        ignore ``call.without`` if its API declares no ``parameters``, because ``without`` is empty
+        then. It returns ``TokenUsage()`` if the server doesn't count tokens, which leaves usage and
+        cost at zero.
+
+        Done by the caller (``masis.llm.client.model``): waiting for a slot, retries, parsing the
+        text, and replacing characters that can't be stored. A reply without text counts as a
+        failed try of the kind ``empty``.
+
+        Raises:
+            TryFailed: The try gave no reply. Its kind decides whether there is another try.
+
         """
 
 
@@ -155,6 +213,11 @@ async def body_of(chunks: AsyncIterable[bytes]) -> bytes:
         if size > LONGEST_BODY:
             raise TryFailed("malformed", f"the reply is longer than {LONGEST_BODY:,} bytes")
     return b"".join(parts)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, to which no proxy is used."""
+    return hosts.is_loopback(host) or host.endswith(".localhost")
 
 
 def transport_of(client_class: type) -> Any:

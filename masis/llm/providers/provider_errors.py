@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from masis.llm.client.retry import retry_after
@@ -63,16 +63,30 @@ PARAMETERS = (
     "temperature",
     "prompt_cache_key",
     "cache_control",
+    "system",
 )
-"""The parameters that are left out or renamed if a server refuses them."""
+"""The parameters that are left out or renamed if a server refuses them.
+
+An API declares which of them it sends (``ProviderApi.parameters``). ``system`` is the system
+message.
+"""
 
 
 class ServerRefusal(NamedTuple):
-    """The content of a server's error body."""
+    """The content of a server's error body.
+
+    ``parameter`` is the parameter that the body has in a field of its own, and ``sent`` are the
+    parameters that may have been refused, because the API sends them.
+    """
 
     message: str
     code: str
     parameter: str
+    sent: Collection[str] = PARAMETERS
+
+
+ClassifyError = Callable[[int, ServerRefusal], FailureKind | None]
+"""Returns the kind of a failure by its status and content, or None to use the common rules."""
 
 
 def from_status(
@@ -84,13 +98,33 @@ def from_status(
     model: str,
     key: str = "",
     provider: str = "NAME",
+    parameters: Collection[str] = PARAMETERS,
+    error_field: str = "",
+    classify: ClassifyError | None = None,
+    address_end: str = "",
 ) -> TryFailed:
-    """Return the failure for a status of 300 or more, with a message that says what to do."""
-    said = refusal(body)
+    """Return the failure for a status of 300 or more, with a message that says what to do.
+
+    Args:
+        status: The response's status.
+        headers: The response's headers.
+        body: The response's body, parsed or not (see ``refusal``).
+        key_name: The variable with the key; empty if there is none.
+        model: The model that was asked.
+        key: The key, which is removed from the server's words.
+        provider: The name of the provider's table in the configuration.
+        parameters: The parameters that the API sends, of those in ``PARAMETERS``.
+        error_field: The field of the body that holds the message, if it isn't a usual one.
+        classify: The API's own rules for the kind of a failure, which come before the common ones.
+        address_end: The end that addresses of this API have, such as ``/v1``.
+
+    """
+    said = refusal(body, error_field)._replace(sent=parameters)
     words = f"{said.code} {said.parameter} {said.message}"
-    trouble: FailureKind = next(
+    by_rules: FailureKind = next(
         (trouble for trouble, fits in _RULES if fits(status, said, words)), "request"
     )
+    trouble = (classify(status, said) if classify else None) or by_rules
     if trouble == "key" and key_name:
         message = f"the key was not accepted ({status}). Check {key_name}."
     elif trouble == "key":
@@ -101,7 +135,10 @@ def from_status(
     else:
         own = scrub_error(said.message, key)
         message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}").format(
-            status=status, quoted=f": {own}" if own else "", model=model
+            status=status,
+            quoted=f": {own}" if own else "",
+            model=model,
+            address_end=f", up to the {address_end}" if address_end else "",
         )
     return TryFailed(
         trouble,
@@ -158,10 +195,12 @@ def from_connection(error: BaseException, address: str) -> TryFailed:
     return TryFailed("reset", "the connection ended before the reply did")
 
 
-def refusal(body: Any) -> ServerRefusal:
+def refusal(body: Any, error_field: str = "") -> ServerRefusal:
     """Return the message, code and parameter of an error body in any of the known forms.
 
-    Its other values are ignored, because they may repeat the request.
+    The forms are plain text, ``{"error": "..."}``, and ``message``, ``detail`` or ``msg`` in the
+    body or in its ``error``, with ``code``, ``type`` and ``param`` beside it. ``error_field`` names
+    another field for the message. Other values are ignored, because they may repeat the request.
     """
     if isinstance(body, str | bytes):
         try:
@@ -174,7 +213,8 @@ def refusal(body: Any) -> ServerRefusal:
         return ServerRefusal(error[:2000], "", "")
     if not isinstance(error, dict):
         return ServerRefusal("", "", "")
-    message = error.get("message") or error.get("detail") or error.get("msg") or ""
+    fields = (error_field, "message", "detail", "msg")
+    message = next((error[name] for name in fields if error.get(name)), "")
     if isinstance(message, list):  # FastAPI has an entry for each error, with the faulty input
         message = "; ".join(
             f"{'.'.join(map(str, entry.get('loc', ())))}: {entry.get('msg', '')}"
@@ -232,7 +272,12 @@ _RULES: tuple[tuple[FailureKind, Callable[[int, ServerRefusal, str], object]], .
     # The rest tells apart the causes of a 400, 404, 413, 415, 422 or 501.
     ("too_long", lambda status, said, words: status == 413 or _TOO_LONG.search(words)),
     ("quota", lambda status, said, words: "credit balance" in words),
-    ("parameter", lambda status, said, words: "effort" in words and _UNSUPPORTED.search(words)),
+    (
+        "parameter",
+        lambda status, said, words: (
+            "effort" in said.sent and "effort" in words and _UNSUPPORTED.search(words)
+        ),
+    ),
     (
         "format",
         lambda status, said, words: _FORMAT.search(said.parameter if status == 404 else words),
@@ -251,16 +296,22 @@ failure is ``request``.
 
 
 def _parameter(said: ServerRefusal) -> str | None:
-    named = next((name for name in PARAMETERS if said.parameter == name), None)
-    named = named or next((name for name in PARAMETERS if name in said.message), None)
-    return named or ("system" if _SYSTEM.search(said.message) else None)
+    sent = [name for name in PARAMETERS if name in said.sent]
+    if said.parameter in sent:
+        return said.parameter
+    for name in sent:
+        # "max_tokens", and "effort" in "reasoning_effort", but not in "efforts"
+        pattern = _SYSTEM.pattern if name == "system" else rf"(?<![a-z]){name}(?![a-z])"
+        if re.search(pattern, said.message, re.IGNORECASE):
+            return name
+    return None
 
 
 _MESSAGES: dict[FailureKind, str] = {
     "forbidden": "the key may not do this ({status}){quoted}",
     "model": "there is no model {model!r} there, or the key may not use it ({status}){quoted}",
     "address": (
-        "the address answers, but not as this API does ({status}). Check it, up to the /v1{quoted}"
+        "the address answers, but not as this API does ({status}). Check it{address_end}{quoted}"
     ),
     "format": "this form of structured output is not supported ({status}){quoted}",
     "too_long": (

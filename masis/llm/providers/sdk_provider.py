@@ -10,11 +10,11 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from masis.audit.control.concurrency import wait_for_coroutine
-from masis.llm.endpoints import Endpoint
 from masis.llm.providers import provider_errors
 from masis.llm.providers.base import (
     CONNECT_S,
     Call,
+    Endpoint,
     FailureKind,
     ModelReply,
     TokenUsage,
@@ -23,7 +23,6 @@ from masis.llm.providers.base import (
     http_client,
     quiet,
     transport_of,
-    whole_characters,
 )
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.schema.calls import ReplyMode
@@ -113,11 +112,10 @@ class SdkProvider(ABC):
         said = self._completion(body, call)
         if said is None:
             raise self._no_reply(content, body)
-        text, limit = whole_characters(said.text), call.max_tokens * call.room
-        answered_by = said.answered_by[:200] if isinstance(said.answered_by, str) else None
-        if failure := _failure(said, text, limit):
-            raise TryFailed(*failure, raw=text, answered_by=answered_by, tokens=said.tokens)
-        return ModelReply(text, answered_by, said.tokens)
+        answered_by = said.answered_by if isinstance(said.answered_by, str) else None
+        if failure := _failure(said, call.token_limit):
+            raise TryFailed(*failure, raw=said.text, answered_by=answered_by, tokens=said.tokens)
+        return ModelReply(said.text, answered_by, said.tokens)
 
     def _parse_body(self, content: bytes) -> dict[str, Any]:
         """Return the object that a server sent, empty if there is none.
@@ -190,6 +188,8 @@ class SdkProvider(ABC):
             model=call.model,
             key=self._key,
             provider=self._endpoint.name,
+            parameters=self._endpoint.parameters,
+            address_end="/v1",
         )
 
 
@@ -209,7 +209,7 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
     return events, done
 
 
-def _failure(said: Completion, text: str, limit: int) -> tuple[FailureKind, str] | None:
+def _failure(said: Completion, limit: int) -> tuple[FailureKind, str] | None:
     """Return the reason why a reply can't be used, or None; ``limit`` is its token limit."""
     tokens = said.tokens
     match said.end:
@@ -228,4 +228,4 @@ def _failure(said: Completion, text: str, limit: int) -> tuple[FailureKind, str]
                     f" may take. {LARGER_CONTEXT}"
                 ),
             )
-    return None if text.strip() else ("empty", "the reply is empty")
+    return None

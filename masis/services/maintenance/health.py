@@ -16,7 +16,7 @@ from masis.api import audits
 from masis.api.roles import build_roles, probe_model, resolve_model
 from masis.audit import output_validation
 from masis.errors import MasisError, StepError, StoreError
-from masis.llm.provider_apis import provider_api
+from masis.llm.provider_apis import install_command, provider_api
 from masis.schema.case import Case
 from masis.schema.providers import provider_entry_points
 from masis.schema.screening import Abstract
@@ -54,14 +54,20 @@ IMPORT_WITHIN_S = 60.0
 
 
 class Integration(NamedTuple):
-    """An optional integration: its extra, the library that it needs, and the module to import as a
-    test.
+    """An integration: its extra, the library that it needs, and the module to import as a test.
+
+    ``extra`` is empty if no extra of this package brings the library.
     """
 
     name: str
     extra: str
     library: str
     imports: str
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return install_command(self.extra, self.library)
 
 
 INTEGRATIONS = (
@@ -72,11 +78,6 @@ INTEGRATIONS = (
     Integration("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
     Integration(
         "Local models in PyTorch files", "local", "transformers", "masis.integrations.local.scoring"
-    ),
-    *(
-        Integration(api.title, api.extra, api.library, api.home)
-        for api in map(provider_api, provider_entry_points())
-        if api.extra
     ),
 )
 
@@ -162,23 +163,48 @@ def check_integrations(settings: Settings, *, try_them: bool) -> Iterator[Health
     directly.
     """
     for integration in INTEGRATIONS:
-        name, extra = integration.name, integration.extra
-        install = f"pip install '.[{extra}]'"
-        is_installed = _is_installed(integration.library)
-        if not is_installed and extra == "otel" and settings.telemetry != "off":
-            needed = f"not installed, but the setting telemetry = {settings.telemetry} needs it"
-            yield HealthItem(name, False, needed, f"{install}, or set telemetry = off.")
-        elif not is_installed:
-            optional = f"not installed, and needed by nothing else ({install})"
-            yield HealthItem(name, True, optional, absent=True)
-        elif not try_them:
-            yield HealthItem(name, True, "installed; loaded when it is used")
-        elif why := _import_error(integration.imports):
+        needs_it = integration.extra == "otel" and settings.telemetry != "off"
+        if needs_it and not _is_installed(integration.library):
             yield HealthItem(
-                name, False, f"installed, but does not import: {why}", f"Try {install} again."
+                integration.name,
+                False,
+                f"not installed, but the setting telemetry = {settings.telemetry} needs it",
+                f"{integration.install}, or set telemetry = off.",
             )
         else:
-            yield HealthItem(name, True, "installed, and imports")
+            yield _check_library(integration, try_it=try_them)
+
+
+def _check_library(integration: Integration, *, try_it: bool) -> HealthItem:
+    """Check whether an integration's library is installed and, with ``try_it``, whether it
+    imports.
+    """
+    name, install = integration.name, integration.install
+    if not _is_installed(integration.library):
+        optional = f"not installed, and needed by nothing else ({install})"
+        return HealthItem(name, True, optional, absent=True)
+    if not try_it:
+        return HealthItem(name, True, "installed; loaded when it is used")
+    if why := _import_error(integration.imports):
+        message = f"installed, but does not import: {why}"
+        return HealthItem(name, False, message, f"Try {install} again.")
+    return HealthItem(name, True, "installed, and imports")
+
+
+def check_apis(*, try_them: bool) -> Iterator[HealthItem]:
+    """Check each API by which models can be reached: whether it loads, and its library, if any."""
+    for kind in provider_entry_points():
+        try:
+            api = provider_api(kind)
+        except Exception as error:  # noqa: BLE001 (the package runs code of its own)
+            message = f"can't be loaded: {type(error).__name__}: {error}"
+            yield HealthItem(kind, False, message, "Update or remove the package that adds it.")
+            continue
+        if api.library:
+            integration = Integration(api.title, api.extra, api.library, api.library)
+            yield _check_library(integration, try_it=try_them)
+        else:
+            yield HealthItem(api.title, True, "needs no package")
 
 
 def _is_installed(library: str) -> bool:
@@ -309,6 +335,7 @@ def build_report(
             check_output_validator(settings),
             check_evidence_critic(),
             *check_integrations(settings, try_them=ask_models),
+            *check_apis(try_them=ask_models),
             check_auditor(settings),
             *(probe_models(settings, started) if ask_models else ()),
             check_disk(database),

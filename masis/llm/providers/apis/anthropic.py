@@ -11,10 +11,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import anthropic
-
-from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, TokenUsage, count
+from masis.llm.provider_apis import KnownProvider, provider
+from masis.llm.providers.base import Call, Endpoint, Provider, TokenUsage, count
 from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 
 WORTH_CACHING = 2_000
@@ -35,12 +33,36 @@ ENDS: dict[str, End] = {
 """The meaning of ``stop_reason``; any other value ends a whole reply."""
 
 
+@provider(
+    "Anthropic's Messages",
+    extra="anthropic",
+    library="anthropic",
+    parameters=("effort", "cache_control"),
+    known={
+        "anthropic": KnownProvider(
+            "Anthropic",
+            "https://api.anthropic.com",
+            key_env="ANTHROPIC_API_KEY",
+            address_env="ANTHROPIC_BASE_URL",
+            strong="claude-sonnet-5-5",
+            plain="claude-haiku-5-5",
+            get_a_key="https://console.anthropic.com/settings/keys",
+        ),
+    },
+)
+def api(endpoint: Endpoint) -> Provider:
+    """Return a provider for a server that speaks Anthropic's Messages."""
+    return Anthropic(endpoint)
+
+
 class Anthropic(SdkProvider):
     """One server that speaks Messages."""
 
     reply_name = "message of this API"
 
     def __init__(self, endpoint: Endpoint) -> None:
+        import anthropic
+
         address = endpoint.address.removesuffix("/v1")
         super().__init__(
             anthropic, anthropic.AnthropicError, anthropic.AsyncAnthropic, address, endpoint
@@ -80,7 +102,7 @@ class Anthropic(SdkProvider):
             more |= {"tools": [tool], "tool_choice": {"type": "tool", "name": call.schema.name}}
         return {
             "model": call.model,
-            "max_tokens": call.max_tokens * call.room,
+            "max_tokens": call.token_limit,
             "system": [system],
             "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
             "extra_body": more,
@@ -154,6 +176,3 @@ def _block_text(blocks: list[Any]) -> str:
             case {"type": "tool_use"}:
                 parts.append(json.dumps(block.get("input"), ensure_ascii=False))
     return "\n".join(parts)
-
-
-PROVIDER = Anthropic

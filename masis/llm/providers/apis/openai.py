@@ -11,11 +11,9 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-import openai
-
 from masis.llm.client.reply_parsing import record_at_the_end
-from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, TokenUsage, count
+from masis.llm.provider_apis import KnownProvider, provider
+from masis.llm.providers.base import Call, Endpoint, Provider, TokenUsage, count
 from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 
 OPENAI_HOST = "api.openai.com"
@@ -28,12 +26,46 @@ THOUGHTS = frozenset(("thinking", "reasoning"))
 """The types of content parts that hold the model's reasoning (Mistral)."""
 
 
+@provider(
+    "OpenAI's Chat Completions",
+    library="openai",
+    parameters=(
+        "effort",
+        "max_completion_tokens",
+        "max_tokens",
+        "temperature",
+        "prompt_cache_key",
+        "system",
+    ),
+    known={
+        "openai": KnownProvider(
+            "OpenAI",
+            "https://api.openai.com/v1",
+            key_env="OPENAI_API_KEY",
+            address_env="OPENAI_BASE_URL",
+            strong="gpt-4o",
+            plain="gpt-4o-mini",
+            get_a_key="https://platform.openai.com/api-keys",
+        ),
+        "ollama": KnownProvider("Ollama on this machine", "http://127.0.0.1:11434/v1"),
+        "lmstudio": KnownProvider("LM Studio on this machine", "http://127.0.0.1:1234/v1"),
+        "vllm": KnownProvider("vLLM on this machine", "http://127.0.0.1:8000/v1", batches=True),
+        "llamacpp": KnownProvider("llama.cpp's server on this machine", "http://127.0.0.1:8080/v1"),
+    },
+)
+def api(endpoint: Endpoint) -> Provider:
+    """Return a provider for a server that speaks OpenAI's Chat Completions, as most do."""
+    return OpenAICompatible(endpoint)
+
+
 class OpenAICompatible(SdkProvider):
     """One server that speaks Chat Completions."""
 
     reply_name = "chat completion"
 
     def __init__(self, endpoint: Endpoint) -> None:
+        import openai
+
         super().__init__(openai, openai.OpenAIError, openai.AsyncOpenAI, endpoint.address, endpoint)
         host = urlsplit(endpoint.address).hostname or ""
         self._is_openai = host == OPENAI_HOST
@@ -70,7 +102,7 @@ class OpenAICompatible(SdkProvider):
             else ("max_tokens", "max_completion_tokens")
         )
         if limit := next((name for name in limits if name not in call.without), None):
-            more[limit] = call.max_tokens * call.room
+            more[limit] = call.token_limit
         if call.temperature is not None and "temperature" not in call.without:
             more["temperature"] = call.temperature
         if self._endpoint.effort and "effort" not in call.without:
@@ -196,6 +228,3 @@ def _message_text(content: Any) -> str:
         if isinstance(part, dict) and part.get("type") not in THOUGHTS
     )
     return "".join(text for text in texts if isinstance(text, str))
-
-
-PROVIDER = OpenAICompatible
