@@ -113,8 +113,8 @@ def _texts(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def other_sources(printed: str) -> dict[str, str]:
-    """Return how many claims of each source and of all together were confirmed and accused, and of
-    these rightly.
+    """Return how many claims of each source and overall were confirmed or flagged, and how many of
+    those correctly.
     """
     figures, together = dict[str, str](), Counter[str]()
     for line in printed.splitlines():
@@ -128,14 +128,14 @@ def other_sources(printed: str) -> dict[str, str]:
 def _source_row(name: str, counts: Counter[str]) -> dict[str, str]:
     true = sum(number for key, number in counts.items() if key.startswith("true"))
     confirmed = counts["true confirmed"] + counts["faulty confirmed"]
-    accused = counts["true accused"] + counts["faulty accused"]
+    flagged = counts["true flagged"] + counts["faulty flagged"]
     return {
         f"{name}.n": f"{counts.total():,}",
         f"{name}.true": f"{true:,}",
         f"{name}.confirmed": f"{confirmed}, {counts['true confirmed']}",
-        f"{name}.accused": f"{accused}, {counts['faulty accused']}",
+        f"{name}.accused": f"{flagged}, {counts['faulty flagged']}",
         f"{name}.confirmed-share": f"{counts['true confirmed'] / confirmed:.0%}",
-        f"{name}.accused-share": f"{counts['faulty accused'] / accused:.0%}" if accused else "none",
+        f"{name}.accused-share": f"{counts['faulty flagged'] / flagged:.0%}" if flagged else "none",
     }
 
 
@@ -179,9 +179,9 @@ def calls(printed: str) -> dict[str, str]:
     """
     depths = printed.splitlines()[0].split()[2:]
     named = {
-        "calls": "calls an answer",
-        "tokens": "tokens an answer",
-        "cached": "share of input seen before",
+        "calls": "calls per answer",
+        "tokens": "tokens per answer",
+        "cached": "share of repeated input",
     }
     rows = {
         key: next(line.split() for line in printed.splitlines() if line.startswith(label))
@@ -236,7 +236,8 @@ MEASURES = {
     "screening-directions": Measure(
         "python benchmarks/screening_directions.py --data FOLDER",
         matched(
-            stated=r"held out:.*?direction in (\d+)", right=r"held out:.*?right in (\d+ \(\S+%\))"
+            stated=r"held out:.*?direction in (\d+)",
+            right=r"held out:.*?correct in (\d+ \(\S+%\))",
         ),
     ),
     "screening-pages": Measure(
@@ -244,13 +245,14 @@ MEASURES = {
         matched(
             equal=r"of \d+ questions (\d+) equal",
             questions=r"of (\d+) questions",
-            no_more_lenient=r"equal.*?(\d+) at 8",
+            no_more_lenient=r"equal.*?(\d+) no more lenient",
         ),
     ),
     "screening-thresholds": Measure(
         "python benchmarks/screening_thresholds.py --data FOLDER",
         matched(
-            demo=r"demo: .*?asks 0.05 less: (\d+) end", demo_questions=r"demo: (\d+) questions"
+            demo=r"demo: .*?memory requires 0.05 less: (\d+) end",
+            demo_questions=r"demo: (\d+) questions",
         ),
     ),
     "screening-verdicts": Measure(
