@@ -132,8 +132,8 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
         f"{len(runs)} of {len(cases)} audited, {iterations} iterations, {calls} calls, {tokens:,}"
         f" tokens ({cached:,} from a cache)\nwall {wall:.2f} s; minimum {least:.2f} s (chain"
         f" {longest} calls, {calls} calls / {concurrency}): ratio {wall / least:.3f}\nour CPU"
-        f" {cpu:.2f} s: {cpu / iterations * 1000:.1f} ms an iteration, {cpu / calls * 1000:.1f} ms"
-        f" a call; load {os.getloadavg()[0]:.1f}",
+        f" {cpu:.2f} s: {cpu / iterations * 1000:.1f} ms per iteration,"
+        f" {cpu / calls * 1000:.1f} ms per call; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
 

@@ -107,7 +107,9 @@ class Instant:
     def __init__(self) -> None:
         schema = schemas.reply_schema(CritiqueReply).schema
         reply = filled(schema, schema)
-        reply["issues"] = [filled(schema["$defs"]["RaisedIssue"], schema) for _ in range(5)]
+        reply["issues"] = [
+            filled(schema["properties"]["issues"]["items"], schema) for _ in range(5)
+        ]
         self._text = json.dumps(reply)
 
     def answer(self, call: Call) -> ModelReply:
