@@ -1,19 +1,19 @@
-# The two commands most people need: `make demo` and `make test`. `make help` lists the rest.
-# Everything runs in an environment of its own (VENV, default .venv), built from pyproject.toml and constraints.txt.
+# Most people need only `make demo` and `make test`. `make help` lists all commands.
+# Everything runs in a separate environment (VENV, default .venv), built from pyproject.toml and constraints.txt.
 
 VENV ?= .venv
 PYTHON ?=
 PY := $(VENV)/bin/python
 INPUTS := pyproject.toml constraints.txt tools/environment.sh
-unexport PYTHONDONTWRITEBYTECODE # some containers set it, and then every process compiles every module again
+unexport PYTHONDONTWRITEBYTECODE # some containers set it, which makes every process compile every module again
 DEMO_FLAGS ?=
 EXTRAS ?=
 PYTEST_FLAGS ?=
 DATA ?=
-# How many processes share the tests: one more than two cores, since tests of browsers and servers mostly wait.
+# Number of test processes: one more than two cores, since tests of browsers and servers mostly wait.
 WORKERS ?= 3
 SUMMARY ?=
-# Every worker and server of the tests is a process: without compiled modules on disk each would compile them again.
+# Every worker and server of the tests is a process, and without compiled modules on disk each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -29,65 +29,65 @@ demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 12
 serve: $(VENV)/.installed-run ## Open the workbench on your own database
 	@$(VENV)/bin/masis serve $(DEMO_FLAGS)
 
-test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test (those of DSPy in an environment of their own)
+test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test (those of DSPy in a separate environment)
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --workers "$(WORKERS)" $(if $(SUMMARY),--summary "$(SUMMARY)") -- $(PYTEST_FLAGS)
 
-test-fast: $(VENV)/.installed-test ## Run what needs no browser, no page and no patience (under 60 s)
+test-fast: $(VENV)/.installed-test ## Run the tests that are fast and need no browser or page (under 60 s)
 	@$(PY) -m pytest $(PARALLEL) --ignore=tests/browser --ignore-glob='*/with_*' -m "not browser and not apptest and not slow and not soak" $(PYTEST_FLAGS)
 
-test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those of DSPy
+test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test except those of DSPy
 	@$(PY) -m pytest $(PARALLEL) $(PYTEST_FLAGS)
 
-test-dspy test-local: test-%: $(VENV)/.installed-test ## Run the tests of DSPy, or of verifier models in PyTorch, in an environment of their own
+test-dspy test-local: test-%: $(VENV)/.installed-test ## Run the tests of DSPy, or of verifier models in PyTorch, in a separate environment
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core --extra $* -- $(PYTEST_FLAGS)
 
 test-servers: $(VENV)/.installed-test ## Run audits through llama.cpp's, llama-cpp-python's and LiteLLM's servers (installs them)
 	@$(PY) tools/model_servers.py $(VENV)-servers
 	@MASIS_SERVERS=$(VENV)-servers $(PY) -m pytest tests/servers $(if $(DATA),--data "$(DATA)") $(PYTEST_FLAGS)
 
-test-tools: $(VENV)/.installed-test ## Read what other tools' libraries write, and load exports with their loaders (installs them)
+test-tools: $(VENV)/.installed-test ## Read files that other tools' libraries write, and load exports with their loaders (installs them)
 	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt
 	@$(VENV)-tools/bin/python -m pip install -q --no-deps -r tests/tools_lane/requirements-alone.txt
 	@MASIS_TOOLS=$(abspath $(VENV)-tools)/bin/python $(PY) -m pytest tests/tools_lane $(PYTEST_FLAGS)
 
-test-deploy: $(VENV)/.installed-test $(VENV)/.browser ## Run what deploy/ sets up behind the real nginx (fetches Debian's packages of nginx and Caddy)
+test-deploy: $(VENV)/.installed-test $(VENV)/.browser ## Test the setup in deploy/ behind the real nginx (downloads Debian's packages of nginx and Caddy)
 	@mkdir -p $(VENV)-deploy && cd $(VENV)-deploy && apt-get download -q nginx caddy && for each in *.deb; do dpkg -x "$$each" . || exit 1; done
 	@MASIS_DEPLOY=$(abspath $(VENV)-deploy) $(PY) -m pytest tests/deploy $(PYTEST_FLAGS)
 
 soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours; DATA=FOLDER adds public data)
 	@$(PY) -m pytest -m soak --soak $(if $(DATA),--data "$(DATA)") $(PYTEST_FLAGS)
 
-coverage: $(VENV)/.installed-dev $(VENV)/.browser ## Measure which lines the tests run: a table here, pages in htmlcov/
+coverage: $(VENV)/.installed-dev $(VENV)/.browser ## Measure test coverage: prints a table and writes pages to htmlcov/
 	@$(PY) -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html $(PYTEST_FLAGS)
 
-docs: $(VENV)/.installed-dev ## Build the docs as a site in build/docs; a warning is an error
+docs: $(VENV)/.installed-dev ## Build the docs as a site in build/docs; warnings are errors
 	@$(PY) -m sphinx -W --keep-going -q docs build/docs
 	@echo "build/docs/index.html"
 
-lint: $(VENV)/.installed-dev ## Check style, Python's and JavaScript's
+lint: $(VENV)/.installed-dev ## Check the style of Python and JavaScript
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) tools/lint_javascript.py
 	@$(PY) tools/plain_english.py
 
-format: $(VENV)/.installed-dev ## Put the style right
+format: $(VENV)/.installed-dev ## Fix the style
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 	@$(VENV)/bin/oxfmt masis/ui/components
 
-typecheck: $(VENV)/.installed-dev ## Check types, strictly
+typecheck: $(VENV)/.installed-dev ## Check types in strict mode
 	@$(PY) -m mypy
 
 benchmark: $(VENV)/.installed-dev ## Measure: startup, throughput, citation engine, store
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
-screenshots: $(VENV)/.installed-test $(VENV)/.browser ## Every page, light and dark, 1440 and 900 wide, into screenshots/
+screenshots: $(VENV)/.installed-test $(VENV)/.browser ## Save every page, light and dark, 1440 and 900 pixels wide, to screenshots/
 	@$(PY) tools/screenshots.py
 
-browser: $(VENV)/.installed-test ## Look for a browser again (after installing one)
+browser: $(VENV)/.installed-test ## Search for a browser again (after installing one)
 	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
 
-clean: ## Remove the environment and what tools left behind
+clean: ## Remove the environment and temporary files of tools
 	rm -rf $(VENV) $(VENV)-extras $(VENV)-servers $(VENV)-deploy build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 
 $(VENV)/.installed-run: $(INPUTS)

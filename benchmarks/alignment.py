@@ -1,11 +1,12 @@
-"""Times the offline index on input of ExpertQA size: about 25 sentences and 2,600 characters of
-evidence, seven claims.
+"""Time the offline index on input the size of ExpertQA's: about 25 sentences and 2,600 characters
+of evidence, and seven claims.
 
     python benchmarks/alignment.py [--cases 60]
 
-Prints milliseconds to build an index and to assess a claim, medians and 90th percentiles, on texts
-made up with a fixed seed; then the seconds of processor time of the hardest answer: 100 sentences
-with five wrong values each beside 100 chunks alike, audited, revised and audited again.
+Prints the median and the 90th percentile, in milliseconds, for building an index and for assessing
+a claim, on texts generated with a fixed seed. Then prints the processor time, in seconds, for the
+hardest answer: 100 sentences with five wrong values each and 100 similar chunks, audited, revised
+and audited again.
 """
 
 import argparse
@@ -44,7 +45,7 @@ _OBJECTS = (
 
 
 def sentence(draw: random.Random) -> str:
-    """A sentence of a report, with a number, a name and a date."""
+    """Generate a sentence of a report, with a number, a name and a year."""
     return (
         f"{draw.choice(_SUBJECTS)} {draw.choice(_VERBS)} {draw.choice(_OBJECTS)} of"
         f" {draw.randint(2, 900)} million in {draw.randint(1990, 2024)}, which the region had"
@@ -52,8 +53,8 @@ def sentence(draw: random.Random) -> str:
     )
 
 
-def timed(cases: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of every build and every assessment."""
+def time_index(cases: int) -> tuple[list[float], list[float]]:
+    """Return how many milliseconds each build and each assessment took."""
     builds, assessments = [], []
     for seed in range(cases):
         draw = random.Random(seed)
@@ -69,8 +70,8 @@ def timed(cases: int) -> tuple[list[float], list[float]]:
     return builds, assessments
 
 
-def hardest(sentences: int = 100) -> Case:
-    """An answer no value of which is right, beside chunks that differ in their values only."""
+def hardest_case(sentences: int = 100) -> Case:
+    """Build a case whose answer has only wrong values and whose chunks differ only in values."""
     draw = random.Random(7)
     names = (
         "Alder",
@@ -85,7 +86,7 @@ def hardest(sentences: int = 100) -> Case:
         "Juniper",
     )
 
-    def told(number: int, values: Sequence[int]) -> str:
+    def plant_report(number: int, values: Sequence[int]) -> str:
         year, region, tonnes, workers, cost = values
         return (
             f"In {year}, the {names[number % len(names)]} plant of region {region} made {tonnes}"
@@ -97,10 +98,9 @@ def hardest(sentences: int = 100) -> Case:
         right = [
             draw.randint(*span) for span in ((1990, 2023), (1, 40), (100, 900), (20, 300), (2, 60))
         ]
-        evidence.append({"id": f"chunk_{number}", "text": f"{told(number, right)}."})
-        answer.append(
-            f"{told(number, [value + draw.randint(1, 9) for value in right])} [chunk_{number}]."
-        )
+        evidence.append({"id": f"chunk_{number}", "text": f"{plant_report(number, right)}."})
+        wrong = [value + draw.randint(1, 9) for value in right]
+        answer.append(f"{plant_report(number, wrong)} [chunk_{number}].")
     content = {
         "id": "hardest",
         "query": "How much paper was made?",
@@ -110,31 +110,31 @@ def hardest(sentences: int = 100) -> Case:
     return Case.model_validate(content)
 
 
-def shown(name: str, values: Sequence[float]) -> str:
-    """One line of the report."""
+def format_times(name: str, values: Sequence[float]) -> str:
+    """Return one line of the report."""
     ordered = sorted(values)
     slow = ordered[int(0.9 * len(ordered))]
     return (
-        f"{name}: median {statistics.median(ordered):.2f} ms, 90% below {slow:.2f} ms, n"
-        f" {len(ordered)}"
+        f"{name}: median {statistics.median(ordered):.2f} ms, 90th percentile {slow:.2f} ms,"
+        f" n = {len(ordered)}"
     )
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark and print the times."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--cases", type=int, default=60)
-    chosen = parser.parse_args()
-    timed(3)
-    builds, assessments = timed(chosen.cases)
-    print(shown("index", builds))
-    print(shown("assess", assessments))
-    begun = time.process_time()
-    iterations = run_audit(hardest()).total_iterations
+    options = parser.parse_args()
+    time_index(3)
+    builds, assessments = time_index(options.cases)
+    print(format_times("index", builds))
+    print(format_times("assess", assessments))
+    started = time.process_time()
+    iterations = run_audit(hardest_case()).total_iterations
     print(
-        f"hardest answer: {time.process_time() - begun:.1f} s of processor time, {iterations}"
+        f"hardest answer: {time.process_time() - started:.1f} s of processor time, {iterations}"
         " iterations"
     )
 

@@ -1,13 +1,12 @@
-"""A batch of audits through a scripted model with a fixed latency: wall time against the least that
-is possible.
+"""Audit a batch with a scripted model of fixed latency; compare the wall time with the minimum.
 
-python benchmarks/batch.py                                   # 100 answers, 300 ms, 16 calls at once
+python benchmarks/batch.py                                   # 100 answers, 300 ms, 16 concurrent calls
 python benchmarks/batch.py --cases FILE --number 100 --concurrency 16 --latency-ms 300
-python benchmarks/batch.py --rounds 3                        # several times, since the machine has other work
+python benchmarks/batch.py --rounds 3                        # repeat, in case the machine is busy
 
-The least: max(longest chain of calls x latency, all calls x latency / concurrency). The server runs
-in a process of its own and answers sensibly (tests/serving_models.py). Also told: the CPU time of
-our own code for each iteration.
+The minimum is max(longest chain of calls x latency, all calls x latency / concurrency). The server
+runs in its own process and returns plausible replies (tests/serving_models.py). Also prints the CPU
+time that our own code takes for each iteration.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from masis.settings import (
 
 @contextmanager
 def server(latency_ms: float) -> Iterator[str]:
-    """The scripted server, in a process of its own; gives its address."""
+    """Run the scripted server in its own process and yield its address."""
     command = [
         sys.executable,
         "-m",
@@ -58,21 +57,19 @@ def server(latency_ms: float) -> Iterator[str]:
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found, "the server did not say where it is"
-        yield found.group()
+        address = re.search(r"http://\S+", process.stdout.readline())
+        assert address, "the server didn't print its address"
+        yield address.group()
     finally:
         process.terminate()
         process.wait(10)
 
 
-def hundred(file: Path | None, number: int) -> list[Case]:
-    """That many answers: of a file, else the demo cases over and over, each time a case
-    of its own.
-    """
+def load_cases(file: Path | None, number: int) -> list[Case]:
+    """Return ``number`` cases with answers, from the file or repeated from the demo."""
     if file is not None:
-        found = [row.case for row in read_any(file) if row.case is not None]
-        return [case for case in found if case.answer][:number]
+        cases = [row.case for row in read_any(file) if row.case is not None]
+        return [case for case in cases if case.answer][:number]
     demo = [case for case in demo_cases() if case.answer]
     repeated = (demo[index % len(demo)] for index in range(number))
     return [
@@ -81,29 +78,31 @@ def hundred(file: Path | None, number: int) -> list[Case]:
     ]
 
 
-def chain(run: Run) -> int:
-    """The longest way through the calls of a run: those side by side (verdicts, completeness) count
-    once.
+def longest_chain(run: Run) -> int:
+    """Return the number of calls that a run makes in sequence.
+
+    Calls that run concurrently (verdicts and completeness) count once.
     """
-    return sum(_chain(iteration) for iteration in run.iterations)
+    return sum(_iteration_chain(iteration) for iteration in run.iterations)
 
 
-def _chain(iteration: Iteration) -> int:
+def _iteration_chain(iteration: Iteration) -> int:
     prompts = [call.prompt.partition("/")[0] for call in iteration.calls]
     alone = sum(prompt not in ("claims_verify", "completeness") for prompt in prompts)
     return alone + bool({"claims_verify", "completeness"} & set(prompts))
 
 
-def probe(settings: Settings) -> None:
-    """One word, as ``masis audit`` asks for before it starts: what is imported and connected then
-    is not measured.
+def probe_provider(settings: Settings) -> None:
+    """Ask the model for one word, as ``masis audit`` does before it starts.
+
+    This keeps imports and connection setup out of the measurement.
     """
-    asked = probe_models(settings)
-    assert all(item.ok for item in asked), asked
+    probed = probe_models(settings)
+    assert all(item.ok for item in probed), probed
 
 
 def measure(cases: list[Case], address: str, concurrency: int, latency_s: float) -> None:
-    """One batch into an empty database; prints its figures."""
+    """Audit one batch into an empty database and print its figures."""
     table = {"kind": "openai", "address": address, "concurrency": concurrency, "adapts": False}
     models = {role: f"here:m-{time.monotonic_ns()}" for role in ROLES}
     settings = with_concurrency(
@@ -112,47 +111,47 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "batch.db", settings)
         bench.cases.add(ANONYMOUS, cases)
-        probe(settings)
+        probe_provider(settings)
         jobs = (BatchItem(number, case) for number, case in enumerate(cases))
-        wall, own = time.perf_counter(), time.process_time()
-        done = audit_in_threads(
+        wall, cpu = time.perf_counter(), time.process_time()
+        finished = audit_in_threads(
             jobs,
             lambda job, cancelled: bench.audits.audit(ANONYMOUS, job.case, cancelled=cancelled),
             at_once=concurrency * AUDITS_PER_CALL,
         )
-        outcomes = [each.outcome for each in done]
-        wall, own = time.perf_counter() - wall, time.process_time() - own
+        outcomes = [item.outcome for item in finished]
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     runs = [outcome for outcome in outcomes if isinstance(outcome, Run)]
     calls = sum(run.usage.calls for run in runs)
     tokens = sum(run.usage.prompt_tokens + run.usage.completion_tokens for run in runs)
     cached = sum(run.usage.cached_tokens for run in runs)
     iterations = sum(run.total_iterations for run in runs)
-    longest = max(chain(run) for run in runs)
+    longest = max(longest_chain(run) for run in runs)
     least = max(longest * latency_s, calls * latency_s / concurrency)
     print(
         f"{len(runs)} of {len(cases)} audited, {iterations} iterations, {calls} calls, {tokens:,}"
-        f" tokens ({cached:,} from a cache)\nwall {wall:.2f} s; least {least:.2f} s (chain"
-        f" {longest} calls, {calls} calls / {concurrency}): {wall / least:.3f} times\nown CPU"
-        f" {own:.2f} s: {own / iterations * 1000:.1f} ms an iteration, {own / calls * 1000:.1f} ms"
-        f" a call; load {os.getloadavg()[0]:.1f}",
+        f" tokens ({cached:,} from a cache)\nwall {wall:.2f} s; minimum {least:.2f} s (chain"
+        f" {longest} calls, {calls} calls / {concurrency}): ratio {wall / least:.3f}\nour CPU"
+        f" {cpu:.2f} s: {cpu / iterations * 1000:.1f} ms per iteration,"
+        f" {cpu / calls * 1000:.1f} ms per call; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--cases", type=Path)
     options.add_argument("--number", type=int, default=100)
     options.add_argument("--concurrency", type=int, default=16)
     options.add_argument("--latency-ms", type=float, default=300.0)
     options.add_argument("--rounds", type=int, default=1)
-    given = options.parse_args()
+    args = options.parse_args()
     logging.disable(logging.INFO)
-    cases = hundred(given.cases, given.number)
-    with server(given.latency_ms) as address:
-        for _ in range(given.rounds):
-            measure(cases, address, given.concurrency, given.latency_ms / 1000)
+    cases = load_cases(args.cases, args.number)
+    with server(args.latency_ms) as address:
+        for _ in range(args.rounds):
+            measure(cases, address, args.concurrency, args.latency_ms / 1000)
 
 
 if __name__ == "__main__":

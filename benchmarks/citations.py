@@ -1,10 +1,10 @@
-"""How fast the citation engine is: 100,000 answers of ExpertQA's size through it, on one core.
+"""Time the citation engine on 100,000 answers the size of ExpertQA's, on one core.
 
     python benchmarks/citations.py [--answers N] [--data FOLDER]
 
-Cycles through the answers of ExpertQA (``expertqa_cases.jsonl`` in the folder), without --data
-through those of the demo cases. Prints answers a second, the time for 100,000, and how far memory
-grew after the first tenth.
+Cycles through the answers of ExpertQA (``expertqa_cases.jsonl`` in the folder) or, without --data,
+those of the demo cases. Prints answers per second, the time for 100,000 answers, and how much
+memory grew after the first tenth.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LIMIT_S = 60.0
 FLAT_MIB = 10.0
 
 
-def sources(data: Path | None) -> list[Path]:
-    """The files to read answers from."""
+def answer_files(data: Path | None) -> list[Path]:
+    """Return the files to read answers from."""
     return (
         [data / "expertqa_cases.jsonl"]
         if data
@@ -36,8 +36,8 @@ def sources(data: Path | None) -> list[Path]:
     )
 
 
-def read(files: Iterable[Path]) -> list[tuple[str, tuple[Evidence, ...]]]:
-    """Answers with their evidence."""
+def read_answers(files: Iterable[Path]) -> list[tuple[str, tuple[Evidence, ...]]]:
+    """Return the answers in the files, each with its evidence."""
     cases = []
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -48,20 +48,20 @@ def read(files: Iterable[Path]) -> list[tuple[str, tuple[Evidence, ...]]]:
 
 
 def peak_mib() -> float:
-    """The most memory this process has held so far."""
+    """Return the peak memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> int:
-    """Run and print; 1 if slower than the limit or if memory grew."""
+    """Run the benchmark; return 1 if it is slower than the limit or if memory grew."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder with the public data sets")
     parser.add_argument("--answers", type=int, default=100_000)
     options = parser.parse_args()
-    files = sources(options.data)
-    cases = read(files)
+    files = answer_files(options.data)
+    cases = read_answers(files)
     print(f"{len(cases)} answers from {', '.join(file.name for file in files)}, ", end="")
     print(f"{statistics.mean(len(answer) for answer, _ in cases):.0f} characters on average")
     citations = sentences = 0
@@ -81,14 +81,11 @@ def main() -> int:
     per_100_000 = seconds / options.answers * 100_000
     print(f"{options.answers} answers, {sentences} sentences, {citations} citations")
     print(
-        f"{seconds:.1f} s of one core ({elapsed:.1f} s by the clock),"
-        f" {options.answers / seconds:.0f} answers a second"
+        f"{seconds:.1f} s of CPU ({elapsed:.1f} s wall time),"
+        f" {options.answers / seconds:.0f} answers per second"
     )
     print(f"100,000 answers: {per_100_000:.1f} s (limit {LIMIT_S:.0f} s)")
-    print(
-        f"memory: {peak_mib():.1f} MiB at its highest, {grown:.1f} MiB more than after the first"
-        " tenth"
-    )
+    print(f"peak memory: {peak_mib():.1f} MiB, {grown:.1f} MiB more than after the first tenth")
     return int(per_100_000 > LIMIT_S or grown > FLAT_MIB)
 
 

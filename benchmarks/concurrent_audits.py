@@ -1,10 +1,10 @@
-"""Many audits awaited at once with a scripted model: how many threads and how much memory they
-take.
+"""Run many asynchronous audits at once with a scripted model; count their threads and memory.
 
 python benchmarks/concurrent_audits.py                          # 500 audits, 1 s a call
 python benchmarks/concurrent_audits.py --audits 100 --latency-ms 300
 
-The server runs in a process of its own. Deadlines are long: what is measured is what waiting costs.
+The server runs in its own process. Deadlines are long because the benchmark measures only the cost
+of waiting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.batch import hundred, server
+from benchmarks.batch import load_cases, server
 from masis.api.audits import run_audit, run_audit_async
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -27,7 +27,7 @@ from masis.settings import ROLES, Settings
 
 
 def resident_mb() -> float:
-    """What the process holds now, in megabytes; where that can't be read, the most it ever held."""
+    """Return this process's resident memory in megabytes, or its peak if that can't be read."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
@@ -36,11 +36,11 @@ def resident_mb() -> float:
 
 
 class Gauge:
-    """The most threads and memory that were seen while it ran."""
+    """Record the peak number of threads and the peak memory while a block runs."""
 
     def __init__(self) -> None:
         self.threads, self.memory_mb = threading.active_count(), resident_mb()
-        self._ended = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="gauge", daemon=True)
 
     def __enter__(self) -> Gauge:
@@ -48,22 +48,22 @@ class Gauge:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._stopped.set()
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._stopped.wait(0.05):
             self.threads = max(self.threads, threading.active_count() - 1)
             self.memory_mb = max(self.memory_mb, resident_mb())
 
 
-async def every(cases: list[Case], settings: Settings) -> list[Run]:
-    """All audits at once."""
+async def run_all(cases: list[Case], settings: Settings) -> list[Run]:
+    """Run all audits at once."""
     return list(await asyncio.gather(*(run_audit_async(case, settings) for case in cases)))
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the figures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -75,13 +75,13 @@ def main() -> None:
         deadlines = {"call_deadline_s": 300, "iteration_deadline_s": 900, "loop_deadline_s": 1800}
         models = dict.fromkeys(ROLES, "here:m")
         settings = Settings.model_validate({**models, **deadlines, "providers": {"here": table}})
-        cases = hundred(None, options.audits)
-        run_audit(cases[0], settings)  # what is imported and connected once is not measured
+        cases = load_cases(None, options.audits)
+        run_audit(cases[0], settings)  # warm up: exclude imports and connection setup
         threads, memory = threading.active_count(), resident_mb()
         with Gauge() as gauge:
-            began, own = time.perf_counter(), time.process_time()
-            runs = asyncio.run(every(cases, settings))
-            wall, own = time.perf_counter() - began, time.process_time() - own
+            started, own = time.perf_counter(), time.process_time()
+            runs = asyncio.run(run_all(cases, settings))
+            wall, own = time.perf_counter() - started, time.process_time() - own
     calls = sum(run.usage.calls for run in runs)
     failed = sum(
         call.outcome != "answered" for run in runs for it in run.iterations for call in it.calls
@@ -89,8 +89,8 @@ def main() -> None:
     print(
         f"{options.audits} audits at once, {calls:,} calls ({failed} without a reply) of"
         f" {options.latency_ms:g} ms: {wall:.1f} s, CPU {own:.1f} s; threads {threads} before,"
-        f" {gauge.threads} at most; memory {memory:.0f} MB before, {gauge.memory_mb:.0f} MB at most"
-        f" ({(gauge.memory_mb - memory) / options.audits * 1000:.0f} KB an audit)"
+        f" {gauge.threads} peak; memory {memory:.0f} MB before, {gauge.memory_mb:.0f} MB peak"
+        f" ({(gauge.memory_mb - memory) / options.audits * 1000:.0f} KB per audit)"
     )
 
 

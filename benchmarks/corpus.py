@@ -1,11 +1,11 @@
-"""How fast a corpus of 100,000 abstracts is imported and searched.
+"""Time the import and search of a corpus of 100,000 abstracts.
 
     python benchmarks/corpus.py [--abstracts 100000] --data FOLDER [--keep FOLDER]
 
-The corpus is put together at run time from sentences, titles and keywords of the public abstracts,
-drawn with a fixed seed; nothing of it is kept. Searched with the questions of
-``benchmarks/questions.txt``, 20 and then 50 abstracts each. Prints the median and the worst of the
-questions by the clock, and this process's own time, which on a busy machine is the better figure.
+The corpus is generated at run time from sentences, titles and keywords of the public abstracts,
+with a fixed seed, and deleted at the end unless --keep names a folder. The queries are the
+questions in ``benchmarks/questions.txt``, for 20 and then 50 abstracts each. Prints the median and
+maximum over the questions, as wall time and as CPU time; compare CPU times if the machine is busy.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Result = TypeVar("Result")
 
 
 class Timed(NamedTuple):
-    """Milliseconds of one call: by the clock, and this process's own."""
+    """The duration of one call in milliseconds: wall time, and CPU time of this process."""
 
     clock: float
-    own: float
+    cpu: float
 
 
 class Material(NamedTuple):
-    """What abstracts are put together from."""
+    """The parts from which abstracts are generated."""
 
     titles: tuple[str, ...]
     keywords: tuple[tuple[str, ...], ...]
@@ -52,8 +52,8 @@ class Material(NamedTuple):
     lengths: tuple[int, ...]
 
 
-def material(data: Path) -> Material:
-    """Titles, keywords, sentences of the public abstracts, and how many sentences each has."""
+def read_material(data: Path) -> Material:
+    """Read the public abstracts' titles, keywords, sentences and numbers of sentences."""
     texts, titles, keywords = list[str](), list[str](), list[tuple[str, ...]]()
     for name in ("study_types_train.jsonl", "study_types_val.jsonl"):
         for line in (data / name).open(encoding="utf-8"):
@@ -76,59 +76,57 @@ def material(data: Path) -> Material:
     )
 
 
-def abstracts(count: int, drawn_from: Material) -> Iterator[Abstract]:
-    """Abstracts whose sentences, titles and keywords come from different ones."""
+def generate_abstracts(count: int, material: Material) -> Iterator[Abstract]:
+    """Yield abstracts whose sentences, title and keywords come from different public ones."""
     draw = random.Random(SEED)
     for number in range(count):
         yield Abstract(
             id=f"made-{number:06}",
-            title=draw.choice(drawn_from.titles),
-            text=" ".join(draw.choices(drawn_from.sentences, k=draw.choice(drawn_from.lengths))),
-            keywords=draw.choice(drawn_from.keywords),
-            # two with the same title and another year are not the same study
+            title=draw.choice(material.titles),
+            text=" ".join(draw.choices(material.sentences, k=draw.choice(material.lengths))),
+            keywords=draw.choice(material.keywords),
+            # abstracts with equal titles but different years aren't deduplicated
             year=1980 + number % 45,
             pmid=str(number + 1),
             source="made",
         )
 
 
-def questions() -> tuple[str, ...]:
-    """The committed questions."""
+def read_questions() -> tuple[str, ...]:
+    """Return the questions in ``benchmarks/questions.txt``."""
     lines = QUESTIONS.read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def timed(call: Callable[[], Result]) -> tuple[Result, Timed]:
-    """The result of a call and its milliseconds."""
-    clock, own = time.perf_counter(), time.process_time()
+def time_call(call: Callable[[], Result]) -> tuple[Result, Timed]:
+    """Return the result of a call and how long it took."""
+    clock, cpu = time.perf_counter(), time.process_time()
     result = call()
-    return result, Timed((time.perf_counter() - clock) * 1000, (time.process_time() - own) * 1000)
+    return result, Timed((time.perf_counter() - clock) * 1000, (time.process_time() - cpu) * 1000)
 
 
-def searched(store: Store, asked: Sequence[str], limit: int) -> list[Timed]:
-    """Milliseconds of each question, as a reader meets them: from the question to the abstracts,
-    first time asked.
-    """
+def time_searches(store: Store, asked: Sequence[str], limit: int) -> list[Timed]:
+    """Return how long each question takes the first time it is asked, up to its abstracts."""
     return [
-        timed(functools.partial(store.corpora.search, "made", question, limit))[1]
+        time_call(functools.partial(store.corpora.search, "made", question, limit))[1]
         for question in asked
     ]
 
 
-def shown(name: str, times: Sequence[Timed]) -> bool:
-    """Print a line of figures; whether the median meets the target."""
-    clock, own = [each.clock for each in times], [each.own for each in times]
+def print_times(name: str, times: Sequence[Timed]) -> bool:
+    """Print a line of figures and return whether the median meets the target."""
+    clock, cpu = [duration.clock for duration in times], [duration.cpu for duration in times]
     median = statistics.median(clock)
     met = "met" if median < TARGET_MS else "MISSED"
     print(
-        f"{name:<34} {median:8.1f} {max(clock):8.1f} {statistics.median(own):8.1f} {max(own):8.1f} "
+        f"{name:<34} {median:8.1f} {max(clock):8.1f} {statistics.median(cpu):8.1f} {max(cpu):8.1f} "
         f"  < {TARGET_MS:.0f} median: {met}"
     )
     return median < TARGET_MS
 
 
 def main() -> int:
-    """Build and search."""
+    """Import the corpus and search it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -137,38 +135,38 @@ def main() -> int:
     parser.add_argument(
         "--keep",
         type=Path,
-        help="a folder to keep the database in, and to take it from when it is there",
+        help="keep the database in this folder, and reuse it if it is there",
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        database = (options.keep or Path(folder)) / f"corpus-{options.abstracts}.db"
+        database = (options.keep or Path(folder)) / f"corpus-{options.generate_abstracts}.db"
         with Store.open(database) as store:
-            build(store, options.abstracts, options.data)
-            asked = questions()
+            import_corpus(store, options.abstracts, options.data)
+            asked = read_questions()
             print(
-                f"{len(asked)} questions, ms              clock: median    worst   own: median   "
-                " worst"
+                f"{len(asked)} questions, ms               wall: median      max   CPU: median   "
+                "   max"
             )
             met = [
-                shown(f"first {limit} abstracts", searched(store, asked, limit))
+                print_times(f"first {limit} abstracts", time_searches(store, asked, limit))
                 for limit in (20, 50)
             ]
     return 0 if all(met) else 1
 
 
-def build(store: Store, count: int, data: Path) -> None:
-    """Import the made abstracts, unless they are there."""
-    if any(each.name == "made" for each in store.corpora.list_all()):
+def import_corpus(store: Store, count: int, data: Path) -> None:
+    """Import the generated abstracts, unless the database already has them."""
+    if any(corpus.name == "made" for corpus in store.corpora.list_all()):
         return
-    drawn_from = material(data)
+    material = read_material(data)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done, spent = timed(
-        lambda: store.corpora.add_many("made", abstracts(count, drawn_from), source="made")
+    done, spent = time_call(
+        lambda: store.corpora.add_many("made", generate_abstracts(count, material), source="made")
     )
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"imported {done.added:,} of {done.identified:,} abstracts in {spent.own / 1000:.1f} s own"
-        f" ({spent.clock / 1000:.1f} s by the clock), {store.path.stat().st_size / 1e6:.0f} MB on"
+        f"imported {done.added:,} of {done.identified:,} abstracts in {spent.cpu / 1000:.1f} s CPU"
+        f" ({spent.clock / 1000:.1f} s wall time), {store.path.stat().st_size / 1e6:.0f} MB on"
         f" disk, memory grew by {(after - before) / 1024:.0f} MB"
     )
 

@@ -1,10 +1,10 @@
-"""How long each export of many decided cases takes, and whether its memory grows with their number.
+"""Time each export of many decided cases and check whether its memory grows with their number.
 
     python benchmarks/exports.py [--cases 50000]
 
-Every case is a real offline audit of a demo case under a name of its own, decided by a person with
-two labels. Prints seconds by the clock and of this process, megabytes written, and the peak of
-memory for a tenth and for all.
+Every case is a copy of a demo case under a new id, with a real offline audit and a person's
+decision that has two labels. Prints wall time, CPU time, megabytes written and peak memory, for a
+tenth of the cases and for all of them.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ def fill(path: Path, count: int) -> None:
         with store.transaction():
             for number in range(first, min(first + 1000, count)):
                 case, run = audited[number % len(audited)]
-                own = Case.model_validate(
+                copy = Case.model_validate(
                     case.to_json_dict()
                     | {
                         "id": f"copy-{number}",
                         "query": f"{case.query} In year {number}?",
                     }
                 )
-                store.cases.add(own)
-                named = run.model_copy(
-                    update={"id": f"run-{number}", "case_id": own.id, "case_digest": own.digest()}
+                store.cases.add(copy)
+                copied_run = run.model_copy(
+                    update={"id": f"run-{number}", "case_id": copy.id, "case_digest": copy.digest()}
                 )
-                store.runs.finish(named)
-                iteration = named.iterations[named.best or 0]
+                store.runs.finish(copied_run)
+                iteration = copied_run.iterations[copied_run.best or 0]
                 labels = [
                     TargetLabel(
                         target="claim",
@@ -70,8 +70,8 @@ def fill(path: Path, count: int) -> None:
                 store.decisions.append(
                     Decision(
                         reviewer="Ada",
-                        case_id=own.id,
-                        run_id=named.id,
+                        case_id=copy.id,
+                        run_id=copied_run.id,
                         iteration=iteration.iteration_number,
                         verdict="approve",
                         labels=tuple(labels),
@@ -81,11 +81,12 @@ def fill(path: Path, count: int) -> None:
 
 
 def measure(database: Path, form: str, encoding: str, dataset_size: int) -> None:
-    """Write one export and print what it took; runs in a process of its own, for its peak of
-    memory.
+    """Write one export and print its figures.
+
+    Runs in its own process so that peak memory belongs to this export alone.
     """
     with tempfile.TemporaryDirectory() as folder, Store.open(database) as store:
-        clock, own = time.perf_counter(), time.process_time()
+        clock, cpu = time.perf_counter(), time.process_time()
         written = write_file(
             store,
             Path(folder) / "out",
@@ -93,25 +94,25 @@ def measure(database: Path, form: str, encoding: str, dataset_size: int) -> None
             Selection(CaseFilter(reviewers=("Ada",))),
             encoding=encoding,
         )
-        clock, own = time.perf_counter() - clock, time.process_time() - own
-        size = sum(each["bytes"] for each in written.manifest["files"]) / 1e6
-    # getrusage would tell the peak of the process that started this one
+        clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
+        size = sum(file["bytes"] for file in written.manifest["files"]) / 1e6
+    # After a fork, getrusage reports the parent's peak, so read VmHWM instead.
     status = Path("/proc/self/status").read_text()
     peak = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
-    late = (
+    warning = (
         ""
         if clock <= TARGET_S or dataset_size != 50_000 or not export_formats()[form].tabular
         else f"  over {TARGET_S} s"
     )
     print(
         f"{form:16} {encoding:8} {dataset_size:>9,} cases {written.rows:>9,} rows {clock:7.1f} s"
-        f" ({own:5.1f} s own) {size:8.1f} MB  peak {peak:6.0f} MB{late}",
+        f" ({cpu:5.1f} s CPU) {size:8.1f} MB  peak {peak:6.0f} MB{warning}",
         flush=True,
     )
 
 
 def main() -> None:
-    """Fill two databases, a tenth and all, and measure every export of both."""
+    """Measure every export of two databases, with a tenth of the cases and with all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=50_000)
     parser.add_argument("--formats", default=",".join(export_formats()))
@@ -121,15 +122,15 @@ def main() -> None:
         metavar=("DATABASE", "FORMAT", "ENCODING", "CASES"),
         help=argparse.SUPPRESS,
     )
-    given = parser.parse_args()
-    if given.one:
-        measure(Path(given.one[0]), given.one[1], given.one[2], int(given.one[3]))
+    args = parser.parse_args()
+    if args.one:
+        measure(Path(args.one[0]), args.one[1], args.one[2], int(args.one[3]))
         return
     with tempfile.TemporaryDirectory() as folder:
-        for count in (given.cases // 10, given.cases):
+        for count in (args.cases // 10, args.cases):
             database = Path(folder) / f"{count}.db"
             fill(database, count)
-            for form in given.formats.split(","):
+            for form in args.formats.split(","):
                 for encoding in ENCODINGS[export_formats()[form].tabular]:
                     command = [
                         sys.executable,

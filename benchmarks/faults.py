@@ -1,11 +1,10 @@
-"""A thousand cases through a model's server that fails now and then, killed in the middle and taken
-up again.
+"""Audit a thousand cases with a faulty model server, kill the audit halfway and resume it.
 
 python benchmarks/faults.py                              # 1,000 cases, 5% faults, killed once
 python benchmarks/faults.py --number 200 --share 0.2
 
-Checked: every case ends in a documented state with one run, none is audited twice, the database is
-whole; told: what the faults came to, the memory of the process as it went, the time.
+Checks that every case has exactly one finished run and that the database is intact. Prints how the
+runs ended, the memory of the process over time, and the duration.
 """
 
 from __future__ import annotations
@@ -25,14 +24,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.batch import hundred
+from benchmarks.batch import load_cases
 from masis.services import Workbench
 
 MODELS = "verifier", "critic", "reviser", "evaluator", "drafter"
 
 
-def audit(cases: Path, database: Path, config: Path, concurrency: int) -> subprocess.Popen[str]:
-    """``masis audit`` on the cases."""
+def start_audit(
+    cases: Path, database: Path, config: Path, concurrency: int
+) -> subprocess.Popen[str]:
+    """Start ``masis audit`` on the cases."""
     command = [sys.executable, "-m", "masis.cli", "audit", cases, "--db", database, "--no-ask"]
     return subprocess.Popen(
         [*map(str, command), "--model", "here:m", "--concurrency", str(concurrency)],
@@ -48,7 +49,7 @@ def audit(cases: Path, database: Path, config: Path, concurrency: int) -> subpro
 
 
 def resident_mb(pid: int) -> float:
-    """Memory of a process in MB; 0 where it is gone."""
+    """Return the resident memory of a process in MB, or 0 if it has ended."""
     try:
         found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     except OSError:
@@ -56,8 +57,8 @@ def resident_mb(pid: int) -> float:
     return int(found.group(1)) / 1000 if found else 0.0
 
 
-def finished(database: Path) -> int:
-    """Cases with a finished run, as the database has it now."""
+def count_finished(database: Path) -> int:
+    """Return how many cases in the database have a finished run."""
     if not database.exists():
         return 0
     states = Workbench.open(database).store.cases.states()
@@ -66,19 +67,24 @@ def finished(database: Path) -> int:
     )
 
 
-def watched(process: subprocess.Popen[str], database: Path, until: int | None) -> list[float]:
-    """The memory as the job went, to its end or until so many cases are finished."""
+def watch_memory(process: subprocess.Popen[str], database: Path, until: int | None) -> list[float]:
+    """Sample the memory of the process until it ends or ``until`` cases are finished."""
     memory = []
     while process.poll() is None:
         time.sleep(1)
         memory.append(resident_mb(process.pid))
-        if until is not None and finished(database) >= until:
+        if until is not None and count_finished(database) >= until:
             break
-    return [each for each in memory if each]
+    return [sample for sample in memory if sample]
 
 
-def checked(database: Path, ids: list[str]) -> None:
-    """Every case has one finished run; says what they came to. Raises AssertionError."""
+def check_database(database: Path, ids: list[str]) -> None:
+    """Check that every case has one finished run, and print how the runs ended.
+
+    Raises:
+        AssertionError: A case has no run or several, or the database has a problem.
+
+    """
     bench = Workbench.open(database)
     ends: Counter[str] = Counter()
     codes: Counter[str] = Counter()
@@ -106,13 +112,13 @@ def checked(database: Path, ids: list[str]) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--number", type=int, default=1000)
     options.add_argument("--share", type=float, default=0.05)
     options.add_argument("--concurrency", type=int, default=16)
     options.add_argument("--latency-ms", type=float, default=20.0)
-    given = options.parse_args()
+    args = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases, database, config = (
@@ -120,7 +126,7 @@ def main() -> None:
             folder / "faults.db",
             folder / "masis.toml",
         )
-        all_cases = hundred(None, given.number)
+        all_cases = load_cases(None, args.number)
         cases.write_text(
             "".join(json.dumps(case.model_dump(mode="json")) + "\n" for case in all_cases)
         )
@@ -128,9 +134,9 @@ def main() -> None:
             "-m",
             "tests.serving_models",
             "--latency-ms",
-            str(given.latency_ms),
+            str(args.latency_ms),
             "--fault-share",
-            str(given.share),
+            str(args.share),
         ]
         server = subprocess.Popen(
             [sys.executable, *serve], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -143,25 +149,25 @@ def main() -> None:
                 f'[providers.here]\nkind = "openai"\naddress = "{found.group()}"\nkey_env ='
                 ' "SCRIPTED_KEY"\n'
             )
-            began = time.perf_counter()
-            first = audit(cases, database, config, given.concurrency)
-            watched(first, database, given.number // 2)
+            started = time.perf_counter()
+            first = start_audit(cases, database, config, args.concurrency)
+            watch_memory(first, database, args.number // 2)
             first.send_signal(signal.SIGKILL)
             first.communicate()
-            kept = finished(database)
-            print(f"killed with {kept} cases finished; taken up again", flush=True)
-            second = audit(cases, database, config, given.concurrency)
-            memory = watched(second, database, None)
-            _, said = second.communicate()
+            done = count_finished(database)
+            print(f"killed with {done} cases finished; resuming", flush=True)
+            second = start_audit(cases, database, config, args.concurrency)
+            memory = watch_memory(second, database, None)
+            _, stderr = second.communicate()
         finally:
             server.terminate()
             server.wait(10)
-        print(said.strip().splitlines()[0])
+        print(stderr.strip().splitlines()[0])
         third = len(memory) // 3 or 1
         early, late = max(memory[:third]), max(memory[-third:])
-        print(f"memory: at most {early:.0f} MB in the first third, {late:.0f} MB in the last")
-        print(f"{time.perf_counter() - began:.0f} s in all, load {os.getloadavg()[0]:.1f}")
-        checked(database, [case.id for case in all_cases])
+        print(f"peak memory: {early:.0f} MB in the first third, {late:.0f} MB in the last")
+        print(f"{time.perf_counter() - started:.0f} s in total, load {os.getloadavg()[0]:.1f}")
+        check_database(database, [case.id for case in all_cases])
 
 
 if __name__ == "__main__":

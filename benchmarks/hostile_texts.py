@@ -1,12 +1,11 @@
-"""Whether time grows with the length of a text, or with its square: hostile texts at a quarter and
-at full length.
+"""Check that reading time grows linearly with text length, on hostile texts at two lengths.
 
     python benchmarks/hostile_texts.py [--characters 40000] [READER ...]
 
-Everything that reads text from outside is given texts made to be hard: one unit, repeated. What is
-compared is the processor time for a text with that for a quarter of it, in the same run: four times
-as much is linear, sixteen times is quadratic. Prints the worst unit of each reader; exits 1 where
-one grows by more than the limit.
+Every parser of external text gets adversarial texts, each of which repeats one unit. The benchmark
+compares the CPU time for a text with that for a quarter of it, in the same run: a ratio of 4 is
+linear, 16 is quadratic. Prints the worst unit of each reader. Exits 1 if the ratio of one is above
+the limit.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from masis.screening.grading.sample_size import sample_sizes
 from masis.settings.secrecy import safe_value
 
 FACTOR = 4
-MOST = 10.0
-"""Times as much processor time as for a quarter of the text: linear is 4, quadratic 16."""
-LEAST_S = 0.03
-"""What takes less at full length is too short to be compared."""
+MAX_GROWTH = 10.0
+"""Maximum ratio of the CPU time for a text to that for a quarter of it."""
+MIN_SECONDS = 0.03
+"""Texts that take less CPU time than this at full length are too fast to compare."""
 UNITS = (
     *(
         "a",
@@ -111,18 +110,18 @@ EVIDENCE = (
 )
 
 
-def replied(text: str) -> None:
-    """Read a model's reply, which is refused."""
+def parse_as_critique(text: str) -> None:
+    """Parse a model's reply that isn't valid."""
     with suppress(UnreadableReply, MasisError):
         parse_reply(text, CritiqueReply)
 
 
-def quoted(text: str) -> None:
-    """Look for a quote that is nearly there."""
+def find_near_quote(text: str) -> None:
+    """Look for a quote that differs from the text in one character."""
     locate_quote(f"{text}x", f"{text}y")
 
 
-def designed(text: str) -> None:
+def recognise_design(text: str) -> None:
     """Recognise the design of a study from a hostile abstract."""
     recognise(Abstract(id="1", title=text[:500], text=text))
 
@@ -130,70 +129,72 @@ def designed(text: str) -> None:
 READERS: dict[str, Callable[[str], object]] = {
     "sentences": split_sentences,
     "citations": partial(audit_citations, evidence=EVIDENCE),
-    "quotes": quoted,
+    "quotes": find_near_quote,
     "tokens": tokens,
     "facts": extract,
-    "replies": replied,
+    "replies": parse_as_critique,
     "fences": disarm,
     "errors of providers": scrub_error,
     "pasted evidence": read_pasted,
     "settings shown": safe_value,
-    "study designs": designed,
+    "study designs": recognise_design,
     "sample sizes": sample_sizes,
 }
 
 
 class Growth(NamedTuple):
-    """How much longer a full text takes than a quarter of it, and how long that is."""
+    """The time for a full text, and its ratio to the time for a quarter of the text."""
 
     factor: float
     seconds: float
     unit: str
 
 
-def seconds(reader: Callable[[str], object], text: str) -> float:
-    """Processor time of one reading, the least of two."""
-    taken = []
+def measure_seconds(reader: Callable[[str], object], text: str) -> float:
+    """Return the CPU time to read the text once, the minimum of two tries."""
+    times = []
     for _ in range(2):
-        began = time.process_time()
+        started = time.process_time()
         reader(text)
-        taken.append(time.process_time() - began)
-    return min(taken)
+        times.append(time.process_time() - started)
+    return min(times)
 
 
-def growth(reader: Callable[[str], object], unit: str, characters: int) -> Growth:
-    """Compare a text of this length with a quarter of it."""
+def measure_growth(reader: Callable[[str], object], unit: str, characters: int) -> Growth:
+    """Compare the time for a text of this length with that for a quarter of it."""
     text = (unit * (characters // len(unit) + 1))[:characters]
-    full = seconds(reader, text)
-    if full < LEAST_S:
+    full = measure_seconds(reader, text)
+    if full < MIN_SECONDS:
         return Growth(0.0, full, unit)
-    return Growth(full / max(seconds(reader, text[: characters // FACTOR]), 1e-6), full, unit)
+    return Growth(
+        full / max(measure_seconds(reader, text[: characters // FACTOR]), 1e-6), full, unit
+    )
 
 
 def main() -> int:
-    """Measure and print; 1 where time grows too fast."""
+    """Run the benchmark; return 1 if time grows too fast."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--characters", type=int, default=40_000)
     parser.add_argument("readers", nargs="*", metavar="READER", help=", ".join(READERS))
     options = parser.parse_args()
-    wrong = 0
+    failures = 0
     print(f"{'reader':26}{'worst growth':>14}{'unit':>18}{'slowest':>12}{'unit':>18}")
     for name in options.readers or READERS:
-        found = [growth(READERS[name], unit, options.characters) for unit in UNITS]
-        worst, slowest = max(found), max(found, key=lambda each: each.seconds)
-        wrong += worst.factor > MOST
-        grown = f"{worst.factor:.1f} times" if worst.factor else "too short"
+        found = [measure_growth(READERS[name], unit, options.characters) for unit in UNITS]
+        worst, slowest = max(found), max(found, key=lambda growth: growth.seconds)
+        failures += worst.factor > MAX_GROWTH
+        grown = f"{worst.factor:.1f} times" if worst.factor else "too fast"
         print(
             f"{name:26}{grown:>14}{worst.unit!r:>18}{slowest.seconds:>10.2f} s{slowest.unit!r:>18}",
             flush=True,
         )
     print(
-        f"A text {FACTOR} times as long may take {MOST:.0f} times as long; {wrong} readers take"
-        " longer."
+        f"Limit: {MAX_GROWTH:.0f} times as long for {FACTOR} times the text."
+        f" Readers above it: {failures}."
     )
-    return 1 if wrong else 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

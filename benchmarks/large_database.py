@@ -1,13 +1,13 @@
-"""A database of a million cases, made in minutes: some thousand real ones, and copies of their rows
-under other ids.
+"""Build a database of a million cases within minutes, by copying the rows of 10,000 real ones.
 
     python benchmarks/large_database.py FILE [--cases 1000000]
 
-The first 10,000 cases go in as cases do: the demo, audited, and small cases of made-up words, seven
-in ten audited, of which two are decided by a person, three accepted by the policy, and two wait.
-Their rows are then copied with other ids, numbers, dates, scores and digests, one day later each
-time; the log is chained entry by entry. So a fifth of all cases have a person's decision, and
-`masis health` finds the result in order. A million cases take about 6.5 GB.
+The first 10,000 cases are stored through the normal API: some demo cases with real audits, and
+small cases of made-up words. Of ten cases seven are audited; of these seven, a person decides two,
+the policy accepts three, and two wait. The rows are then copied with new ids, numbers, dates,
+scores and digests, each copy dated one day later, and the log is chained entry by entry. So a
+person has decided a fifth of all cases, and `masis health` reports no problems. A million cases
+take about 6.5 GB.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ from masis.store.jobs import pack, unpack
 from masis.store.records import LogHead
 
 BASE = 10_000
-"""Cases that are made as cases are; a multiple of it is what can be asked for beyond."""
+"""Cases that are stored through the normal API. Larger databases must be a multiple of this."""
 
 REVIEWERS = ("Ada", "Grace", "Hedy", "Katherine")
 FIRST_DAY = date(2026, 1, 1)
 BATCH = 500
 DEMO = 3
-"""Cases of the demo among the first, with full audits; the others are smaller."""
+"""Demo cases with full audits among the first ones; all others are smaller."""
 
 
 JUDGE = JudgedBy(model="offline", version="1")
 
 
-def cases(count: int) -> Iterator[Case]:
-    """Small cases of made-up words: three chunks, four sentences."""
+def generate_cases(count: int) -> Iterator[Case]:
+    """Yield small cases of made-up words, each with three chunks and four sentences."""
     draw = random.Random(7)
     words = [word(number) for number in range(VOCABULARY)]
     weights = list(itertools.accumulate(1 / (number + 1) for number in range(VOCABULARY)))
@@ -95,8 +95,8 @@ def cases(count: int) -> Iterator[Case]:
         )
 
 
-def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
-    """A run of two iterations with a claim a sentence."""
+def make_run(case: Case, draw: random.Random, sentences: int) -> Run:
+    """Build a run of two iterations with one claim per sentence."""
     answer = case.answer or ""
     bad = draw.random() < 0.3
     iterations = tuple(
@@ -189,20 +189,20 @@ def _iteration(
 
 
 def make_base(store: Store, count: int) -> None:
-    """Fill an empty store by its own means."""
+    """Fill an empty store through its normal API."""
     draw = random.Random(3)
     for case in itertools.islice(demo_cases(), DEMO):
         store.cases.add(case)
         store.runs.finish(run_audit(case))
-    left = iter(list(cases(count - store.cases.count())))
-    while batch := [case for _, case in zip(range(BATCH), left, strict=False)]:
+    remaining = iter(list(generate_cases(count - store.cases.count())))
+    while batch := [case for _, case in zip(range(BATCH), remaining, strict=False)]:
         with store.transaction():
             for case in batch:
                 store.cases.add(case)
                 part = draw.randrange(10)
                 if part >= 7:
                     continue
-                run = a_run(case, draw, sentences=4).model_copy(
+                run = make_run(case, draw, sentences=4).model_copy(
                     update={"needs_review": part not in (2, 3, 4)}
                 )
                 store.runs.finish(run)
@@ -247,11 +247,10 @@ COPIED = (
 
 
 class Copier:
-    """Copies everything that a store of ``BASE`` cases holds about them, on a connection of its
-    own.
+    """Copies the rows of the first ``BASE`` cases, on its own connection.
 
-    It goes past what keeps a database in use safe and in step: nothing waits for the disk, and
-    indexes and triggers are made at the end.
+    For speed, it turns off the safety settings of a live database: nothing waits for the disk, and
+    indexes and triggers are dropped and created again at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -264,11 +263,11 @@ class Copier:
         ):
             self.connection.execute(f"PRAGMA {pragma}")
         names = ", ".join(f"'{name}'" for name in COPIED)
-        self.later = self.connection.execute(
+        self.indexes_and_triggers = self.connection.execute(
             "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('index',"
             f" 'trigger') AND tbl_name IN ({names})"
         ).fetchall()
-        for kind, name, _sql in self.later:
+        for kind, name, _sql in self.indexes_and_triggers:
             self.connection.execute(f"DROP {kind} {name}")
         self.steps = {
             "case_seq": self._last("cases"),
@@ -300,19 +299,19 @@ class Copier:
         )
 
     def copy(self, number: int) -> None:
-        """Write copy ``number``, from 1, in one transaction."""
+        """Write copy ``number`` (counted from 1) in one transaction."""
         self.connection.execute("BEGIN")
         day = str(FIRST_DAY + timedelta(days=number))
         own = [content | {"id": f"{content['id']}-{number}"} for content in self.contents]
-        cases = [sha256(canonical_json(content)) for content in own]
-        texts = [self._run(place, number, cases, day) for place in range(len(self.runs))]
-        self._cases(number, own, cases)
+        generate_cases = [sha256(canonical_json(content)) for content in own]
+        texts = [self._run(place, number, generate_cases, day) for place in range(len(self.runs))]
+        self._cases(number, own, generate_cases)
         self._copy("case_work", number)
         marks = self._copy(
             "jobs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day}
         )
         packed = (
-            (pack(text), cases[run[2] - 1], run[0])
+            (pack(text), generate_cases[run[2] - 1], run[0])
             for text, run in zip(texts, self.runs, strict=True)
         )
         self.connection.executemany(
@@ -323,18 +322,16 @@ class Copier:
         self._copy("run_measures", number, at={"finished_at": day})
         self._copy("iteration_measures", number)
         self._copy("executions", number, at={"at": day})
-        self._decide(number, cases, texts, f"{day}T12:00:00.000Z")
+        self._decide(number, generate_cases, texts, f"{day}T12:00:00.000Z")
         self.connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Give runs the figures that their cases were given, and make indexes and
-        triggers again.
-        """
+        """Copy each case's new figures to its run, and create the indexes and triggers again."""
         self.connection.execute(
             "UPDATE jobs SET risk = cases.risk, disagreement = cases.disagreement, doubt ="
             " cases.doubt FROM cases WHERE cases.run_seq = jobs.seq"
         )
-        for _kind, _name, sql in self.later:
+        for _kind, _name, sql in self.indexes_and_triggers:
             self.connection.execute(sql)
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
@@ -365,7 +362,7 @@ class Copier:
         )
 
     def _run(self, place: int, number: int, digests: list[str], day: str) -> str:
-        """Return the result of a run, without its iterations, as if it were about the copy."""
+        """Return a run's payload, without iterations, with the ids and digests of the copy."""
         _seq, run_id, case_seq, _payload = self.runs[place]
         case_id = self.contents[case_seq - 1]["id"]
         text = self.results[place].replace(self.digests[case_seq - 1], digests[case_seq - 1])
@@ -413,8 +410,18 @@ class Copier:
         given: Collection[str] = (),
         at: Mapping[str, str] | None = None,
     ) -> str:
-        """Copy the first rows of a table; with columns ``given``, return what selects them, those
-        as parameters.
+        """Copy the first rows of a table, or only return the list of columns to select.
+
+        Args:
+            table: The table to copy.
+            number: The number of the copy.
+            given: Columns whose values the caller supplies as SQL parameters. If there are any,
+                nothing is copied, and the caller runs its own INSERT with the returned list.
+            at: New dates of columns that hold a time.
+
+        Returns:
+            The SELECT list, with a parameter for each column of ``given``.
+
         """
         columns = [row[1] for row in self._all(f"PRAGMA table_info({table})")]
         own = (
@@ -453,32 +460,35 @@ class Copier:
 
 
 def make(path: Path, count: int) -> None:
-    """Make the database of so many cases; one that is there is left alone. Raises SystemExit for
-    half of one.
+    """Build a database of ``count`` cases unless it is there already.
+
+    Raises:
+        SystemExit: The number isn't a multiple of ``BASE``, or the file is incomplete.
+
     """
     base = min(BASE, count)
     if count % base:
-        raise SystemExit(f"The number of cases has to be a multiple of {BASE:,}.")
+        raise SystemExit(f"The number of cases must be a multiple of {BASE:,}.")
     with Store.open(path) as store:
         if store.cases.count() == count:
             return
         if store.cases.count():
-            raise SystemExit(f"{path} was left half made: remove it.")
-        began = time.perf_counter()
+            raise SystemExit(f"{path} is incomplete. Delete it and try again.")
+        started = time.perf_counter()
         make_base(store, base)
     copier = Copier(path)
     for number in range(1, count // base):
         copier.copy(number)
         if number % 10 == 9:
             print(
-                f"{(number + 1) * base:,} cases after {time.perf_counter() - began:,.0f} s",
+                f"{(number + 1) * base:,} cases after {time.perf_counter() - started:,.0f} s",
                 flush=True,
             )
     copier.finish()
 
 
 def main() -> None:
-    """Make the database and say what it holds."""
+    """Build the database and print its size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--cases", type=int, default=1_000_000)

@@ -1,13 +1,11 @@
-"""How many damaged replies BAML's parser mends, and whether any is mended into what was not
-written.
+"""Count the damaged replies that BAML's parser repairs, and check that none is repaired wrongly.
 
     pip install '.[baml]' pytest hypothesis
     PYTHONPATH=. python benchmarks/mending.py [--replies 4000] [--seed 1]
 
-Replies to all prompts, damaged at random places: in their form alone, where whatever is read has to
-be equal to what was damaged; and anywhere, where texts may differ by the damage but no item may be
-lost or gained. What strict reading takes is not counted as mended. The figures of
-docs/frameworks.md.
+Damages replies to all prompts at random places. Damage to the JSON structure alone must be undone
+exactly. Damage anywhere may change texts, but must not lose or add an item. A reply that the strict
+parser accepts doesn't count as repaired. docs/frameworks.md states the figures.
 """
 
 from __future__ import annotations
@@ -23,53 +21,51 @@ from pydantic import BaseModel
 
 from masis.integrations.baml import repair_record
 from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
-from tests.integrations.with_baml import test_baml_rescues as made
+from tests.integrations.with_baml import test_baml_rescues as replies
 
-FORM = ("drop", "double", *',"}]:{[')
+STRUCTURE = ("drop", "double", *',"}]:{[')
 ANYWHERE = ("drop", "double", "quote", "comma", "cut", "python", "newline", "brace")
 
 
 def main() -> None:
-    """Damage, read, count, print."""
-    parser = argparse.ArgumentParser(description="How many damaged replies are mended.")
+    """Damage replies, parse them, and print the counts."""
+    parser = argparse.ArgumentParser(description="Count the damaged replies that BAML repairs.")
     parser.add_argument("--replies", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    draw = random.Random(given.seed)
-    for name, kinds in (("in their form", FORM), ("anywhere", ANYWHERE)):
+    args = parser.parse_args()
+    draw = random.Random(args.seed)
+    for name, kinds in (("in their structure", STRUCTURE), ("anywhere", ANYWHERE)):
         counts: Counter[str] = Counter()
-        for _ in range(given.replies):
-            counts[outcome(draw, kinds)] += 1
-        print(f"{given.replies:,} replies damaged {name}: {dict(sorted(counts.items()))}")
+        for _ in range(args.replies):
+            counts[try_damaged_reply(draw, kinds)] += 1
+        print(f"{args.replies:,} replies damaged {name}: {dict(sorted(counts.items()))}")
 
 
-def outcome(draw: random.Random, kinds: tuple[str, ...]) -> str:
-    """One damaged reply: read strictly, mended rightly or wrongly, or refused."""
-    role = draw.choice(made.ROLES)
-    value, shape = made.tame(made.FULL[role]), made.SHAPE[role]
+def try_damaged_reply(draw: random.Random, kinds: tuple[str, ...]) -> str:
+    """Damage one reply and return whether it is parsed strictly, repaired, or rejected."""
+    role = draw.choice(replies.ROLES)
+    value, shape = replies.tame(replies.FULL[role]), replies.SHAPE[role]
     damages = [
         (draw.choice(kinds), draw.randrange(10_000)) for _ in range(draw.choice((1, 1, 2, 3)))
     ]
-    damage = damaged_in_form if kinds is FORM else damaged
+    damage = damage_structure if kinds is STRUCTURE else damage_text
     text = damage(json.dumps(value, indent=draw.choice((None, 2))), damages)
-    if strictly(text, shape) is not None:
-        return "read strictly"
+    if parse_strictly(text, shape) is not None:
+        return "parsed strictly"
     found = repair_record(text, shape)
     if found is None:
-        return "refused"
-    if kinds is FORM:
-        as_written = said(shape.model_validate(found.value).model_dump()) == said(value)
+        return "rejected"
+    if kinds is STRUCTURE:
+        is_correct = normalize(shape.model_validate(found.value).model_dump()) == normalize(value)
     else:
-        as_written = outline(found.value) == outline(value)
-    return "mended" if as_written else "MENDED WRONGLY"
+        is_correct = outline(found.value) == outline(value)
+    return "repaired" if is_correct else "REPAIRED WRONGLY"
 
 
-def damaged_in_form(text: str, damages: list[tuple[str, int]]) -> str:
-    """The text with signs of the form dropped, doubled or added, and nothing done to what stands in
-    quotes.
-    """
+def damage_structure(text: str, damages: list[tuple[str, int]]) -> str:
+    """Drop, double or add structural characters of JSON text, but none inside strings."""
     for kind, where in damages:
-        # what is put before a closing quote would be in the text
+        # a character inserted before a closing quote would be inside the string
         changes = kind in ("drop", "double")
         inside = (
             (found.start() + 1, found.end() - changes)
@@ -92,8 +88,8 @@ def damaged_in_form(text: str, damages: list[tuple[str, int]]) -> str:
     return text
 
 
-def damaged(text: str, damages: list[tuple[str, int]]) -> str:
-    """The text with changes anywhere, texts included."""
+def damage_text(text: str, damages: list[tuple[str, int]]) -> str:
+    """Change the JSON text anywhere, inside strings too."""
     for kind, where in damages:
         at = where % max(1, len(text))
         match kind:
@@ -116,22 +112,20 @@ def damaged(text: str, damages: list[tuple[str, int]]) -> str:
     return text
 
 
-def strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
-    """What strict reading takes it for, if it takes it."""
+def parse_strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
+    """Return the reply that the strict parser reads, or None if it rejects the text."""
     try:
         return parse_reply(text, shape)
     except UnreadableReply:
         return None
 
 
-def said(value: Any) -> Any:
-    """What a record says: a sign of the form that went into a text or around a number is in the
-    text as written.
-    """
+def normalize(value: Any) -> Any:
+    """Strip strings and turn numeric strings into numbers, so that equal records compare equal."""
     if isinstance(value, dict):
-        return {key: said(each) for key, each in value.items()}
+        return {key: normalize(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [said(each) for each in value]
+        return [normalize(item) for item in value]
     if isinstance(value, str):
         text = value.strip()
         return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else text
@@ -139,13 +133,13 @@ def said(value: Any) -> Any:
 
 
 def outline(value: Any) -> Any:
-    """A record without its texts: what it holds, how many of it, every verdict and, but for a digit
-    hit, score.
-    """
+    """Return a record with every value replaced by its type, to compare keys and list lengths."""
     if isinstance(value, dict):
-        return {re.sub(r"\W", "", key).lower()[:3]: outline(each) for key, each in value.items()}
+        return {
+            re.sub(r"\W", "", key).lower()[:3]: outline(member) for key, member in value.items()
+        }
     if isinstance(value, list):
-        return [outline(each) for each in value]
+        return [outline(item) for item in value]
     return (
         type(value).__name__
         if not isinstance(value, int | float) or isinstance(value, bool)

@@ -1,10 +1,9 @@
-"""How fast the metrics page is with many runs.
+"""Time the metrics page with many runs.
 
     python benchmarks/metrics.py [--runs 100000]
 
-Prints milliseconds: for everything the page shows over all runs and over the last thirty days, for
-a list of runs, and for one run's figures as they are written. The median by the clock, the median
-of this process's own time (on a busy machine the better figure), and the target for the clock.
+Prints the median wall time and CPU time, in milliseconds, of the page's queries over all runs and
+over the last thirty days, and the target for the wall time. On a busy machine, compare CPU times.
 """
 
 from __future__ import annotations
@@ -33,9 +32,7 @@ SENTENCES = 8
 
 
 def fill(path: Path, runs: int) -> None:
-    """Figures of made-up runs over a year, straight into the tables: their texts play
-    no part here.
-    """
+    """Insert generated measures of runs over one year directly into the tables, without texts."""
     draw = random.Random(11)
     with sqlite3.connect(path) as connection:
         for number in range(1, runs + 1):
@@ -48,9 +45,10 @@ def fill(path: Path, runs: int) -> None:
             model = draw.choice(MODELS)
             connection.execute(
                 """INSERT INTO run_measures (seq, run_id, finished_at, dataset, drafter, verifier, critic, reviser,
-                       evaluator, loop_ms, iterations, converged, termination, needs_review, improvement_percentage,
-                       quality, confidence, overall, calls, tries, input_tokens, cached_tokens, output_tokens, cost_usd,
-                       hallucination, revision, claim_confidence, claims)
+                       evaluator, loop_ms, iterations, converged, termination, needs_review,
+                       improvement_percentage, quality, confidence, overall, calls, tries,
+                       input_tokens, cached_tokens, output_tokens, cost_usd, hallucination,
+                       revision, claim_confidence, claims)
                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
                 [
                     *(
@@ -74,14 +72,15 @@ def fill(path: Path, runs: int) -> None:
             )
             connection.executemany(
                 """INSERT INTO iteration_measures (measures_seq, number, critic_ms, reviser_ms, evaluator_ms,
-                       iteration_ms, quality, improvement_delta, issues, major_issues, confidence, conflicts,
-                       invalid_citations, uncited_claims, overall, faithfulness, relevance, completeness, reasoning)
+                       iteration_ms, quality, improvement_delta, issues, major_issues, confidence,
+                       conflicts, invalid_citations, uncited_claims, overall, faithfulness,
+                       relevance, completeness, reasoning)
                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 0, 1, 0.5, 0.5, 0.5, 0.5, 0.5)""",
                 (
                     [
                         *(
                             number,
-                            each,
+                            iteration,
                             draw.lognormvariate(8, 0.7),
                             draw.lognormvariate(8, 0.7),
                             900.0,
@@ -94,80 +93,82 @@ def fill(path: Path, runs: int) -> None:
                             0.5,
                         ),
                     ]
-                    for each in range(1, iterations + 1)
+                    for iteration in range(1, iterations + 1)
                 ),
             )
     connection.close()
 
 
-def timed(name: str, work: Callable[[], object], target_ms: float | None = None) -> bool:
-    """Print what it takes; whether the target was met."""
-    walls, owns = [], []
+def time_query(name: str, work: Callable[[], object], target_ms: float | None = None) -> bool:
+    """Print how long the query takes and return whether it meets the target."""
+    walls, cpus = [], []
     for _ in range(REPEATS):
-        began, own = time.perf_counter(), time.process_time()
+        started, cpu = time.perf_counter(), time.process_time()
         work()
-        walls.append((time.perf_counter() - began) * 1000)
-        owns.append((time.process_time() - own) * 1000)
-    wall, own_ms = statistics.median(walls), statistics.median(owns)
+        walls.append((time.perf_counter() - started) * 1000)
+        cpus.append((time.process_time() - cpu) * 1000)
+    wall, cpu_ms = statistics.median(walls), statistics.median(cpus)
     met = target_ms is None or wall <= target_ms
     against = "" if target_ms is None else f"  target {target_ms:g}{'' if met else '  MISSED'}"
-    print(f"{name:<46} {wall:>9.1f} {own_ms:>9.1f}{against}")
+    print(f"{name:<46} {wall:>9.1f} {cpu_ms:>9.1f}{against}")
     return met
 
 
 def main() -> int:
-    """Measure; 1 where a target was missed."""
+    """Run the benchmark; return 1 if a target is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=100_000)
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with Store.open(folder / "metrics.db") as store:
-            fill(folder / "metrics.db", given.runs)
+            fill(folder / "metrics.db", args.runs)
             all_runs, month = (
                 MeasureFilter(),
                 MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat()),
             )
-            print(f"{given.runs:,} runs{'':<36} {'clock ms':>9} {'own ms':>9}")
+            print(f"{args.runs:,} runs{'':<36} {'wall ms':>9} {'CPU ms':>9}")
             met = [
-                timed(
+                time_query(
                     "the report, all runs, by week",
                     lambda: store.measures.report(all_runs, "week"),
                     2500,
                 ),
-                timed(
+                time_query(
                     "the report, all runs, by day",
                     lambda: store.measures.report(all_runs, "day"),
                     2500,
                 ),
-                timed(
+                time_query(
                     "the report, the last thirty days",
                     lambda: store.measures.report(month, "day"),
                     500,
                 ),
-                timed(
+                time_query(
                     "one distribution of a run",
                     lambda: store.measures.distributions(all_runs, ("loop_ms",)),
                 ),
-                timed(
+                time_query(
                     "one distribution of an iteration",
                     lambda: store.measures.distributions(all_runs, ("critic_ms",)),
                 ),
-                timed(
+                time_query(
                     "a list of runs",
                     lambda: store.measures.find_runs(all_runs, Pick(rate="hallucination")),
                     200,
                 ),
-                timed(
+                time_query(
                     "a list of runs with a slow iteration",
                     lambda: store.measures.find_runs(
                         all_runs, Pick(measure="critic_ms", above=15_000.0)
                     ),
                     800,
                 ),
-                timed("the names of models", lambda: store.measures.count_names("critic"), 100),
+                time_query(
+                    "the names of models", lambda: store.measures.count_names("critic"), 100
+                ),
             ]
     return 0 if all(met) else 1
 

@@ -1,12 +1,12 @@
-"""Whether a million cases go in and come out again in memory that doesn't grow with their number.
+"""Import and export a million cases and check that memory doesn't grow with their number.
 
     python benchmarks/million.py [--cases 1000000] [--folder FOLDER]
 
-Small cases are made as JSON Lines while ``masis import`` reads them into a scratch database; then
-``masis export --format cases`` writes them, each command in a process of its own. Prints seconds by
-the clock, seconds of CPU, and the most memory of that process in the first tenth of the cases, in
-the last tenth, and at all. Exits 1 where a case is missing or other bytes come out than went in. A
-million take 3 GB in FOLDER (default: where temporary files go).
+Generates small cases as JSON Lines while ``masis import`` reads them into a scratch database, then
+runs ``masis export --format cases``. Prints the wall time and CPU time of each command, and its
+peak memory in the first tenth of the cases, in the last tenth and overall. Exits 1 if a case is
+missing or if the exported bytes differ from the imported ones. A million cases take 3 GB in FOLDER
+(default: the system's temporary folder).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 MASIS = [sys.executable, "-m", "masis.cli"]
-MOST_SAMPLES = 20_000
-"""Memory is asked for so often in a million cases: after every 50th of them."""
+MAX_SAMPLES = 20_000
+"""Maximum number of memory samples per command: one for every 50 of a million cases."""
 
 _WORDS = ("bridge", "harbour", "library", "observatory", "reservoir", "station", "theatre", "tower")
 
 
 def lines(count: int) -> Iterator[bytes]:
-    """Small cases, no two the same, as ``masis export --format cases`` writes them."""
+    """Yield small, distinct cases in the form that ``masis export --format cases`` writes."""
     for number in range(count):
         place = f"{_WORDS[number % len(_WORDS)]} {number}"
         length, year = 40 + number % 900, 1700 + number % 300
@@ -62,7 +62,7 @@ def lines(count: int) -> Iterator[bytes]:
 
 
 class Measured(NamedTuple):
-    """What a command took: seconds, and megabytes of memory."""
+    """The time of a command in seconds, and its peak memory in megabytes."""
 
     wall_s: float
     cpu_s: float
@@ -72,25 +72,21 @@ class Measured(NamedTuple):
 
 
 class Memory:
-    """The memory of a process by how far it has come: the most in the first tenth of its work, and
-    in the last.
-    """
+    """Tracks the peak memory of a process in the first and in the last tenth of its work."""
 
     def __init__(self, pid: int, count: int) -> None:
         self._status = Path(f"/proc/{pid}/status")
         self._count, self.first, self.last, self.peak = count, 0.0, 0.0, 0.0
 
-    def ask(self, done: int) -> None:
-        """Note what the process holds now that so many cases are done; nothing where it
-        has ended.
-        """
+    def sample(self, done: int) -> None:
+        """Sample the memory after ``done`` cases; do nothing if the process has ended."""
         try:
             status = self._status.read_text()
         except (FileNotFoundError, ProcessLookupError):
             return
         held = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+)", status))
         if len(held) < 2:
-            return  # it has ended, and nobody has waited for it yet
+            return  # a zombie: the process has ended but hasn't been waited for
         now, self.peak = int(held["VmRSS"]) / 1024, int(held["VmHWM"]) / 1024
         if done <= self._count / 10 or not self.first:
             self.first = max(self.first, now)
@@ -98,35 +94,43 @@ class Memory:
             self.last = max(self.last, now)
 
 
-def measured(
+def measure(
     arguments: list[str], count: int, follow: Callable[[subprocess.Popen[bytes], Memory], None]
 ) -> Measured:
-    """Run a command in a process of its own, which must succeed; ``follow`` feeds or reads it and
-    asks for memory.
+    """Run a command in its own process and measure it.
+
+    Args:
+        arguments: Arguments of ``masis``.
+        count: The number of cases.
+        follow: Writes the command's input or reads its output, and samples its memory.
+
+    Raises:
+        SystemExit: The command failed.
+
     """
-    began = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(
         [*MASIS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stderr is not None
-    said: list[bytes] = []
-    listening = threading.Thread(
-        target=lambda stream=process.stderr: said.extend(stream), daemon=True
+    stderr: list[bytes] = []
+    reader = threading.Thread(
+        target=lambda stream=process.stderr: stderr.extend(stream), daemon=True
     )
-    listening.start()
+    reader.start()
     memory = Memory(process.pid, count)
     follow(process, memory)
     _pid, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - began
-    listening.join()
+    wall = time.perf_counter() - started
+    reader.join()
     if process.returncode:
-        raise SystemExit(f"masis {' '.join(arguments)} failed: {b''.join(said).decode()[-2000:]}")
+        raise SystemExit(f"masis {' '.join(arguments)} failed: {b''.join(stderr).decode()[-2000:]}")
     return Measured(wall, used.ru_utime + used.ru_stime, memory.first, memory.last, memory.peak)
 
 
-def imported(database: Path, count: int) -> tuple[Measured, str]:
-    """Import the cases as they are made; returns what it took, and the digest of their bytes."""
+def import_cases(database: Path, count: int) -> tuple[Measured, str]:
+    """Import cases while they are generated; return the figures and the digest of their bytes."""
     digest = hashlib.sha256()
 
     def follow(process: subprocess.Popen[bytes], memory: Memory) -> None:
@@ -136,14 +140,14 @@ def imported(database: Path, count: int) -> tuple[Measured, str]:
             digest.update(line)
         process.stdin.close()
         while _state(process.pid) not in ("Z", None):
-            memory.ask(_stored(database))
+            memory.sample(_stored(database))
             time.sleep(min(0.2, count / 100_000))
 
-    return measured(["import", "-", "--db", str(database)], count, follow), digest.hexdigest()
+    return measure(["import", "-", "--db", str(database)], count, follow), digest.hexdigest()
 
 
 def _state(pid: int) -> str | None:
-    """How a process is, as the system has it: ``Z`` once it has ended; None where there is none."""
+    """Return the state of a process from /proc: ``Z`` once it has ended, None if there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
     except (FileNotFoundError, ProcessLookupError):
@@ -151,22 +155,20 @@ def _state(pid: int) -> str | None:
 
 
 def _stored(database: Path) -> int:
-    """How many cases the database holds so far."""
+    """Return how many cases the database has so far."""
     if not database.exists():
         return 0
     connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
     try:
         return int(connection.execute("SELECT max(seq) FROM cases").fetchone()[0] or 0)
-    except sqlite3.OperationalError:  # its tables are being made
+    except sqlite3.OperationalError:  # the tables don't exist yet
         return 0
     finally:
         connection.close()
 
 
-def exported(database: Path, count: int) -> tuple[Measured, str, int]:
-    """Export; returns what it took, the digest of the bytes written, and how many lines
-    they are.
-    """
+def export_cases(database: Path, count: int) -> tuple[Measured, str, int]:
+    """Export the cases; return the figures, the digest of the output and its number of lines."""
     digest, written = hashlib.sha256(), 0
 
     def follow(process: subprocess.Popen[bytes], memory: Memory) -> None:
@@ -174,43 +176,43 @@ def exported(database: Path, count: int) -> tuple[Measured, str, int]:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.close()
-        every = max(1, count // MOST_SAMPLES)
+        every = max(1, count // MAX_SAMPLES)
         for line in process.stdout:
             digest.update(line)
             written += 1
             if written % every == 0:
-                memory.ask(written)
+                memory.sample(written)
 
-    took = measured(["export", "--format", "cases", "--db", str(database)], count, follow)
-    return took, digest.hexdigest(), written
+    figures = measure(["export", "--format", "cases", "--db", str(database)], count, follow)
+    return figures, digest.hexdigest(), written
 
 
-def show(name: str, count: int, took: Measured) -> None:
+def show(name: str, count: int, figures: Measured) -> None:
     """Print a line of the table."""
     print(
-        f"{name:14} {count:>9,} cases {took.wall_s:8.1f} s {took.cpu_s:8.1f} s CPU   memory: first"
-        f" tenth {took.first_tenth:5.0f} MB, last {took.last_tenth:5.0f} MB, peak"
-        f" {took.peak:5.0f} MB",
+        f"{name:14} {count:>9,} cases {figures.wall_s:8.1f} s {figures.cpu_s:8.1f} s CPU  "
+        f" memory: first tenth {figures.first_tenth:5.0f} MB,"
+        f" last {figures.last_tenth:5.0f} MB, peak {figures.peak:5.0f} MB",
         flush=True,
     )
 
 
 def main() -> None:
-    """Import, export, and print what each took."""
+    """Import, export, and print the figures of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path)
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         database = Path(folder) / "scratch.db"
-        took, came = imported(database, chosen.cases)
-        show("import", chosen.cases, took)
+        figures, imported_digest = import_cases(database, options.cases)
+        show("import", options.cases, figures)
         print(f"{'database':14} {database.stat().st_size / 1e6:,.0f} MB", flush=True)
-        took, went, written = exported(database, chosen.cases)
-        show("export cases", written, took)
-        if (written, went) != (chosen.cases, came):
-            raise SystemExit("What came out is not what went in.")
-        print("What came out is what went in, byte for byte.")
+        figures, exported_digest, written = export_cases(database, options.cases)
+        show("export cases", written, figures)
+        if (written, exported_digest) != (options.cases, imported_digest):
+            raise SystemExit("The exported bytes differ from the imported ones.")
+        print("The exported bytes equal the imported ones.")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""What models are asked to audit one ordinary answer: calls, tokens, and how much of it a cache of
-prompts has seen.
+"""Count the calls, tokens and repeated input of an audit of an ordinary answer.
 
 python benchmarks/model_calls.py                 # demo answers of 4 to 6 sentences with 4 to 6 chunks, by depth
-python benchmarks/model_calls.py --cases FILE    # those of a file (JSON Lines), of any size
+python benchmarks/model_calls.py --cases FILE    # answers of any size from a file (JSON Lines)
 
-Tokens are characters / 4 of frame, instructions, texts, schema and reply; the schema comes first,
-as in OpenAI's cache. The replies are those of a scripted server on loopback, shorter than a
-model's. No answer is revised.
+A token is estimated as 4 characters of system prompt, instructions, texts, schema and reply. The
+schema comes first, as in OpenAI's cache. The replies are from a scripted server on this machine and
+are shorter than a model's. No answer is revised.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from masis.settings import ROLES, Settings
 from tests.served_replies import Request, sensible
 from tests.serving_models import ModelServer
 
-ORDINARY = range(4, 7)
-"""Chunks, and sentences that assert something, of an ordinary answer."""
-PREFIX_LEAST = 4_000
-"""Characters of a beginning that count as seen before: some 1,000 tokens, from which vendors'
-caches serve it.
+ORDINARY_SIZE = range(4, 7)
+"""How many chunks, and how many sentences that assert something, an ordinary answer has."""
+MIN_PREFIX = 4_000
+"""Minimum length in characters of a repeated prefix that counts as cached: about 1,000 tokens, the
+minimum of vendors' caches.
 """
 
 
 class Figures(NamedTuple):
-    """The means over the answers: calls, tokens sent and received, and the share sent that was seen
-    before.
+    """Means over the answers: calls, tokens sent and received, and the share of the input that
+    repeats an earlier prefix.
     """
 
     calls: float
@@ -54,22 +53,22 @@ class Figures(NamedTuple):
 
 
 ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
-    ("calls an answer", lambda each: f"{each.calls:.1f}"),
-    ("tokens an answer", lambda each: f"{each.sent + each.received:,.0f}"),
-    ("  sent", lambda each: f"{each.sent:,.0f}"),
-    ("  received (scripted replies)", lambda each: f"{each.received:,.0f}"),
-    (f"share of input seen before ({PREFIX_LEAST:,}+)", lambda each: f"{each.seen:.0%}"),
+    ("calls per answer", lambda figures: f"{figures.calls:.1f}"),
+    ("tokens per answer", lambda figures: f"{figures.sent + figures.received:,.0f}"),
+    ("  sent", lambda figures: f"{figures.sent:,.0f}"),
+    ("  received (scripted replies)", lambda figures: f"{figures.received:,.0f}"),
+    (f"share of repeated input ({MIN_PREFIX:,}+)", lambda figures: f"{figures.seen:.0%}"),
 )
 
 
-def ordinary(case: Case) -> bool:
-    """Whether the case is of the size that the target is stated for."""
+def is_ordinary(case: Case) -> bool:
+    """Return whether the case has the size for which the target is stated."""
     sentences = sum(map(is_assertion, audit_citations(case.answer or "", case.evidence).sentences))
-    return len(case.evidence) in ORDINARY and sentences in ORDINARY
+    return len(case.evidence) in ORDINARY_SIZE and sentences in ORDINARY_SIZE
 
 
-def alike(one: str, other: str) -> int:
-    """How many characters two texts have in common from their beginning on."""
+def common_prefix_length(one: str, other: str) -> int:
+    """Return the length of the longest common prefix of two texts."""
     return next(
         (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
         min(len(one), len(other)),
@@ -77,7 +76,7 @@ def alike(one: str, other: str) -> int:
 
 
 def measure(cases: Sequence[Case], depth: str | None) -> Figures:
-    """Audit the cases, one after the other, and count what was asked."""
+    """Audit the cases one by one and count the calls and tokens."""
     requests: list[Request] = []
 
     def note(request: Request) -> None:
@@ -101,8 +100,8 @@ def measure(cases: Sequence[Case], depth: str | None) -> Figures:
     sent = seen = received = 0
     for request in requests:
         text = json.dumps(request.schema, separators=(",", ":")) + request.text
-        known = max((alike(text, other) for other in before), default=0)
-        sent, seen = sent + len(text), seen + (known if known >= PREFIX_LEAST else 0)
+        prefix = max((common_prefix_length(text, other) for other in before), default=0)
+        sent, seen = sent + len(text), seen + (prefix if prefix >= MIN_PREFIX else 0)
         received += len(json.dumps(sensible(request, "none"), ensure_ascii=False))
         before.append(text)
     number = len(cases)
@@ -110,23 +109,23 @@ def measure(cases: Sequence[Case], depth: str | None) -> Figures:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--cases", type=Path, metavar="FILE")
-    given = options.parse_args()
+    args = options.parse_args()
     logging.disable(logging.INFO)
-    if given.cases:
-        cases = [row.case for row in read_any(given.cases) if row.case is not None]
+    if args.cases:
+        cases = [row.case for row in read_any(args.cases) if row.case is not None]
     else:
-        cases = [case for case in demo_cases() if ordinary(case)]
+        cases = [case for case in demo_cases() if is_ordinary(case)]
     cases = [case for case in cases if case.answer]
     depths = ("quick", "standard", "thorough") if "depth" in Settings.model_fields else (None,)
-    found = [measure(cases, depth) for depth in depths]
+    results = [measure(cases, depth) for depth in depths]
     print(
         f"{len(cases)} answers{'':24}" + "".join(f"{depth or 'all roles':>12}" for depth in depths)
     )
     for name, value in ROWS:
-        print(f"{name:35}" + "".join(f"{value(each):>12}" for each in found))
+        print(f"{name:35}" + "".join(f"{value(figures):>12}" for figures in results))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""What a call to a model costs on our side: CPU time and milliseconds over the server's own
-latency.
+"""Measure the overhead of a model call in our code: CPU time, and wall time beyond the latency.
 
     python benchmarks/models.py
 
-A scripted server runs in a process of its own; prompts are of the size of a critic's with ten
-chunks of evidence. CPU time is this process's, so it does not depend on what else the machine does;
-it includes the SDK and the sockets.
+A scripted server runs in its own process. Prompts have the size of a critic's with ten chunks of
+evidence. CPU time is that of this process, with the SDK and the sockets, so other programs hardly
+affect it.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ ANSWER = "It is as the chunks say, in other words [1]. And there is more to it [
 
 @contextmanager
 def server(latency_ms: float) -> Iterator[str]:
-    """A scripted server in another process; its address."""
+    """Run a scripted server in its own process and yield its address."""
     command = [
         sys.executable,
         "-m",
@@ -81,8 +80,8 @@ def server(latency_ms: float) -> Iterator[str]:
         process.wait(10)
 
 
-def prompt() -> RolePrompt:
-    """A critic's."""
+def critic_prompt() -> RolePrompt:
+    """Return a critic's prompt."""
     return compose(
         "critic",
         "0123456789abcdef" * 2,
@@ -91,8 +90,8 @@ def prompt() -> RolePrompt:
     )
 
 
-def model(address: str, wire: ProviderKind) -> Model:
-    """A model at the server."""
+def make_model(address: str, wire: ProviderKind) -> Model:
+    """Return a model that calls the server."""
     os.environ["BENCHMARK_KEY"] = "sk-benchmark-key"
     table = {"kind": wire, "address": address, "key_env": "BENCHMARK_KEY", "adapts": False}
     settings = Settings.model_validate({"providers": {"scripted": table}, "call_deadline_s": 60})
@@ -100,79 +99,84 @@ def model(address: str, wire: ProviderKind) -> Model:
 
 
 class Instant:
-    """A provider without a wire: what is left is our own code."""
+    """A provider without a network, so that only our own code is measured."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema",)
     schema_in_cache = False
 
     def __init__(self) -> None:
         schema = schemas.reply_schema(CritiqueReply).schema
-        made = filled(schema, schema)
-        made["issues"] = [filled(schema["$defs"]["RaisedIssue"], schema) for _ in range(5)]
-        self._text = json.dumps(made)
+        reply = filled(schema, schema)
+        reply["issues"] = [
+            filled(schema["properties"]["issues"]["items"], schema) for _ in range(5)
+        ]
+        self._text = json.dumps(reply)
 
     def answer(self, call: Call) -> ModelReply:
-        """At once."""
+        """Return the reply immediately."""
         return ModelReply(self._text, call.model, TokenUsage(prompt=5000, completion=500))
 
 
-def our_own() -> None:
-    """CPU time of a call without SDK and sockets."""
-    asked, sent = replace(model("http://127.0.0.1:9/v1", "openai"), provider=Instant()), prompt()
-    asked.ask(sent, CritiqueReply, max_tokens=2000)
-    began = time.process_time()
+def measure_our_code() -> None:
+    """Print the CPU time of a call without SDK and sockets."""
+    model, prompt = (
+        replace(make_model("http://127.0.0.1:9/v1", "openai"), provider=Instant()),
+        critic_prompt(),
+    )
+    model.ask(prompt, CritiqueReply, max_tokens=2000)
+    started_cpu = time.process_time()
     for _ in range(CALLS):
-        asked.ask(sent, CritiqueReply, max_tokens=2000)
+        model.ask(prompt, CritiqueReply, max_tokens=2000)
     print(
-        f"without SDK and sockets: {(time.process_time() - began) * 1000 / CALLS:.2f} ms CPU a call"
+        "without SDK and sockets:"
+        f" {(time.process_time() - started_cpu) * 1000 / CALLS:.2f} ms CPU per call"
     )
 
 
-def one_after_the_other(address: str, wire: ProviderKind) -> None:
-    """CPU time of a call, without anything waiting beside it."""
-    asked, sent = model(address, wire), prompt()
+def measure_sequential(address: str, wire: ProviderKind) -> None:
+    """Print the CPU time of calls that run one after another."""
+    model, prompt = make_model(address, wire), critic_prompt()
     for _ in range(10):
-        asked.ask(sent, CritiqueReply, max_tokens=2000)
+        model.ask(prompt, CritiqueReply, max_tokens=2000)
     cpu, wall = [], []
     for _ in range(CALLS):
-        began, at = time.process_time(), time.perf_counter()
-        asked.ask(sent, CritiqueReply, max_tokens=2000)
-        cpu.append((time.process_time() - began) * 1000)
-        wall.append((time.perf_counter() - at) * 1000)
-    size = sum(map(len, sent[:3]))
+        started_cpu, started = time.process_time(), time.perf_counter()
+        model.ask(prompt, CritiqueReply, max_tokens=2000)
+        cpu.append((time.process_time() - started_cpu) * 1000)
+        wall.append((time.perf_counter() - started) * 1000)
+    size = sum(map(len, prompt[:3]))
     print(
-        f"{wire:10} {size:,} characters: {statistics.median(cpu):.2f} ms CPU a call (p95"
-        f" {sorted(cpu)[-CALLS // 20]:.2f}), {statistics.median(wall):.1f} ms in all, a server that"
-        " answers at once"
+        f"{wire:10} {size:,} characters: {statistics.median(cpu):.2f} ms CPU per call (p95"
+        f" {sorted(cpu)[-CALLS // 20]:.2f}), {statistics.median(wall):.1f} ms wall time, no latency"
     )
 
 
-def side_by_side(address: str, wire: ProviderKind, at_once: int = 16) -> None:
-    """Many calls at once against a server with latency: how far from the least time there is."""
-    asked, sent = model(address, wire), prompt()
-    asked.ask(sent, CritiqueReply, max_tokens=2000)
-    with ThreadPoolExecutor(at_once) as pool:
-        began, at = time.process_time(), time.perf_counter()
-        list(pool.map(lambda _: asked.ask(sent, CritiqueReply, max_tokens=2000), range(CALLS)))
-        cpu, wall = time.process_time() - began, time.perf_counter() - at
-    least = CALLS * LATENCY_MS / 1000 / at_once
+def measure_concurrent(address: str, wire: ProviderKind, concurrency: int = 16) -> None:
+    """Print the time of concurrent calls to a server with latency, and the minimum."""
+    model, prompt = make_model(address, wire), critic_prompt()
+    model.ask(prompt, CritiqueReply, max_tokens=2000)
+    with ThreadPoolExecutor(concurrency) as pool:
+        started_cpu, started = time.process_time(), time.perf_counter()
+        list(pool.map(lambda _: model.ask(prompt, CritiqueReply, max_tokens=2000), range(CALLS)))
+        cpu, wall = time.process_time() - started_cpu, time.perf_counter() - started
+    minimum = CALLS * LATENCY_MS / 1000 / concurrency
     print(
-        f"{wire:10} {CALLS} calls, {at_once} at once, {LATENCY_MS} ms latency: {wall:.2f} s,"
-        f" {wall / least:.2f} times the least possible ({least:.2f} s); {cpu * 1000 / CALLS:.2f} ms"
-        " CPU a call"
+        f"{wire:10} {CALLS} calls, {concurrency} concurrent, {LATENCY_MS} ms latency: {wall:.2f} s,"
+        f" {wall / minimum:.2f} times the minimum ({minimum:.2f} s); {cpu * 1000 / CALLS:.2f} ms"
+        " CPU per call"
     )
 
 
 def main() -> None:
     """Measure both wire formats."""
     wires: tuple[ProviderKind, ...] = ("openai", "anthropic")
-    our_own()
+    measure_our_code()
     with server(0) as address:
         for wire in wires:
-            one_after_the_other(address, wire)
+            measure_sequential(address, wire)
     with server(LATENCY_MS) as address:
         for wire in wires:
-            side_by_side(address, wire)
+            measure_concurrent(address, wire)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""How long from the key that approves a case to the next case drawn, with 10,000 cases in the
-store.
+"""Time from the key that approves a case until the next one appears, with 10,000 cases stored.
 
     python benchmarks/next_case.py [--cases 10000] [--decide 20] [--folder FOLDER]
 
-A real Chromium works on a real server by keyboard alone: it opens the queue, names the reviewer,
-and presses ``A`` once a case. The clock runs in the page, from the press to the frame in which
-question, answer and decision form are those of the next case. Between two presses the page comes to
-rest, as while somebody reads. The store holds the demo cases over and over with other numbers and
-scores, three in ten of them audited; it is made anew in FOLDER (default: where temporary files go).
-Exits 1 where the median misses its target, or where not every press made one decision on a case of
-its own. Compare runs on an otherwise idle machine only.
+A real Chromium works on a real server with the keyboard alone: it opens the queue, names the
+reviewer, and presses ``A`` once per case. The time is measured in the page, from the keypress to
+the frame in which question, answer and decision form are those of the next case. Between two
+keypresses the page becomes idle, as it does while a person reads. The store has copies of the demo
+cases with varied numbers and scores, three in ten of them audited; it is built in FOLDER (default:
+the system's temporary folder). Exits 1 if the median misses its target, or if a keypress didn't
+record exactly one decision on its own case. Compare results only from an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -34,32 +33,32 @@ TARGET_MS = 300
 REVIEWER = "Benchmark"
 WAIT_MS = 60_000
 
-TIMED = """() => {
-  const headed = host => host.shadowRoot?.querySelector("h1")
-  const head = () => [...document.querySelectorAll("*")].find(headed)?.shadowRoot.textContent
-  const shown = () => [window.masisCase, window.masisShown?.place, head()]
+TIMER_SCRIPT = """() => {
+  const hasHeading = host => host.shadowRoot?.querySelector("h1")
+  const heading = () => [...document.querySelectorAll("*")].find(hasHeading)?.shadowRoot.textContent
+  const shown = () => [window.masisCase, window.masisShown?.place, heading()]
   document.addEventListener("keydown", event => {
     if (event.key !== "a" || window.timing) return
     const before = shown()
     window.timing = true
     window.took = null
-    const look = now => {
+    const onFrame = now => {
       const after = shown()
-      if (after.every((each, place) => each !== undefined && each !== before[place])) {
+      if (after.every((value, index) => value !== undefined && value !== before[index])) {
         window.took = now - event.timeStamp
         window.timing = false
-      } else requestAnimationFrame(look)
+      } else requestAnimationFrame(onFrame)
     }
-    requestAnimationFrame(look)
+    requestAnimationFrame(onFrame)
   }, { capture: true })
 }"""
-"""Puts the milliseconds of the last press of A into ``took``: until question, answer and form are
-of another case.
+"""Sets ``window.took`` after each press of A: the milliseconds until question, answer and form are
+those of another case.
 """
 
 
 def start(page: Page, base: str) -> None:
-    """Open the first case of the queue and name the reviewer, all by keyboard."""
+    """Open the first case of the queue and name the reviewer, with the keyboard alone."""
     page.goto(f"{base}/queue")
     settle(page)
     page.keyboard.press("j")
@@ -71,26 +70,26 @@ def start(page: Page, base: str) -> None:
     page.keyboard.type(REVIEWER)
     page.keyboard.press("Enter")
     name.wait_for(state="detached", timeout=WAIT_MS)
-    ready(page)
+    wait_until_ready(page)
 
 
-def ready(page: Page) -> None:
-    """Wait until the page is at rest and takes a key for what it is: a person reads meanwhile."""
+def wait_until_ready(page: Page) -> None:
+    """Wait until the page is idle and accepts keys again."""
     settle(page)
     page.locator("section.panel[data-ready=true]").wait_for(timeout=WAIT_MS)
 
 
 def approve(page: Page) -> float:
-    """Press A once; returns the milliseconds until the next case was drawn."""
+    """Press A once and return the milliseconds until the next case appeared."""
     page.keyboard.press("a")
     page.wait_for_function("window.took", polling=50, timeout=WAIT_MS)
-    took = float(page.evaluate("window.took"))
-    ready(page)
-    return took
+    milliseconds = float(page.evaluate("window.took"))
+    wait_until_ready(page)
+    return milliseconds
 
 
-def measured(database: Path, folder: Path, count: int) -> list[float]:
-    """Approve so many cases; returns the milliseconds of each."""
+def approve_cases(database: Path, folder: Path, count: int) -> list[float]:
+    """Approve ``count`` cases and return the milliseconds of each."""
     with (
         serving("serve", "--db", str(database), folder=folder) as served,
         sync_playwright() as playwright,
@@ -98,47 +97,47 @@ def measured(database: Path, folder: Path, count: int) -> list[float]:
         browser = playwright.chromium.launch(executable_path=installed_browser(), args=FLAGS)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         start(page, served.base)
-        page.evaluate(TIMED)
-        took = [approve(page) for _ in range(count)]
+        page.evaluate(TIMER_SCRIPT)
+        times = [approve(page) for _ in range(count)]
         browser.close()
-    return took
+    return times
 
 
-def decided(database: Path) -> Counter[str]:
-    """How many approvals the reviewer of the benchmark has on each case."""
+def count_approvals(database: Path) -> Counter[str]:
+    """Return how many approvals by the benchmark's reviewer each case has."""
     with Store.open(database) as store:
         decisions = (entry.decision for entry in store.decisions.iterate())
         return Counter(
-            each.case_id
-            for each in decisions
-            if each and each.reviewer == REVIEWER and each.verdict == "approve"
+            decision.case_id
+            for decision in decisions
+            if decision and decision.reviewer == REVIEWER and decision.verdict == "approve"
         )
 
 
 def main() -> int:
-    """Make the store, approve, and print what it took."""
+    """Build the store, approve cases, and print the times."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--decide", type=int, default=20)
     parser.add_argument("--folder", type=Path)
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=chosen.folder) as named:
-        folder = Path(named)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder_name:
+        folder = Path(folder_name)
         database = folder / "queue.db"
         with Store.open(database) as store:
-            fill(store, chosen.cases)
-        took = sorted(measured(database, folder, chosen.decide))
-        made = decided(database)
-    median, high = statistics.median(took), took[round(0.95 * (len(took) - 1))]
+            fill(store, options.cases)
+        times = sorted(approve_cases(database, folder, options.decide))
+        approvals = count_approvals(database)
+    median, high = statistics.median(times), times[round(0.95 * (len(times) - 1))]
     print(
-        f"{len(took)} cases approved by one key each, {chosen.cases:,} in the store: from the press"
-        f" to the next case drawn median {median:.0f} ms, 95% {high:.0f} ms, most {took[-1]:.0f} ms"
+        f"{len(times)} cases approved with one key each, {options.cases:,} in the store: time from"
+        f" keypress to next case median {median:.0f} ms, p95 {high:.0f} ms, max {times[-1]:.0f} ms"
         f" (target: median {TARGET_MS} ms)"
     )
-    wrong = len(made) != chosen.decide or set(made.values()) != {1}
-    if wrong:
-        print(f"decisions that are not one a case: {made}")
-    return int(wrong or median > TARGET_MS)
+    is_wrong = len(approvals) != options.decide or set(approvals.values()) != {1}
+    if is_wrong:
+        print(f"expected one decision per case, but got: {approvals}")
+    return int(is_wrong or median > TARGET_MS)
 
 
 if __name__ == "__main__":

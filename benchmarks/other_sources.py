@@ -1,10 +1,9 @@
-"""Measure the offline checks on claims of kinds that they were not built on: AttributionBench,
-BEGIN, QAGS.
+"""Measure the offline checks on kinds of claims not used to develop them: AttributionBench, BEGIN
+and QAGS.
 
-    python benchmarks/other_sources.py --data FOLDER      # reads nli/pairs.jsonl; prints a JSON object a source
-
-A pair is a passage and a claim with a label by people: the passage supports the claim, or it
-doesn't.
+    python benchmarks/other_sources.py --data FOLDER
+Reads ``nli/pairs.jsonl`` in the folder and prints one JSON object per source.
+A pair is a passage and a claim. People labeled whether the passage supports the claim.
 """
 
 from __future__ import annotations
@@ -30,24 +29,26 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, required=True, help="the folder that holds nli/pairs.jsonl"
     )
-    given = parser.parse_args()
-    counted = {source: Counter[str]() for source in SOURCES}
-    with (given.data / "nli" / "pairs.jsonl").open(encoding="utf-8") as rows:
+    args = parser.parse_args()
+    counts_by_source = {source: Counter[str]() for source in SOURCES}
+    with (args.data / "nli" / "pairs.jsonl").open(encoding="utf-8") as rows:
         for line in rows:
             row = json.loads(line)
             source = next((name for name in SOURCES if row["source"].startswith(name)), None)
             if source:
                 (check,) = masis.verify_claims([row["hypothesis"]], [row["premise"]])
-                accused = check.verdict in ("contradicted", "unsupported")
+                is_flagged = check.verdict in ("contradicted", "unsupported")
                 verdict = (
                     "confirmed"
                     if check.verdict == "supported"
-                    else "accused"
-                    if accused
+                    else "flagged"
+                    if is_flagged
                     else "open"
                 )
-                counted[source][f"{'true' if row['label'] == 0 else 'faulty'} {verdict}"] += 1
-    for source, counts in counted.items():
+                counts_by_source[source][
+                    f"{'true' if row['label'] == 0 else 'faulty'} {verdict}"
+                ] += 1
+    for source, counts in counts_by_source.items():
         print(json.dumps({"source": source, **counts}))
 
 

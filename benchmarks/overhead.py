@@ -1,13 +1,12 @@
-"""What our own code costs an iteration of an audit with models: everything but the SDK, the wire
-and the model.
+"""Measure the CPU time of our own code per iteration of an audit with models.
 
-python benchmarks/overhead.py                    # 60 demo answers, kept in a database as always
-python benchmarks/overhead.py --threads          # with the threads that wait for replies, and what switching costs
+python benchmarks/overhead.py                    # 60 demo answers, stored in a database as usual
+python benchmarks/overhead.py --threads          # with the threads that wait for replies, and their switching
 python benchmarks/overhead.py --cases FILE --number 100
 
-A provider in the process replies at once, with --threads after 20 ms (tests/served_replies.py); the
-CPU time that it takes itself is left out. Counted are prompts, schemas, reading replies, locating
-quotes, citations, rules, events, and keeping it all in SQLite.
+A provider in the same process replies immediately or, with --threads, after 20 ms
+(tests/served_replies.py). Its CPU time is subtracted. That leaves the time for prompts, schemas,
+parsing replies, locating quotes, citations, rules, events and storage in SQLite.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from typing import TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.batch import hundred
+from benchmarks.batch import load_cases
 from masis.audit import loop
 from masis.llm import registry
 from masis.llm.providers.base import (
@@ -48,13 +47,13 @@ from tests.served_replies import Request, sensible
 
 T = TypeVar("T")
 LATENCY_S = 0.02
-"""Calls side by side wait side by side, as they do for a model; without that, they would contend
-for the processor.
+"""Latency with --threads, so that concurrent calls wait as they would for a model instead of
+competing for the CPU.
 """
 
 
 class Instant:
-    """A provider that replies in a moment; ``cpu_s`` is what it took itself."""
+    """A provider that replies immediately; ``cpu_s`` is the CPU time that it used."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema",)
     schema_in_cache = False
@@ -65,8 +64,8 @@ class Instant:
         self._lock = threading.Lock()
 
     def answer(self, call: Call) -> ModelReply:
-        """A sensible reply."""
-        began = time.thread_time()
+        """Return a plausible reply."""
+        started = time.thread_time()
         messages = [
             {"role": "user", "content": text}
             for text in (call.prompt.system, call.prompt.shared, call.task())
@@ -77,59 +76,59 @@ class Instant:
             sensible(Request("openai", {}, {"messages": messages, "response_format": form}))
         )
         with self._lock:
-            self.cpu_s += time.thread_time() - began
+            self.cpu_s += time.thread_time() - started
         if self.latency_s:
             time.sleep(self.latency_s)
         return ModelReply(text, call.model, TokenUsage(prompt=1000, completion=100))
 
 
-def in_this_thread(
+def start_in_this_thread(
     work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None
 ) -> Future[T]:
-    """In place of ``start_in_thread``: the same work, done at once."""
+    """Replace ``start_in_thread``: run the work now, in the calling thread."""
     future: Future[T] = Future()
     future.set_result(work())
     then()
     return future
 
 
-def one_by_one(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """In place of ``run_concurrently``."""
+def run_sequentially(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Replace ``run_concurrently``: run the tasks one by one."""
     return [task() for task in tasks]
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--cases", type=Path)
     options.add_argument("--number", type=int, default=60)
     options.add_argument("--threads", action="store_true")
-    given = options.parse_args()
+    args = options.parse_args()
     logging.disable(logging.INFO)
-    instant = Instant(LATENCY_S if given.threads else 0.0)
-    if not given.threads:
-        loop.start_in_thread = in_this_thread  # type: ignore[attr-defined]
-        verifier.run_concurrently = one_by_one  # type: ignore[attr-defined]
+    instant = Instant(LATENCY_S if args.threads else 0.0)
+    if not args.threads:
+        loop.start_in_thread = start_in_this_thread  # type: ignore[attr-defined]
+        verifier.run_concurrently = run_sequentially  # type: ignore[attr-defined]
     registry._provider = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate(
         {**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}}
     )
-    cases = hundred(given.cases, given.number)
-    each = []
+    cases = load_cases(args.cases, args.number)
+    times = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "overhead.db", settings)
         bench.cases.add(ANONYMOUS, cases)
         bench.audits.audit(ANONYMOUS, cases[0])
         for case in cases[1:]:
-            own, provider = time.process_time(), instant.cpu_s
+            cpu, provider = time.process_time(), instant.cpu_s
             run = bench.audits.audit(ANONYMOUS, case)
-            spent = time.process_time() - own - (instant.cpu_s - provider)
-            each.append(spent * 1000 / max(1, run.total_iterations))
-    worst = sorted(each)[int(len(each) * 0.95)]
+            spent = time.process_time() - cpu - (instant.cpu_s - provider)
+            times.append(spent * 1000 / max(1, run.total_iterations))
+    p95 = sorted(times)[int(len(times) * 0.95)]
     print(
-        f"{len(each)} audits: our own CPU an iteration, median {statistics.median(each):.1f} ms,"
-        f" mean {statistics.fmean(each):.1f} ms, 95 of 100 under {worst:.1f} ms; load"
+        f"{len(times)} audits: our CPU per iteration, median {statistics.median(times):.1f} ms,"
+        f" mean {statistics.fmean(times):.1f} ms, p95 {p95:.1f} ms; load"
         f" {os.getloadavg()[0]:.1f}"
     )
 

@@ -1,11 +1,9 @@
-"""What retention does to a database of 10,000 runs half of which are decided, and how long it
-takes.
+"""Time retention on a database of 10,000 runs, half of them decided, and check its result.
 
     PYTHONPATH=. python benchmarks/retention.py [--runs 10000]
 
-Another process saves what somebody types every 20 ms meanwhile, and tells how long that waited.
-Fails where anything else goes than the rule says, the chain does not verify or the file does not
-shrink.
+Meanwhile another process saves a draft every 20 ms and prints how long its writes waited. Fails if
+other runs are removed than the rule says, the chain doesn't verify, or the file doesn't shrink.
 """
 
 from __future__ import annotations
@@ -24,47 +22,47 @@ from tests.store.test_retention import RULE, fill
 
 
 @contextlib.contextmanager
-def typing(path: Path) -> Iterator[None]:
-    """Somebody types meanwhile."""
+def simulate_typing(path: Path) -> Iterator[None]:
+    """Save drafts from another process while the block runs."""
     context = multiprocessing.get_context("spawn")
-    over = context.Event()
-    process = context.Process(target=_type, args=(path, over))
+    stop = context.Event()
+    process = context.Process(target=_save_drafts, args=(path, stop))
     process.start()
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         process.join()
 
 
-def _type(path: Path, over: Event) -> None:
+def _save_drafts(path: Path, stop: Event) -> None:
     waits: list[float] = []
     with Store.open(path) as store:
-        while not over.wait(0.02):
-            begun = time.perf_counter()
+        while not stop.wait(0.02):
+            started = time.perf_counter()
             store.drafts.save("Ada", "case:1", {"note": "typed"})
-            waits.append((time.perf_counter() - begun) * 1000)
+            waits.append((time.perf_counter() - started) * 1000)
     waits.sort()
     if waits:
-        middle, late, most = waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1]
-        figures = f"{middle:.1f} ms (median), {late:.0f} (99%), {most:.0f} (most)"
-        print(f"           {len(waits):,} writes meanwhile waited {figures}")
+        median, p99, longest = waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1]
+        figures = f"{median:.1f} ms (median), {p99:.0f} (p99), {longest:.0f} (max)"
+        print(f"           {len(waits):,} concurrent writes waited {figures}")
 
 
 def main() -> None:
-    """Fill, look, purge, shrink, verify."""
+    """Fill a database, plan and apply retention, shrink the file and verify it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=10_000)
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "many.db") as store:
-        begun = time.process_time()
+        started = time.process_time()
 
-        def show(what: str) -> None:
-            nonlocal begun
-            print(f"{time.process_time() - begun:7.2f} s  {what}")
-            begun = time.process_time()
+        def show(step: str) -> None:
+            nonlocal started
+            print(f"{time.process_time() - started:7.2f} s  {step}")
+            started = time.process_time()
 
         fill(store, runs)
         store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -72,10 +70,10 @@ def main() -> None:
         plan = store.retention.plan(RULE)
         show(
             f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations,"
-            f" {plan.bytes / 1e6:.1f} MB go"
+            f" {plan.bytes / 1e6:.1f} MB to remove"
         )
-        with typing(store.path):
-            done = store.retention.remove(RULE, by="benchmark", how="command")
+        with simulate_typing(store.path):
+            purge = store.retention.remove(RULE, by="benchmark", how="command")
         show("removed and recorded")
         shrunk = store.shrink()
         show(
@@ -88,9 +86,9 @@ def main() -> None:
             f" {'intact' if check.log.intact else 'BROKEN'}"
         )
         undecided = {f"run-{number}" for number in range(1, runs, 2)}
-        assert done is not None
-        assert {each.id for each in store.purges.removals(done.seq)} == undecided, (
-            "other runs went than the rule says"
+        assert purge is not None
+        assert {removal.id for removal in store.purges.removals(purge.seq)} == undecided, (
+            "the removed runs differ from those that the rule names"
         )
         assert check.ok, check.problems
         assert shrunk.after < shrunk.before * 0.75, shrunk

@@ -1,10 +1,10 @@
-"""How often the direction of a study's conclusion is read as its authors' yes or no.
+"""Measure how often the extracted direction of a study's conclusion matches the authors' answer.
 
     PYTHONPATH=. python benchmarks/screening_directions.py --data FOLDER
 
-PubMedQA names for each question the answer that the authors' conclusion gives: yes, no or maybe. An
-effect as asked is a yes, no clear effect or the opposite a no. The rules were written on the odd
-rows; the even ones are what to report.
+For each question, PubMedQA has the answer that the authors' conclusion gives: yes, no or maybe. The
+direction "effect" counts as yes; "no clear effect" and "opposite" count as no. The odd rows were
+used to develop the rules, so report the even ones.
 """
 
 from __future__ import annotations
@@ -21,20 +21,18 @@ ANSWERS = {"effect": "yes", "no_clear_effect": "no", "opposite": "no", "unclear"
 
 
 def main(data: Path) -> None:
-    """Print how often the direction is right, on the half that the rules were written on and on the
-    other.
-    """
+    """Print how often the direction is correct, on the development half and the held-out one."""
     path = data / "pubmedqa_cases.jsonl"
     if not path.exists():
         raise SystemExit(f"skipped: no pubmedqa_cases.jsonl in {data}")
     cases = [json.loads(line) for line in path.open(encoding="utf-8")]
-    for name, half in (("written on", cases[1::2]), ("held out", cases[0::2])):
+    for name, half in (("development", cases[1::2]), ("held out", cases[0::2])):
         table: Counter[tuple[str, str]] = Counter()
         for case in half:
             text = "\n".join(f"{chunk['section']}: {chunk['text']}" for chunk in case["evidence"])
             abstract = Abstract(id=case["id"], text=f"{text}\nCONCLUSIONS: {case['answer']}")
-            found = finding(case["query"], abstract).direction
-            table[case["labels"]["final_decision"], ANSWERS[found]] += 1
+            direction = finding(case["query"], abstract).direction
+            table[case["labels"]["final_decision"], ANSWERS[direction]] += 1
         stated = [
             (label, read)
             for (label, read), count in table.items()
@@ -42,7 +40,7 @@ def main(data: Path) -> None:
             if read != "maybe"
         ]
         right = sum(label == read for label, read in stated)
-        share = f"right in {right} ({right / len(stated):.1%})"
+        share = f"correct in {right} ({right / len(stated):.1%})"
         print(f"{name}: {len(half)} conclusions, a direction in {len(stated)}, {share}")
         for label in ("yes", "no", "maybe"):
             print(

@@ -1,14 +1,14 @@
-"""Which constants of the drift test find a change, and which raise false alarms about graders that
-don't change.
+"""Choose the constants of the drift test: measure false alarms and detection delays.
 
     PYTHONPATH=. python benchmarks/screening_drift.py
 
-Series of judgements (1 where a person changes a grade, 0 where they agree) are simulated with fixed
-seeds. The rate of disagreement varies with the topic: each topic of 20 judgements draws its own
-from a beta distribution around the grader's rate, 5 percentage points wide (2 around 3%). Reported
-for several baselines, least deviations and limits: the share of stable series with a false alarm
-within 15 topics after the baseline, for rates of 3% to 40%, and after how many judgements a change
-from 15% to 45% is found (median and 90th percentile). The constants of ``drift.py`` are marked.
+Simulates series of judgments with fixed seeds (1 if a person changes a grade, 0 if they agree). The
+rate of disagreement varies by topic: each topic of 20 judgments draws its own rate from a beta
+distribution around the grader's rate, with a standard deviation of 5 percentage points (2 at a rate
+of 3%). For several baselines, minimum deviations and limits, prints the share of stable series with
+a false alarm within 15 topics after the baseline, for rates of 3% to 40%, and after how many
+judgments a change from 15% to 45% is detected (median and 90th percentile). Marks the constants of
+``drift.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOPICS = 15
 STABLE = (0.03, 0.08, 0.15, 0.25, 0.40)
 BEFORE, AFTER = 0.15, 0.45
 PATIENCE = 300
-"""Judgements after a change within which it is found, or counted as found then."""
+"""Maximum delay in judgments: a change that isn't detected by then counts as detected then."""
 CHOICES = (
     (30, 0.02, 5.0),
     (30, 0.4, 5.0),
@@ -38,16 +38,16 @@ CHOICES = (
 MORE_CHOICES = ((60, 0.2, 14.0), (60, 0.4, 14.0), (60, 0.5, 14.0), (100, 0.4, 14.0))
 
 
-def judgements(draw: random.Random, rates: Sequence[float]) -> list[float]:
-    """Return judgements whose rate of disagreement is ``rates``, varied by topic."""
-    found: list[float] = []
+def simulate_judgments(draw: random.Random, rates: Sequence[float]) -> list[float]:
+    """Return simulated judgments with the rates of disagreement ``rates``, varied by topic."""
+    values: list[float] = []
     for start in range(0, len(rates), TOPIC):
         extra = _topic_effect(draw, rates[start])
-        found += [
+        values += [
             float(draw.random() < min(1.0, max(0.0, rate + extra)))
             for rate in rates[start : start + TOPIC]
         ]
-    return found
+    return values
 
 
 def _topic_effect(draw: random.Random, rate: float) -> float:
@@ -62,7 +62,7 @@ def false_alarms(
     """Return the share of stable series with an alarm."""
     alarmed = 0
     for seed in range(series):
-        values = judgements(
+        values = simulate_judgments(
             random.Random(f"stable {rate} {seed}"), [rate] * (baseline + TOPIC * TOPICS)
         )
         alarmed += bool(
@@ -71,22 +71,24 @@ def false_alarms(
     return alarmed / series
 
 
-def waits(baseline: int, deviation: float, limit: float, series: int = SERIES) -> list[int]:
-    """Return, for each series, after how many judgements the change is found."""
-    found = []
+def detection_delays(
+    baseline: int, deviation: float, limit: float, series: int = SERIES
+) -> list[int]:
+    """Return, for each series, after how many judgments the change is detected."""
+    delays = []
     for seed in range(series):
         rates = [BEFORE] * baseline + [AFTER] * PATIENCE
-        values = judgements(random.Random(f"changed {seed}"), rates)
+        values = simulate_judgments(random.Random(f"changed {seed}"), rates)
         alarms = drift(values, baseline=baseline, least_deviation=deviation, limit=limit).alarms
-        found.append(alarms[0] - baseline + 1 if alarms else PATIENCE)
-    return found
+        delays.append(alarms[0] - baseline + 1 if alarms else PATIENCE)
+    return delays
 
 
 def main() -> None:
     """Print the figures."""
     print(
-        "false alarms within 15 topics at a stable rate of, and judgements until 15% -> 45% is"
-        " found"
+        "false alarms within 15 topics by stable rate, and judgments until a change from 15% to 45%"
+        " is detected"
     )
     print(
         "baseline  deviation  limit  "
@@ -95,12 +97,12 @@ def main() -> None:
     )
     for baseline, deviation, limit in itertools.chain(CHOICES, MORE_CHOICES):
         shares = [false_alarms(rate, baseline, deviation, limit) for rate in STABLE]
-        late = quantiles(waits(baseline, deviation, limit), n=10)
+        delays = quantiles(detection_delays(baseline, deviation, limit), n=10)
         mark = " <" if (baseline, deviation, limit) == (BASELINE, LEAST_DEVIATION, LIMIT) else ""
         shown = "  ".join(f"{share:>6.1%}" for share in shares)
         print(
-            f"{baseline:>8}  {deviation:>9}  {limit:>5}  {shown}   {late[4]:>6.0f} "
-            f" {late[8]:>4.0f}{mark}"
+            f"{baseline:>8}  {deviation:>9}  {limit:>5}  {shown}   {delays[4]:>6.0f} "
+            f" {delays[8]:>4.0f}{mark}"
         )
 
 

@@ -1,11 +1,11 @@
-"""How long the offline grader takes for 10,000 abstracts, and for which of its steps.
+"""Time the offline grader and its steps on 10,000 abstracts.
 
     PYTHONPATH=. python benchmarks/screening_grading.py [--abstracts 10000] [--data FOLDER]
 
-Each abstract is one of the labelled files (without --data of the demo corpus), its sentences in an
-order drawn with a fixed seed, so that no two are the same text and nothing remembered helps. Prints
-seconds of this process's own time and by the clock, and exits with 1 where the own time is over a
-minute. One process, one core.
+Each abstract is one from the labeled files (without --data, from the demo corpus) with its
+sentences shuffled by a fixed seed, so that no two texts are equal and caches can't help. Prints the
+CPU time and wall time in seconds. Exits 1 if the CPU time is over a minute. Uses one process and
+one core.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SEED = 11
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
-def material(data: Path | None) -> list[tuple[str, str]]:
-    """Titles and texts to make abstracts of."""
+def read_texts(data: Path | None) -> list[tuple[str, str]]:
+    """Return the titles and texts from which abstracts are made."""
     if data is None:
         rows = [json.loads(line) for line in DEMO.read_text(encoding="utf-8").splitlines()]
         return [(row["title"], row["text"]) for row in rows]
@@ -44,8 +44,8 @@ def material(data: Path | None) -> list[tuple[str, str]]:
     return [(row["title"], row["abstract"]) for row in rows]
 
 
-def abstracts(known: Sequence[tuple[str, str]], count: int) -> Iterator[Abstract]:
-    """So many abstracts, each with its sentences in an order of its own."""
+def shuffled_abstracts(known: Sequence[tuple[str, str]], count: int) -> Iterator[Abstract]:
+    """Yield ``count`` abstracts, each with its sentences shuffled."""
     draw = random.Random(SEED)
     for number in range(count):
         title, text = known[number % len(known)]
@@ -54,46 +54,46 @@ def abstracts(known: Sequence[tuple[str, str]], count: int) -> Iterator[Abstract
         yield Abstract(id=str(number), title=title, text=f"{' '.join(sentences)} No. {number}.")
 
 
-def spent(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds a piece of work takes: this process's own, and by the clock."""
-    own, clock = time.process_time(), time.perf_counter()
+def time_call(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the CPU time and the wall time of a call, in seconds."""
+    cpu, clock = time.process_time(), time.perf_counter()
     work()
-    return time.process_time() - own, time.perf_counter() - clock
+    return time.process_time() - cpu, time.perf_counter() - clock
 
 
 def main() -> int:
-    """Run and print."""
+    """Run the benchmark; return 1 if it misses the target."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--abstracts", type=int, default=10_000)
-    parser.add_argument("--data", type=Path, help="folder with the labelled abstracts")
-    chosen = parser.parse_args()
-    sample = list(abstracts(material(chosen.data), chosen.abstracts))
+    parser.add_argument("--data", type=Path, help="folder with the labeled abstracts")
+    options = parser.parse_args()
+    sample = list(shuffled_abstracts(read_texts(options.data), options.abstracts))
     grader = offline_grader()
     grader.grade(QUESTION, sample[:20])
     steps = {
-        "study type": lambda: [designs.recognise(each) for each in sample],
-        "sample sizes": lambda: [sample_size.sample_sizes(each.text) for each in sample],
+        "study type": lambda: [designs.recognise(abstract) for abstract in sample],
+        "sample sizes": lambda: [sample_size.sample_sizes(abstract.text) for abstract in sample],
     }
     for name, work in steps.items():
-        own, clock = spent(work)
+        cpu, clock = time_call(work)
         print(
-            f"{name}: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own, {clock:.1f} s"
-            " by the clock)"
+            f"{name}: {1000 * cpu / len(sample):.2f} ms per abstract ({cpu:.1f} s CPU,"
+            f" {clock:.1f} s wall time)"
         )
     votes: Counter[str] = Counter()
-    own, clock = spent(
+    cpu, clock = time_call(
         lambda: votes.update(grade.recommendation for grade in grader.grade(QUESTION, sample))
     )
     print(
-        f"grading whole: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own,"
-        f" {clock:.1f} s by the clock)"
+        f"all grading: {1000 * cpu / len(sample):.2f} ms per abstract ({cpu:.1f} s CPU,"
+        f" {clock:.1f} s wall time)"
     )
-    length = sum(len(each.text) for each in sample) / len(sample)
+    length = sum(len(abstract.text) for abstract in sample) / len(sample)
     print(f"{len(sample):,} abstracts of {length:.0f} characters: {dict(votes)}")
-    print(f"target {TARGET:.0f} s: {'met' if own < TARGET else 'MISSED'}")
-    return 0 if own < TARGET else 1
+    print(f"target {TARGET:.0f} s: {'met' if cpu < TARGET else 'MISSED'}")
+    return 0 if cpu < TARGET else 1
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Whether the verdict of a screening hangs on how many results a page holds.
+"""Check that the verdict of a screening doesn't depend on the page size of retrieval.
 
     PYTHONPATH=. python benchmarks/screening_pages.py --data FOLDER
 
-Twelve questions as reviewers ask them, over all abstracts of ``pubmedqa_cases.jsonl``, at pages of
-8, 20, 60 and all at once (``masis screen --all``). The verdicts at 20 and more are to be equal, and
-a page of 8 is never to say "sufficient" where 20 doesn't. Exits with 1 where that is not so.
+Screens twelve typical questions over all abstracts of ``pubmedqa_cases.jsonl``, in pages of 8, 20
+and 60 and all at once (``masis screen --all``). The verdicts for 20 and more must be equal, and a
+page of 8 must not say "sufficient" if a page of 20 doesn't. Exits 1 otherwise.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ PAGES = (8, 20, 60)
 
 
 class Grades(dict[str, object]):
-    """Grades by key, so that no page grades an abstract again."""
+    """Grades by key, so that each abstract is graded once for all page sizes."""
 
     put = dict.__setitem__
 
 
-def verdicts(question: str, pool: list[Abstract], grader: CachingGrader) -> dict[str, Screening]:
-    """Return the screening of a question at each size of a page."""
+def screen_at_page_sizes(
+    question: str, pool: list[Abstract], grader: CachingGrader
+) -> dict[str, Screening]:
+    """Return the screening of a question for each page size."""
     source = InMemoryRetriever(pool)
-    found = {
+    by_size = {
         str(size): run_to_completion(
             screen(
                 question,
@@ -69,11 +71,11 @@ def verdicts(question: str, pool: list[Abstract], grader: CachingGrader) -> dict
         limit=len(pool),
         given_whole=True,
     )
-    return {**found, "all": run_to_completion(whole)}
+    return {**by_size, "all": run_to_completion(whole)}
 
 
 def main(data: Path) -> int:
-    """Print each verdict, and how many questions agree."""
+    """Print each verdict, and for how many questions the verdicts agree."""
     path = data / "pubmedqa_cases.jsonl"
     if not path.exists():
         raise SystemExit(f"skipped: no pubmedqa_cases.jsonl in {data}")
@@ -86,24 +88,31 @@ def main(data: Path) -> int:
         )
         for case in cases
     ]
-    grader = CachingGrader(offline_grader(), Grades())  # type: ignore[arg-type]  # a dictionary does for one process
+    # a dictionary suffices in one process
+    grader = CachingGrader(offline_grader(), Grades())  # type: ignore[arg-type]
     equal = safe = 0
     for question in QUESTIONS:
-        found = verdicts(question, pool, grader)
-        said = {size: each.decision == "sufficient" for size, each in found.items()}
-        equal += len({said[size] for size in said if size != "8"}) == 1
-        safe += said["20"] or not said["8"]
+        by_size = screen_at_page_sizes(question, pool, grader)
+        is_sufficient = {
+            size: screening.decision == "sufficient" for size, screening in by_size.items()
+        }
+        equal += len({is_sufficient[size] for size in is_sufficient if size != "8"}) == 1
+        safe += is_sufficient["20"] or not is_sufficient["8"]
         print(question)
-        for size, each in found.items():
+        for size, screening in by_size.items():
             last = next(
-                (r for r in each.rounds if r.ruling.decision == "sufficient"), each.rounds[-1]
+                (r for r in screening.rounds if r.ruling.decision == "sufficient"),
+                screening.rounds[-1],
             )
             tally = last.ruling.tally
-            print(f"  {size:>3}: {each.outcome:22} {len(each.rounds)} rounds, {tally.keep} of "
-                  f"{tally.votes} keep, "
-                  f"average {last.ruling.average or 0:.3f}{', too few' if last.ruling.too_few else ''}")  # fmt: skip
+            too_few = ", too few" if last.ruling.too_few else ""
+            print(
+                f"  {size:>3}: {screening.outcome:22} {len(screening.rounds)} rounds,"
+                f" {tally.keep} of {tally.votes} keep,"
+                f" average {last.ruling.average or 0:.3f}{too_few}"
+            )
     print(
-        f"of {len(QUESTIONS)} questions {equal} equal at 20 and more, {safe} at 8 no more lenient"
+        f"of {len(QUESTIONS)} questions {equal} equal at 20 and more, {safe} no more lenient at 8"
         " than at 20"
     )
     return 0 if equal == safe == len(QUESTIONS) else 1

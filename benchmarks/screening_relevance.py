@@ -1,12 +1,12 @@
-"""How well offline relevance tells a question's own abstract from its nearest neighbours.
+"""Measure how well offline relevance separates a question's own abstract from similar abstracts.
 
     PYTHONPATH=. python benchmarks/screening_relevance.py --data FOLDER
 
-For every second case of ``pubmedqa_cases.jsonl`` (the half that no rarity was counted on) the
-abstract the question was asked of, against the ten others of the file, and of
-``study_types_val.jsonl``, that share most of the question's words: hard negatives, some of them
-about the same thing. Reports the area under the ROC curve, and how each is recommended by relevance
-alone.
+Uses every second case of ``pubmedqa_cases.jsonl``, the half that wasn't used to count how rare
+terms are. Compares the abstract that belongs to a question with ten hard negatives: the abstracts
+of that file and of ``study_types_val.jsonl`` that share most of the question's words. Some of them
+are about the same topic. Prints the area under the ROC curve, and the share of abstracts below and
+above the thresholds of relevance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from masis.screening.grading import rubric
 from masis.screening.grading.question import rarity, read_question
 from masis.screening.grading.relevance import relevance
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 
 
 def main(data: Path) -> None:
@@ -38,36 +38,36 @@ def main(data: Path) -> None:
         for row in map(json.loads, (data / "study_types_val.jsonl").open(encoding="utf-8"))
     )
     stems = [{token.stem for token in tokens(f"{each.title} {each.text}")} for each in pool]
-    own, others, spent, graded = [], [], 0.0, 0
+    own, others, seconds, graded = [], [], 0.0, 0
     for number, case in enumerate(cases):
         if number % 2 == 0:
             continue
         asked = {token.stem for token in tokens(case["query"]) if token.weight}
         shared = [sum(rarity(root) for root in asked & has) for has in stems]
         order = sorted(range(len(pool)), key=lambda i: -shared[i])
-        near = [i for i in order if i != number][:NEIGHBOURS]
+        near = [i for i in order if i != number][:NEIGHBORS]
         question = read_question(case["query"])
-        began = time.process_time()
+        started = time.process_time()
         scores = [relevance(question, pool[i]).score or 0.0 for i in (number, *near)]
-        spent += time.process_time() - began
+        seconds += time.process_time() - started
         graded += len(scores)
         own.append(scores[0])
         others.append(scores[1:])
     area = fmean(
-        fmean((mine > each) + 0.5 * (mine == each) for each in theirs)
-        for mine, theirs in zip(own, others, strict=True)
+        fmean((mine > each) + 0.5 * (mine == each) for each in neighbors)
+        for mine, neighbors in zip(own, others, strict=True)
     )
-    flat = [score for theirs in others for score in theirs]
-    print(f"{len(own)} questions, {NEIGHBOURS} hard negatives each; AUC {area:.3f}")
+    flat = [score for neighbors in others for score in neighbors]
+    print(f"{len(own)} questions, {NEIGHBORS} hard negatives each; AUC {area:.3f}")
     for name, scores in (("own", own), ("others", flat)):
-        off = fmean(score < rubric.DISCARD_RELEVANCE for score in scores)
+        discarded = fmean(score < rubric.DISCARD_RELEVANCE for score in scores)
         keep = fmean(score >= rubric.KEEP_RELEVANCE for score in scores)
         low, middle, high = quantiles(scores, n=4)
         print(
-            f"{name}: {off:.1%} off topic, {keep:.1%} relevant; quartiles {low:.2f} {middle:.2f}"
-            f" {high:.2f}, mean {fmean(scores):.2f}"
+            f"{name}: {discarded:.1%} off topic, {keep:.1%} relevant; quartiles"
+            f" {low:.2f} {middle:.2f} {high:.2f}, mean {fmean(scores):.2f}"
         )
-    print(f"{1000 * spent / graded:.2f} ms an abstract")
+    print(f"{1000 * seconds / graded:.2f} ms per abstract")
 
 
 if __name__ == "__main__":

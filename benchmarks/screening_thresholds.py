@@ -1,12 +1,12 @@
-"""How often the acceptance memory and the falling requirement decide a screening.
+"""Measure how often the acceptance memory and the decreasing requirement change a screening.
 
     PYTHONPATH=. python benchmarks/screening_thresholds.py --data FOLDER
 
-Every second question of ``pubmedqa_cases.jsonl`` is screened on all its abstracts (authors'
-conclusions and titles left out), and each demo question on the demo abstracts, four times: with the
-required averages of the settings, with those moved by the bound of memory either way, and with the
-first one required in every round. Counted is what ends otherwise. Without the data only the demo
-questions are screened.
+Screens every second question of ``pubmedqa_cases.jsonl`` on all its abstracts (without the authors'
+conclusions and titles) and each demo question on the demo abstracts. Each is screened four times:
+with the required averages of the settings, with those raised and lowered as far as memory may move
+them, and with the first average required in every round. Prints how many results differ. Without
+the data, screens only the demo questions.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
 
 SETTINGS = Settings()
-OWN = thresholds_of(SETTINGS)
+UNCHANGED = thresholds_of(SETTINGS)
 BOUND = SETTINGS.screening_memory_bound
 
 
 class GradesByKey:
-    """Grades that were given before, in memory."""
+    """A cache of grades in memory."""
 
     def __init__(self) -> None:
         self._grades: dict[str, Grade] = {}
@@ -43,28 +43,34 @@ class GradesByKey:
         return self._grades.get(key)
 
     def store(self, key: str, grade: Grade) -> None:
-        """Keep a grade under a key."""
+        """Store a grade under a key."""
         self._grades[key] = grade
 
 
-def moved(by: float) -> Thresholds:
-    """Return the thresholds as memory moves them."""
-    least = SETTINGS.screening_required_least
-    averages = tuple(max(least, round(each + by, 6)) for each in OWN.required_average)
-    return OWN.model_copy(
-        update={"required_average": averages, "own_average": OWN.required_average, "adapted_by": by}
+def shift_thresholds(by: float) -> Thresholds:
+    """Return the thresholds with the required averages shifted as memory would shift them."""
+    minimum = SETTINGS.screening_required_least
+    averages = tuple(max(minimum, round(average + by, 6)) for average in UNCHANGED.required_average)
+    return UNCHANGED.model_copy(
+        update={
+            "required_average": averages,
+            "own_average": UNCHANGED.required_average,
+            "adapted_by": by,
+        }
     )
 
 
-WAYS = {
-    f"memory asks {BOUND:.2f} less": moved(-BOUND),
-    f"memory asks {BOUND:.2f} more": moved(BOUND),
-    "no falling requirement": OWN.model_copy(update={"required_average": OWN.required_average[:1]}),
+VARIANTS = {
+    f"memory requires {BOUND:.2f} less": shift_thresholds(-BOUND),
+    f"memory requires {BOUND:.2f} more": shift_thresholds(BOUND),
+    "constant requirement": UNCHANGED.model_copy(
+        update={"required_average": UNCHANGED.required_average[:1]}
+    ),
 }
 
 
 def measure(name: str, questions: Iterable[str], abstracts: Sequence[Abstract]) -> None:
-    """Print what ends otherwise with other requirements."""
+    """Print which screenings end differently with other requirements."""
     source, grader = (
         InMemoryRetriever(abstracts, name=name),
         CachingGrader(offline_grader(), GradesByKey()),
@@ -77,32 +83,32 @@ def measure(name: str, questions: Iterable[str], abstracts: Sequence[Abstract]) 
         return run_to_completion(steps)
 
     asked = tuple(questions)
-    usual = {question: one(question, OWN) for question in asked}
-    ends = Counter(each.outcome for each in usual.values())
+    baseline = {question: one(question, UNCHANGED) for question in asked}
+    ends = Counter(screening.outcome for screening in baseline.values())
     print(f"{name}: {len(asked)} questions on {len(abstracts)} abstracts; {dict(ends)}")
-    for way, thresholds in WAYS.items():
+    for variant, thresholds in VARIANTS.items():
         other = {question: one(question, thresholds) for question in asked}
-        decision = [q for q in asked if other[q].decision != usual[q].decision]
-        rounds = [q for q in asked if len(other[q].rounds) != len(usual[q].rounds)]
+        decision = [q for q in asked if other[q].decision != baseline[q].decision]
+        rounds = [q for q in asked if len(other[q].rounds) != len(baseline[q].rounds)]
         print(
-            f"  {way}: {len(decision)} end with another decision, {len(rounds)} after another"
-            " number of rounds"
+            f"  {variant}: {len(decision)} end with a different decision, {len(rounds)} after a"
+            " different number of rounds"
         )
         for question in decision[:3]:
-            print(f"    {question}: {usual[question].outcome} -> {other[question].outcome}")
+            print(f"    {question}: {baseline[question].outcome} -> {other[question].outcome}")
 
 
 def main(data: Path) -> None:
     """Print the figures."""
-    measure("demo", (each.question for each in demo_questions()), tuple(demo_abstracts()))
+    measure("demo", (demo.question for demo in demo_questions()), tuple(demo_abstracts()))
     path = data / "pubmedqa_cases.jsonl"
     if not path.exists():
         raise SystemExit(
-            f"no pubmedqa_cases.jsonl in {data}: only the demo questions were screened"
+            f"{data} has no pubmedqa_cases.jsonl, so only the demo questions were screened"
         )
     cases = [json.loads(line) for line in path.open(encoding="utf-8")]
     texts = tuple(
-        Abstract(id=case["id"], text=" ".join(each["text"] for each in case["evidence"]))
+        Abstract(id=case["id"], text=" ".join(chunk["text"] for chunk in case["evidence"]))
         for case in cases
     )
     measure("PubMedQA", (case["query"] for case in cases[::2]), texts)

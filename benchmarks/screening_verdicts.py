@@ -1,13 +1,15 @@
-"""How the offline grader judges real abstracts: what it discards, what it leaves open, and how that
-compares by hand.
+"""Measure how the offline grader judges real abstracts, and compare it with labels by hand.
 
     PYTHONPATH=. python benchmarks/screening_verdicts.py --data FOLDER
 
-Three measurements. Every abstract of ``pubmedqa_cases.jsonl`` against its own question (authors'
-conclusions and titles left out): shares of each recommendation and of unknown designs. The 60 weak
-or off-topic pairs of ``screening_labels.jsonl``: the share discarded. Its sample of 60 pairs judged
-by hand: precision and recall of each recommendation. The labels name abstracts by id; without the
-data the command says so and stops.
+Makes three measurements:
+
+- every abstract of ``pubmedqa_cases.jsonl`` with its own question (without the authors' conclusions
+  and titles): the share of each recommendation and of unknown designs;
+- the 60 weak or off-topic pairs of ``screening_labels.jsonl``: the share discarded;
+- its sample of 60 pairs labeled by hand: precision and recall of each recommendation.
+
+The labels refer to abstracts by id, so the command needs the data.
 """
 
 from __future__ import annotations
@@ -47,40 +49,45 @@ def main(data: Path) -> None:
         return grader.grade(question, [abstracts[name]])[0]
 
     own = [grade(case["query"], name) for name, case in cases.items()]
-    votes: Counter[str] = Counter(each.recommendation for each in own)
+    votes: Counter[str] = Counter(result.recommendation for result in own)
     print(f"{len(own)} PubMedQA abstracts, each with its own question")
     print("  " + ", ".join(f"{name} {votes[name] / len(own):.1%}" for name in RECOMMENDATIONS))
     print(
         "  rules: "
         + ", ".join(
-            f"{rule} {count}" for rule, count in Counter(each.rule for each in own).most_common()
+            f"{rule} {count}"
+            for rule, count in Counter(result.rule for result in own).most_common()
         )
     )
-    designs = Counter(each.design for each in own)
+    designs = Counter(result.design for result in own)
     print(
         f"  unknown design {designs['other'] / len(own):.1%}; " + str(dict(designs.most_common()))
     )
 
     labels = rows(LABELS)
-    found = [
+    graded = [
         (row, grade(row.get("question") or cases[row["question_of"]]["query"], row["abstract"]))
         for row in labels
     ]
     for why in ("off_topic", "weak"):
         chosen = [
-            each for row, each in found if row["set"] != "sample" and row["why"].startswith(why)
+            result
+            for row, result in graded
+            if row["set"] != "sample" and row["why"].startswith(why)
         ]
-        away = sum(each.recommendation == "discard" for each in chosen)
+        discarded = sum(result.recommendation == "discard" for result in chosen)
         print(
-            f"{why}: {away} of {len(chosen)} discarded;"
-            f" {dict(Counter(each.rule for each in chosen))}"
+            f"{why}: {discarded} of {len(chosen)} discarded;"
+            f" {dict(Counter(result.rule for result in chosen))}"
         )
-    pairs = [(row["label"], each.recommendation) for row, each in found if row["set"] == "sample"]
-    print(f"sample of {len(pairs)} judged by hand: {sum(a == b for a, b in pairs)} alike")
+    pairs = [
+        (row["label"], result.recommendation) for row, result in graded if row["set"] == "sample"
+    ]
+    print(f"sample of {len(pairs)} labeled by hand: {sum(a == b for a, b in pairs)} equal")
     for name in RECOMMENDATIONS:
         hits = sum(a == b == name for a, b in pairs)
-        said, labelled = sum(b == name for _, b in pairs), sum(a == name for a, _ in pairs)
-        print(f"  {name}: precision {hits} of {said}, recall {hits} of {labelled}")
+        recommended, labeled = sum(b == name for _, b in pairs), sum(a == name for a, _ in pairs)
+        print(f"  {name}: precision {hits} of {recommended}, recall {hits} of {labeled}")
 
 
 if __name__ == "__main__":

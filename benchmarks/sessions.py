@@ -1,12 +1,12 @@
-"""Twenty people at once, each acting every two seconds, while two audits run: how long they wait.
+"""Measure how long 20 concurrent users wait while two audits run; each acts every two seconds.
 
     python benchmarks/sessions.py [--sessions 20] [--seconds 60]
 
-Sessions speak over a web socket what a browser's page would (tools/session.py); drawing is the
-browsers' own affair. Each does what a reviewer does: opens the queue, filters, sorts and turns
-pages, opens cases, changes the iteration, types into the decision. Counted is the time by the clock
-from asking to the end of the script, as the person waits for it, and beside it how busy the server
-was. Two audits of large cases run in its worker processes all the while.
+Sessions use the WebSocket protocol of a browser's page (tools/session.py), without rendering. Each
+acts as a reviewer does: opens the queue, filters, sorts and turns pages, opens cases, changes the
+iteration, and types into the decision. Measures the wall time from the request to the end of the
+script, which is how long the person waits, and the server's CPU use. Meanwhile two audits of large
+cases run in its worker processes.
 """
 
 from __future__ import annotations
@@ -33,30 +33,28 @@ from masis.store.records import CaseFilter
 from tools.serving import Served, serving
 from tools.session import Answer, Session
 
-EVERY_S = 2.0
+INTERVAL_S = 2.0
 TARGET_MS = 300.0
 AUDITS = 2
 LARGE = 3_000
-"""Chunks of evidence of the cases under audit: enough that an audit takes many seconds."""
+"""Chunks of evidence in a case under audit, enough for an audit to take many seconds."""
 
 
-def prepared(path: Path) -> list[str]:
-    """The demo, audited, and large cases to audit meanwhile; returns the ids of the
-    audited ones.
-    """
+def make_database(path: Path) -> list[str]:
+    """Store the audited demo and large unaudited cases; return the ids of the audited ones."""
     bench = Workbench.open(path)
     bench.cases.add(ANONYMOUS, demo_cases())
     for case in demo_cases():
         if bench.audits.is_needed(case):
             bench.audits.audit(ANONYMOUS, case)
-    bench.cases.add(ANONYMOUS, (large(number) for number in range(AUDITS * 40)))
+    bench.cases.add(ANONYMOUS, (large_case(number) for number in range(AUDITS * 40)))
     found = bench.cases.find(CaseFilter(states=("needs_review", "accepted"), size=1000)).rows
     bench.store.close()
     return [row.id for row in found]
 
 
-def large(number: int) -> Case:
-    """A case whose audit takes a while."""
+def large_case(number: int) -> Case:
+    """Return a case whose audit takes many seconds."""
     draw = random.Random(number)
     text = [
         "The ",
@@ -77,7 +75,7 @@ def large(number: int) -> Case:
         }
         for place in range(LARGE)
     ]
-    says = [
+    sentences = [
         f"The tower {place} is {draw.randrange(9999)} metres high [chunk_{place}]."
         for place in range(60)
     ]
@@ -85,14 +83,14 @@ def large(number: int) -> Case:
         {
             "id": f"large-{number:02}",
             "query": "How high are the towers?",
-            "answer": " ".join(says),
+            "answer": " ".join(sentences),
             "evidence": evidence,
         }
     )
 
 
-def acts(case_ids: list[str], seed: int) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """What one person does, over and over: a name, a page, its parameters."""
+def actions(case_ids: list[str], seed: int) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Yield the actions of one person without end: a name, a page and its parameters."""
     draw = random.Random(seed)
     while True:
         yield "queue", "queue", {"state": "needs_review"}
@@ -114,16 +112,16 @@ def acts(case_ids: list[str], seed: int) -> Iterator[tuple[str, str, dict[str, s
             yield "typing", "review", {"case": case_id}
 
 
-async def one(
+async def run_person(
     base: str, case_ids: list[str], seed: int, until: float, spent: dict[str, list[float]]
 ) -> None:
-    """One person, from a moment of their own within the first two seconds."""
-    await asyncio.sleep(EVERY_S * random.Random(seed).random())
+    """Act as one person, starting at a random moment within the first two seconds."""
+    await asyncio.sleep(INTERVAL_S * random.Random(seed).random())
     session = await Session.open(base)
     await session.go("queue")
     due = time.monotonic()
-    for name, page, parameters in acts(case_ids, seed):
-        due += EVERY_S
+    for name, page, parameters in actions(case_ids, seed):
+        due += INTERVAL_S
         if due > until:
             break
         await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -145,73 +143,72 @@ async def one(
 
 
 async def keep_auditing(base: str, path: Path, until: float) -> int:
-    """Two audits under way all the time, begun from a page as a person would; returns how many were
-    begun.
-    """
+    """Keep two audits running, started from a page as a person would; return the total started."""
     session = await Session.open(base)
-    begun = 0
+    started_audits = 0
     with Store.open(path) as store:
         while time.monotonic() < until:
             running = store.cases.search(CaseFilter(states=("running",))).total
-            if running < AUDITS and begun < AUDITS * 40:
-                await session.go("review", case=f"large-{begun:02}")
+            if running < AUDITS and started_audits < AUDITS * 40:
+                await session.go("review", case=f"large-{started_audits:02}")
                 await session.press("Audit now")
-                begun += 1
+                started_audits += 1
             await asyncio.sleep(0.25)
     await session.close()
-    return begun
+    return started_audits
 
 
-async def measured(
+async def measure(
     served: Served, path: Path, case_ids: list[str], sessions: int, seconds: float
 ) -> bool:
-    """Print a line for each kind of act; whether the 95th percentile of all meets the target."""
+    """Print a line per kind of action; return whether the overall p95 meets the target."""
     warm = await Session.open(served.base)
     for page in ("queue", "review"):
         await warm.go(page, **({"case": case_ids[0]} if page == "review" else {}))
     await warm.close()
     spent: dict[str, list[float]] = defaultdict(list)
-    began, before, until = time.monotonic(), served.cpu_seconds(), time.monotonic() + seconds
+    started, before, until = time.monotonic(), served.cpu_seconds(), time.monotonic() + seconds
     audits, *_ = await asyncio.gather(
         keep_auditing(served.base, path, until),
-        *(one(served.base, case_ids, seed, until, spent) for seed in range(sessions)),
+        *(run_person(served.base, case_ids, seed, until, spent) for seed in range(sessions)),
     )
-    took = time.monotonic() - began
-    print(f"{'milliseconds by the clock':<28} {'acts':>6} {'median':>8} {'p95':>8} {'worst':>8}")
-    every = list(itertools.chain.from_iterable(spent.values()))
-    for name, times in [*sorted(spent.items()), ("all", every)]:
+    duration = time.monotonic() - started
+    print(f"{'milliseconds of wall time':<28} {'actions':>6} {'median':>8} {'p95':>8} {'max':>8}")
+    all_times = list(itertools.chain.from_iterable(spent.values()))
+    for name, times in [*sorted(spent.items()), ("all", all_times)]:
         print(
             f"{name:<28} {len(times):6} {statistics.median(times):8.0f} {p95(times):8.0f}"
             f" {max(times):8.0f}"
         )
     print(
-        f"{len(every) / took:.1f} acts a second; the server used"
-        f" {(served.cpu_seconds() - before) / took:.2f} of {os.cpu_count()} cores, load"
-        f" {os.getloadavg()[0]:.1f}; {audits} large audits begun meanwhile"
+        f"{len(all_times) / duration:.1f} actions per second; the server used"
+        f" {(served.cpu_seconds() - before) / duration:.2f} of {os.cpu_count()} cores, load"
+        f" {os.getloadavg()[0]:.1f}; {audits} large audits started meanwhile"
     )
-    kept = p95(every) <= TARGET_MS
+    within_target = p95(all_times) <= TARGET_MS
     print(
-        f"95th percentile {p95(every):.0f} ms, target {TARGET_MS:.0f}  {'' if kept else 'MISSED'}"
+        f"95th percentile {p95(all_times):.0f} ms, target {TARGET_MS:.0f} "
+        f" {'' if within_target else 'MISSED'}"
     )
-    return kept
+    return within_target
 
 
 def p95(times: list[float]) -> float:
-    """The time that nineteen in twenty stay within."""
+    """Return the 95th percentile."""
     return sorted(times)[max(0, -(-len(times) * 95 // 100) - 1)]
 
 
 def main() -> int:
-    """Run it; 1 where the target is missed."""
+    """Run the benchmark; return 1 if the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        case_ids = prepared(folder / "sessions.db")
+        case_ids = make_database(folder / "sessions.db")
         with serving("serve", "--db", str(folder / "sessions.db"), folder=folder) as served:
-            work = measured(served, folder / "sessions.db", case_ids, given.sessions, given.seconds)
+            work = measure(served, folder / "sessions.db", case_ids, args.sessions, args.seconds)
             return 0 if asyncio.run(work) else 1
 
 

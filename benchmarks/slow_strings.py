@@ -1,11 +1,10 @@
-"""The processor time that 100,000 hostile characters take to be parsed, marked and verified; the
-worst come first.
+"""Time the parsing, marking and verifying of 100,000 hostile characters; print the slowest first.
 
     python benchmarks/slow_strings.py [--characters 100000] [--limit 5] [JOB ...]
 
-Each job runs in a process of its own that is ended after four times the limit. Exits 1 where one
-takes longer than the limit in seconds. The units are those of hostile_texts.py and some that were
-found to be slow.
+Each job runs in its own process, which is stopped after about four times the limit of CPU time.
+Exits 1 if a job takes longer than the limit in seconds. The units are those of hostile_texts.py and
+some that were slow before.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ SEEDS = (
 )
 
 
-class Took(NamedTuple):
-    """What one job took with one text, in seconds of processor time; None where it was ended."""
+class Timing(NamedTuple):
+    """The CPU time of one job on one text in seconds, or None if it was stopped."""
 
     job: str
     unit: str
@@ -83,24 +82,21 @@ def _evidence(text: str = "The bridge is 120 metres long.") -> tuple[Evidence, .
 
 
 def parse(text: str) -> None:
-    """Split into sentences and citations."""
+    """Split the text into sentences and citations."""
     audit_citations(text, _evidence())
 
 
-def mark(text: str) -> None:
-    """Lay out an answer for the page, its issues, citations and evidence marked."""
-    from masis.audit.citations import audit_citations as audited
-    from masis.schema.run import Iteration
+def lay_out_marks(text: str) -> None:
+    """Lay out an answer for the page, with issues, citations and evidence marked."""
     from masis.views.marks import answer_pieces, reference_marks
 
-    del Iteration
-    audit = audited(text, _evidence())
-    stand_in = _Marked(text, audit)
-    list(answer_pieces(stand_in, reference_marks(stand_in), []))  # type: ignore[arg-type]
+    audit = audit_citations(text, _evidence())
+    iteration = _Marked(text, audit)
+    list(answer_pieces(iteration, reference_marks(iteration), []))  # type: ignore[arg-type]
 
 
 class _Marked(NamedTuple):
-    """What marking reads of an iteration."""
+    """The fields of an iteration that marking reads."""
 
     answer: str
     citation_audit: object
@@ -115,17 +111,17 @@ def difference(text: str) -> None:
 
 
 def verify_claim(text: str) -> None:
-    """Verify one long claim against ordinary evidence."""
+    """Verify a long claim against ordinary evidence."""
     _verify(text, "The bridge is 120 metres long and was opened in 1931.")
 
 
 def verify_against(text: str) -> None:
-    """Verify an ordinary claim against one long piece of evidence."""
+    """Verify an ordinary claim against a long piece of evidence."""
     _verify("The bridge is 120 metres long.", text)
 
 
 def verify_alike(text: str) -> None:
-    """Verify one long claim against itself."""
+    """Verify a long claim against itself."""
     _verify(text, text)
 
 
@@ -148,7 +144,7 @@ def audit(text: str) -> None:
 
 JOBS: dict[str, Callable[[str], object]] = {
     "parse": parse,
-    "mark": mark,
+    "mark": lay_out_marks,
     "difference": difference,
     "instructions": find_instructions,
     "language": detect_language,
@@ -161,14 +157,14 @@ JOBS: dict[str, Callable[[str], object]] = {
 
 def _work(job: str, text: str, limit: int, answer: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-    JOBS[job]("The bridge is 12 metres long [1].")  # what is loaded once is not counted
-    began = time.process_time()
+    JOBS[job]("The bridge is 12 metres long [1].")  # warm up: exclude loading
+    started = time.process_time()
     JOBS[job](text)
-    answer.send(time.process_time() - began)
+    answer.send(time.process_time() - started)
 
 
-def took(job: str, unit: str, characters: int, limit: float) -> Took:
-    """Run one job on one text in a process of its own."""
+def time_job(job: str, unit: str, characters: int, limit: float) -> Timing:
+    """Run one job on one text in its own process."""
     text = (unit * (characters // len(unit) + 1))[:characters]
     here, there = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(
@@ -181,34 +177,38 @@ def took(job: str, unit: str, characters: int, limit: float) -> Took:
     except EOFError:
         seconds = None
     process.join()
-    return Took(job, unit, seconds)
+    return Timing(job, unit, seconds)
 
 
 def main() -> int:
-    """Print what each job took; 1 where one took longer than the limit."""
+    """Print the times of each job; return 1 if one took longer than the limit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of: {', '.join(JOBS)}")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"one of: {', '.join(JOBS)}")
     parser.add_argument("--characters", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=5.0, metavar="SECONDS")
-    given = parser.parse_args()
-    for each in JOBS.values():
-        each("The bridge is 12 metres long [1].")
+    args = parser.parse_args()
+    for work in JOBS.values():
+        work("The bridge is 12 metres long [1].")
     slow = 0
-    for job in given.jobs or JOBS:
-        found = [
-            took(job, unit, given.characters, given.limit) for unit in (*UNITS, *MORE_UNITS, *SEEDS)
+    for job in args.jobs or JOBS:
+        timings = [
+            time_job(job, unit, args.characters, args.limit)
+            for unit in (*UNITS, *MORE_UNITS, *SEEDS)
         ]
-        found.sort(
-            key=lambda each: float("inf") if each.seconds is None else each.seconds, reverse=True
+        timings.sort(
+            key=lambda timing: float("inf") if timing.seconds is None else timing.seconds,
+            reverse=True,
         )
-        slow += sum(each.seconds is None or each.seconds > given.limit for each in found)
-        worst = ", ".join(f"{each.unit!r} {_shown(each.seconds)}" for each in found[:6])
+        slow += sum(timing.seconds is None or timing.seconds > args.limit for timing in timings)
+        worst = ", ".join(
+            f"{timing.unit!r} {_format_seconds(timing.seconds)}" for timing in timings[:6]
+        )
         print(f"{job:15} {worst}", flush=True)
     return 1 if slow else 0
 
 
-def _shown(seconds: float | None) -> str:
-    return "ended" if seconds is None else f"{seconds:.2f} s"
+def _format_seconds(seconds: float | None) -> str:
+    return "stopped" if seconds is None else f"{seconds:.2f} s"
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""How fast the queue is with many cases: in the store, and as pages of a real server.
+"""Time the queue with many cases, both in the store and as pages of a real server.
 
     python benchmarks/store.py [--cases 100000] [--keep FOLDER]
-    PYTHONPATH=../before python benchmarks/store.py ...      # the same of another checkout, to compare with
+    PYTHONPATH=../before python benchmarks/store.py ...      # measure another checkout, to compare
 
-The database is written past the services, a million cases in some minutes: cases as audits and
-decisions leave them in lists, without the audits themselves. Before each question something is
-written, so that nothing remembered answers it. Prints milliseconds: median and worst by the clock,
-the median of the process's own time (on a busy machine the better figure), and the target for the
-clock: 100 ms up to 100,000 cases, 1 s up to a million.
+Writes the database directly, without the services: a million cases in a few minutes. The cases have
+the columns that audits and decisions would fill, but no audits. Something is written before each
+query, so that caches can't answer it. Prints the median and maximum wall time and the median CPU
+time in milliseconds, and the target for the wall time: 100 ms up to 100,000 cases, 1 s up to a
+million. On a busy machine, compare CPU times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-# last: PYTHONPATH may name another checkout
+# append instead of insert, so that PYTHONPATH can name another checkout
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.actor import Actor
@@ -41,7 +41,7 @@ from tools.serving import Served, serving
 from tools.session import Session
 
 VOCABULARY = 20_000
-"""Words there are; the n-th is drawn with a weight of 1/n, as in a language."""
+"""Number of words. The n-th is drawn with weight 1/n, as in natural language (Zipf's law)."""
 
 FIELDS = ("Medicine", "Law", "Engineering", "History", "Strategy", "Documentation")
 ADA = Actor(name="Ada")
@@ -77,16 +77,14 @@ _CASE = (
 
 
 def word(number: int) -> str:
-    """A word that looks like one: the frequent ones are short."""
+    """Return the ``number``-th made-up word. Frequent words, which have low numbers, are short."""
     syllables = ("ri", "ver", "ta", "lo", "men", "su", "pa", "ne", "ki", "do")
     return "".join(syllables[int(digit)] for digit in str(number + 10))
 
 
 def fill(path: Path, count: int) -> None:
-    """Write the cases: nine in ten audited, three in ten accepted, a quarter decided, the others
-    wait.
-    """
-    began = time.perf_counter()
+    """Write the cases: nine in ten audited, three in ten accepted, a quarter decided."""
+    started = time.perf_counter()
     Workbench.open(path).close()
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in ("synchronous = OFF", "foreign_keys = OFF", "cache_size = -400000"):
@@ -139,7 +137,7 @@ def fill(path: Path, count: int) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     print(
-        f"{count:,} cases in {time.perf_counter() - began:.0f} s,"
+        f"{count:,} cases in {time.perf_counter() - started:.0f} s,"
         f" {path.stat().st_size / 1e6:,.0f} MB"
     )
 
@@ -195,17 +193,17 @@ def _case(seq: int, query: str, draw: random.Random) -> tuple[Any, ...]:
     )
 
 
-COUNTED = tuple(each.field for each in DRAWER if each.kind != "range")
-"""What the filters of the queue count once they are opened."""
+COUNTED_FIELDS = tuple(control.field for control in DRAWER if control.kind != "range")
+"""The fields whose values the queue's filter drawer counts when it is opened."""
 
 
-def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], object]]]:
-    """What the pages ask for."""
+def store_queries(bench: Workbench, count: int) -> list[tuple[str, Callable[[], object]]]:
+    """Return the queries that the pages send, by name."""
 
     def queue(**wanted: Any) -> Callable[[], object]:
         return lambda: bench.cases.find_for(ADA, CaseFilter(**wanted))
 
-    def following(**wanted: Any) -> Callable[[], object]:
+    def find_next(**wanted: Any) -> Callable[[], object]:
         return lambda: bench.team.next_open(ADA, CaseFilter(**wanted), f"case-{count // 2:06}")
 
     of_all = {
@@ -217,10 +215,10 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
     return [
         ("queue, most likely faulty first", queue()),
         ("queue, what needs review", queue(states=("needs_review",))),
-        ("queue, all that is not decided", queue(standings=NOT_DECIDED)),
+        ("queue, everything undecided", queue(standings=NOT_DECIDED)),
         ("queue, where something is wrong", queue(standings=("wrong",))),
         ("queue, wrong or not confirmed", queue(standings=("wrong", "not_confirmed"))),
-        ("queue, not decided, of a field", queue(standings=NOT_DECIDED, fields=("Law",))),
+        ("queue, undecided, one field", queue(standings=NOT_DECIDED, fields=("Law",))),
         ("queue, most disagreement first", queue(order="disagreement")),
         (
             "queue, least confident of two states",
@@ -241,29 +239,29 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
             queue(quality_from=0.2, quality_to=0.6, order="random"),
         ),
         ("filter: everything at once", queue(**of_all, text="verri")),
-        ("search: a word of most cases", queue(text="verri")),
+        ("search: a word in most cases", queue(text="verri")),
         ("search: two words", queue(text="verri verver")),
-        ("search: a word of a few", queue(text=word(3_000))),
+        ("search: a word in few cases", queue(text=word(3_000))),
         ("search: three letters most cases have", queue(text="ver")),
         ("search: six letters most cases have", queue(text="verrir")),
         ("search: one case by its id", queue(text="case-000777")),
         ("search: nothing found", queue(text="zebra")),
         ("page 1,000 of the queue", queue(page=min(1000, count // 50))),
         ("last page of a field", queue(fields=("Law",), page=count // 400)),
-        ("next of what needs review", following(states=("needs_review",))),
-        ("next in random order", following(order="random", seed=3)),
-        ("next among the found", following(text="verri")),
+        ("next that needs review", find_next(states=("needs_review",))),
+        ("next in random order", find_next(order="random", seed=3)),
+        ("next search result", find_next(text="verri")),
         (
             "previous in the queue",
             lambda: bench.cases.beside(f"case-{count // 2:06}", CaseFilter(), forward=False),
         ),
         ("how many this reviewer may decide", lambda: bench.team.count_open(ADA, CaseFilter())),
-        ("counts of where cases stand", lambda: bench.cases.facets_for(ADA)),
+        ("counts by status", lambda: bench.cases.facets_for(ADA)),
         (
-            "counts of every filter, once opened",
+            "counts of every filter in the drawer",
             lambda: [
-                bench.cases.values_for(ADA, CaseFilter(standings=NOT_DECIDED), each)
-                for each in COUNTED
+                bench.cases.values_for(ADA, CaseFilter(standings=NOT_DECIDED), field)
+                for field in COUNTED_FIELDS
             ],
         ),
         (
@@ -284,47 +282,45 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
         ("team", {}),
     ),
 )
-"""Pages and their parameters; the first is the overview."""
+"""Pages and their parameters; the page without a name is the overview."""
 
 
-def show(name: str, clock: list[float], own: list[float], target: float) -> bool:
-    """Print a line; whether the clock met the target."""
-    kept = statistics.median(clock) <= target
+def print_times(name: str, clock: list[float], cpu: list[float], target: float) -> bool:
+    """Print a line and return whether the median wall time meets the target."""
+    within_target = statistics.median(clock) <= target
     print(
         f"{name:<48} {statistics.median(clock):8.1f} {max(clock):8.1f}"
-        f" {statistics.median(own):8.1f}   {target:5.0f}  {'' if kept else 'MISSED'}",
+        f" {statistics.median(cpu):8.1f}   {target:5.0f}  {'' if within_target else 'MISSED'}",
         flush=True,
     )
-    return kept
+    return within_target
 
 
-def of_store(bench: Workbench, count: int, target: float) -> bool:
-    """Measure the questions; the first round is warm-up."""
-    kept = []
-    for name, work in questions(bench, count):
-        clock, own = list[float](), list[float]()
+def measure_store(bench: Workbench, count: int, target: float) -> bool:
+    """Measure the queries; the first round is a warm-up."""
+    within_target = []
+    for name, work in store_queries(bench, count):
+        clock, cpu = list[float](), list[float]()
         for number in range(REPEATS + 1):
             _write(bench, number)
-            began, began_own = time.perf_counter(), time.process_time()
+            started, started_cpu = time.perf_counter(), time.process_time()
             work()
             if number:
-                clock.append((time.perf_counter() - began) * 1000)
-                own.append((time.process_time() - began_own) * 1000)
-        kept.append(show(name, clock, own, target))
-    return all(kept)
+                clock.append((time.perf_counter() - started) * 1000)
+                cpu.append((time.process_time() - started_cpu) * 1000)
+        within_target.append(print_times(name, clock, cpu, target))
+    return all(within_target)
 
 
 def _write(bench: Workbench, number: int) -> None:
     bench.store.drafts.save("Ada", "benchmark", {"note": str(number)})
 
 
-async def of_pages(served: Served, bench: Workbench, target: float) -> bool:
-    """Measure whole pages, from asking to the end of their script, as a session of the server gets
-    them.
-    """
-    session, kept = await Session.open(served.base), []
+async def measure_pages(served: Served, bench: Workbench, target: float) -> bool:
+    """Measure whole pages of a server session, from the request to the end of the script."""
+    session, within_target = await Session.open(served.base), []
     for page, parameters in PAGES:
-        clock, own = list[float](), list[float]()
+        clock, cpu = list[float](), list[float]()
         for number in range(REPEATS + 1):
             _write(bench, number)
             before = served.cpu_seconds()
@@ -333,35 +329,37 @@ async def of_pages(served: Served, bench: Workbench, target: float) -> bool:
                 raise RuntimeError(f"{page} {parameters}: the page shows an exception")
             if number:
                 clock.append(answer.seconds * 1000)
-                own.append((served.cpu_seconds() - before) * 1000)
-        said = " ".join(f"{name}={value}" for name, value in parameters.items())
-        kept.append(show(f"page: {page or 'overview'} {said}", clock, own, target))
+                cpu.append((served.cpu_seconds() - before) * 1000)
+        query_text = " ".join(f"{name}={value}" for name, value in parameters.items())
+        within_target.append(
+            print_times(f"page: {page or 'overview'} {query_text}", clock, cpu, target)
+        )
     await session.close()
-    return all(kept)
+    return all(within_target)
 
 
 def main() -> int:
-    """Run it all; 1 where a target is missed."""
+    """Run the benchmark; return 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument(
         "--keep", type=Path, help="keep the database in this folder, and use it if it is there"
     )
-    given = parser.parse_args()
-    target = 100.0 if given.cases <= 100_000 else 1000.0
+    args = parser.parse_args()
+    target = 100.0 if args.cases <= 100_000 else 1000.0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
-        path = folder / f"store-{given.cases}.db"
+        folder = args.keep or Path(temporary)
+        path = folder / f"store-{args.cases}.db"
         if not path.exists():
-            fill(path, given.cases)
+            fill(path, args.cases)
         bench = Workbench.open(path)
-        print(f"\n{'milliseconds':<48} {'median':>8} {'worst':>8} {'own':>8}   target")
-        kept = of_store(bench, given.cases, target)
+        print(f"\n{'milliseconds':<48} {'median':>8} {'max':>8} {'CPU':>8}   target")
+        within_target = measure_store(bench, args.cases, target)
         print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB\n")
         with serving("serve", "--db", str(path), folder=Path(temporary)) as served:
-            kept &= asyncio.run(of_pages(served, bench, target))
+            within_target &= asyncio.run(measure_pages(served, bench, target))
         bench.close()
-    return 0 if kept else 1
+    return 0 if within_target else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What a strong model in every role made of 56 answers that nobody had tuned on: its recorded
-replies, audited again.
+"""Audit 56 answers that weren't used for tuning with the recorded replies of a strong model.
 
-python benchmarks/strong_model.py       # prints a JSON object; tests/bench/unseen has answers, labels and replies
+python benchmarks/strong_model.py       # prints a JSON object
+
+The model filled every role. The answers, labels and replies are in ``tests/bench/unseen``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ UNSEEN = ROOT / "tests" / "bench" / "unseen"
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """Return the objects of a file of the folder."""
+    """Return the rows of a JSON Lines file in the folder."""
     return [
         json.loads(line)
         for line in (UNSEEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -29,7 +30,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Audit each answer and count what was found, accepted and accused."""
+    """Audit each answer; count faults found, answers accepted and true claims flagged."""
     labels = {row["id"]: row for row in rows("labels")}
     replay: dict[str, Any] = dict.fromkeys(ROLES, f"replay:{UNSEEN / 'replies.jsonl'}")
     settings = masis.Settings().model_copy(update={**replay, "max_iterations": 1})
@@ -42,8 +43,8 @@ def main() -> None:
         at = first.answer.find(label["wrong_sentence"]) if label["faulty"] else len(first.answer)
         end = at + len(label["wrong_sentence"] or "") if label["faulty"] else at
 
-        def in_fault(stretch: Any, at: int = at, end: int = end) -> bool:
-            return stretch.start is not None and stretch.start < end and at < stretch.end
+        def in_fault(span: Any, at: int = at, end: int = end) -> bool:
+            return span.start is not None and span.start < end and at < span.end
 
         counts["answers"] += 1
         counts["faulty"] += label["faulty"]

@@ -1,12 +1,11 @@
-"""How long an act of a reviewer takes where 20 of them share one queue: to take a case, to open it,
-to decide it.
+"""Measure how long it takes to claim, open and decide a case when 20 reviewers share one queue.
 
     python benchmarks/team.py [--reviewers 20] [--cases 200] [--stored 10000] [--pause 1.0]
 
-Two reviewers decide each case. Reviewers are threads of one process, as sessions of the server are,
-each on the same workbench, and read for ``pause`` seconds on average before they decide. Prints
-percentiles by the clock, and what was lost or doubled, which has to be nothing. Compare runs on an
-otherwise idle machine only.
+Two reviewers decide each case. Reviewers are threads of one process and share a workbench, as the
+server's sessions do, and read for ``pause`` seconds on average before they decide. Prints
+percentiles of the wall time, and fails if a decision was lost or duplicated. Compare results only
+from an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ TARGET_MS = 300
 
 
 def fill(bench: Workbench, waiting: int, stored: int) -> None:
-    """Store cases with a finished run each; ``waiting`` of them need review, the others are named
-    differently.
-    """
+    """Store cases with one finished run each; ``waiting`` of them are in the shared field."""
     case = next(iter(demo_cases()))
     bench.cases.add_one(ANONYMOUS, case)
     run = bench.audits.audit(ANONYMOUS, case)
@@ -45,34 +42,38 @@ def fill(bench: Workbench, waiting: int, stored: int) -> None:
             for number in range(first, min(first + 500, stored)):
                 field = "shared" if number < waiting else "other"
                 content = {"id": f"case-{number}", "metadata": {"field": field}}
-                own = Case.model_validate(case.to_json_dict() | content)
-                bench.store.cases.add(own)
+                copy = Case.model_validate(case.to_json_dict() | content)
+                bench.store.cases.add(copy)
                 update = {
                     "id": f"run-{number}",
-                    "case_id": own.id,
-                    "case_digest": own.digest(),
+                    "case_id": copy.id,
+                    "case_digest": copy.digest(),
                     "needs_review": True,
                 }
                 bench.store.runs.finish(run.model_copy(update=update))
 
 
 def review(
-    bench: Workbench, number: int, pause: float, took: dict[str, list[float]], made: list[str]
+    bench: Workbench,
+    number: int,
+    pause: float,
+    durations: dict[str, list[float]],
+    decided_cases: list[str],
 ) -> None:
-    """Decide cases until none is left."""
+    """Decide cases as one reviewer until none is left."""
     me, draw = Actor(name=f"reviewer {number}"), random.Random(number)
     queue, after = CaseFilter(fields=("shared",)), None
     while True:
-        began = time.perf_counter()
+        started = time.perf_counter()
         lease = bench.team.claim_next(me, queue, after)
-        took["take"].append(time.perf_counter() - began)
+        durations["claim"].append(time.perf_counter() - started)
         if lease is None:
             return
-        began = time.perf_counter()
+        started = time.perf_counter()
         view = bench.cases.open_for(me, lease.case_id)
-        took["open"].append(time.perf_counter() - began)
+        durations["open"].append(time.perf_counter() - started)
         time.sleep(pause * draw.random() * 2)
-        began = time.perf_counter()
+        started = time.perf_counter()
         decision = Decision(
             reviewer=me.name,
             case_id=lease.case_id,
@@ -84,16 +85,16 @@ def review(
         decision = decision.model_copy(update={"extra": seen})
         try:
             bench.reviews.submit(me, decision, seen_version=view.summary.version)
-            made.append(lease.case_id)
+            decided_cases.append(lease.case_id)
         except (CaseHeld, StaleVersion):
             continue
         finally:
-            took["decide"].append(time.perf_counter() - began)
+            durations["decide"].append(time.perf_counter() - started)
         after = lease.case_id
 
 
 def main() -> int:
-    """Run the trial and print what it took."""
+    """Run the benchmark; return 1 if a decision was lost or duplicated."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -101,40 +102,40 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--stored", type=int, default=10_000)
     parser.add_argument("--pause", type=float, default=1.0)
-    given = parser.parse_args()
-    took: dict[str, list[float]] = defaultdict(list)
-    made: list[str] = []
+    args = parser.parse_args()
+    durations: dict[str, list[float]] = defaultdict(list)
+    decided_cases: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "team.db")
-        fill(bench, given.cases, given.stored)
+        fill(bench, args.cases, args.stored)
         bench.team.put_in_force(Actor(name="lead"), QueuePolicy(reviewers=2))
-        work = (bench, given.pause, took, made)
+        work = (bench, args.pause, durations, decided_cases)
         threads = [
             threading.Thread(target=review, args=(work[0], number, *work[1:]))
-            for number in range(given.reviewers)
+            for number in range(args.reviewers)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        whole = bench.store.check().ok
+        is_intact = bench.store.check().ok
         bench.close()
-    took["any act"] = [each for times in took.values() for each in times]
-    for name, unsorted in took.items():
+    durations["any"] = [seconds for times in durations.values() for seconds in times]
+    for name, unsorted in durations.items():
         times = sorted(unsorted)
-        middle, high, most = (
+        median, high, longest = (
             times[int(share * (len(times) - 1))] * 1000 for share in (0.5, 0.95, 1.0)
         )
         print(
-            f"{name:8} {len(times):6} times  median {middle:6.1f} ms  95% {high:6.1f} ms  most"
-            f" {most:6.1f} ms"
+            f"{name:8} {len(times):6} times  median {median:6.1f} ms  p95 {high:6.1f} ms  max"
+            f" {longest:6.1f} ms"
         )
-    wrong = {case: count for case, count in Counter(made).items() if count != 2}
+    miscounted = {case: count for case, count in Counter(decided_cases).items() if count != 2}
     print(
-        f"{len(made)} decisions on {len(set(made))} cases; not two: {wrong or 'none'}; database in"
-        f" order: {whole}"
+        f"{len(decided_cases)} decisions on {len(set(decided_cases))} cases; cases without exactly"
+        f" two: {miscounted or 'none'}; database intact: {is_intact}"
     )
-    return 0 if whole and not wrong and len(set(made)) == given.cases else 1
+    return 0 if is_intact and not miscounted and len(set(decided_cases)) == args.cases else 1
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""How long the page Trust takes on many decisions: the first time, and again.
+"""Time the Trust page with many decisions, on the first load and when it is loaded again.
 
     python benchmarks/trust.py [--decisions 100000]
 
-The database is written past the services: audits with their figures, each decided blind by two of
-eight reviewers. Prints seconds by the clock and of the process (on a busy machine the better
-figure); the aims are 2 s and 0.3 s. The server has been up for some seconds when the page is
-opened: before that, its imports take 0.8 s more.
+Writes the database directly, without the services: audits with their figures, each decided blind by
+two of eight reviewers. Prints wall time and CPU time in seconds (on a busy machine, compare CPU
+times). The targets are 2 s for the first load and 0.3 s after it. Slow imports, which take another
+0.8 s, are done before the page is opened, as on a server that has run for a few seconds.
 """
 
 from __future__ import annotations
@@ -38,10 +38,8 @@ STATES = {
 }
 
 
-def written(path: Path, decisions: int) -> None:
-    """Write a database of so many decisions, from one case that was audited and decided
-    as usual.
-    """
+def write_database(path: Path, decisions: int) -> None:
+    """Write a database with ``decisions`` decisions, copied from one audited and decided case."""
     evidence = [{"id": "1", "text": "The bridge is 120 metres long."}]
     case = Case.model_validate(
         {"id": "c", "query": "How long?", "answer": "120 metres [1].", "evidence": evidence}
@@ -55,12 +53,12 @@ def written(path: Path, decisions: int) -> None:
     draws, connection = random.Random(1), sqlite3.connect(path)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = OFF")
-    one = {
+    templates = {
         table: dict(connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone())
         for table in ("cases", "jobs", "decision_log", "decision_payloads", "case_payloads")
     }
-    one["cases"].pop("standing")  # SQLite computes it
-    rows: dict[str, list[dict[str, object]]] = {table: [] for table in (*one, "case_work")}
+    templates["cases"].pop("standing")  # a generated column
+    rows: dict[str, list[dict[str, object]]] = {table: [] for table in (*templates, "case_work")}
     entry = connection.execute("SELECT max(seq) FROM decision_log").fetchone()[0]
     for number in range(2, decisions // 2 + 2):
         verdict = draws.choice(["approve"] * 7 + ["reject", "override", "escalate"])
@@ -73,8 +71,8 @@ def written(path: Path, decisions: int) -> None:
             "field": field,
         }
         state = {"state": STATES[verdict], "run_seq": number, "decision_seq": entry + 2}
-        rows["cases"].append({**one["cases"], **named, **state})
-        rows["case_payloads"].append({**one["case_payloads"], "case_seq": number})
+        rows["cases"].append({**templates["cases"], **named, **state})
+        rows["case_payloads"].append({**templates["case_payloads"], "case_seq": number})
         audited = {
             "case_seq": number,
             "tier": tier,
@@ -83,7 +81,7 @@ def written(path: Path, decisions: int) -> None:
         }
         rows["jobs"].append(
             {
-                **one["jobs"],
+                **templates["jobs"],
                 **audited,
                 "seq": number,
                 "id": f"r{number}",
@@ -102,9 +100,9 @@ def written(path: Path, decisions: int) -> None:
                 "run_seq": number,
             }
             rows["decision_log"].append(
-                {**one["decision_log"], **at, **links, "kind": "decision", "token": None}
+                {**templates["decision_log"], **at, **links, "kind": "decision", "token": None}
             )
-            text = one["decision_payloads"]["payload"].replace('"escalate"', f'"{given}"')
+            text = templates["decision_payloads"]["payload"].replace('"escalate"', f'"{given}"')
             rows["decision_payloads"].append(
                 {"entry_seq": entry, "reviewer": f"R{reviewer}", "payload": text}
             )
@@ -114,13 +112,13 @@ def written(path: Path, decisions: int) -> None:
     for table, added in rows.items():
         names = list(added[0])
         sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        connection.executemany(sql, (list(each.values()) for each in added))
+        connection.executemany(sql, (list(row.values()) for row in added))
     connection.commit()
     connection.close()
 
 
 def main() -> None:
-    """Write the database and draw the page a few times."""
+    """Write the database and load the page a few times."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -129,21 +127,21 @@ def main() -> None:
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trust.db"
-        written(path, given.decisions)
+        write_database(path, given.decisions)
         served_database._served[:] = [path]
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=300)
         app.run()
         import_slow_modules()
         app.switch_page("pages/trust.py")
         for name in ("first", "again", "again"):
-            clock, own = time.perf_counter(), time.process_time()
+            clock, cpu = time.perf_counter(), time.process_time()
             app.run()
-            took = (
-                f"{time.perf_counter() - clock:5.2f} s by the clock,"
-                f" {time.process_time() - own:5.2f} s of the process"
+            times = (
+                f"{time.perf_counter() - clock:5.2f} s wall time,"
+                f" {time.process_time() - cpu:5.2f} s CPU"
             )
             print(
-                f"{name:>6}: {took}; {given.decisions:,} decisions, {len(app.metric)} figures",
+                f"{name:>6}: {times}; {given.decisions:,} decisions, {len(app.metric)} figures",
                 flush=True,
             )
 

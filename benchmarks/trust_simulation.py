@@ -1,7 +1,7 @@
-"""Simulated reviewed sets: does a guarantee keep its word, and do intervals cover what they say?
+"""Simulate reviewed sets to check the error rate of guarantees and the coverage of intervals.
 
-The truth is known here, so that a guarantee can be caught out. ``tools/trust_figures.py`` draws the
-plots of docs/trust.md from it; ``make soak`` runs it at full length.
+In a simulation the truth is known, so a wrong guarantee can be counted. ``tools/trust_figures.py``
+draws the plots of docs/trust.md from it; ``make soak`` runs it at full length.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ POOL = 3000
 
 
 class Kind(NamedTuple):
-    """A kind of reviewed set: how often answers are faulty, how well the score separates, how many
-    are drawn.
+    """A kind of reviewed set: share of faulty answers, separation by the score, size of the sample.
 
-    ``separation`` is the distance of the log odds of faulty and right answers in standard
-    deviations; 0 is useless.
+    ``separation`` is the distance between the mean log odds of faulty and correct answers, in
+    standard deviations. At 0 the score has no information.
     """
 
     prevalence: float
@@ -47,9 +46,7 @@ KINDS = tuple(
 
 
 class Promise(NamedTuple):
-    """How often a guarantee was given, how often a wrong one, and how much of the pool was accepted
-    on average.
-    """
+    """The number of sets, of guarantees and of wrong guarantees, and the mean share accepted."""
 
     sets: int
     given: int
@@ -66,13 +63,12 @@ def guarantees(
     plans: int = 1,
     seed: int = 0,
 ) -> Promise:
-    """Simulate plans on fresh pools and compare each guarantee with the true risk of what its
-    threshold accepts.
+    """Simulate plans on fresh pools and compare each guarantee with the true share of faults.
 
-    With several ``plans`` the lead looks after every decision, drops a plan as soon as it can't
-    succeed and makes another one on fresh draws, until one gives a guarantee. ``error`` is what the
-    last of them states: each may err with an even part of it (``SamplePlan.spent`` keeps that
-    account in the product).
+    With several ``plans``, the lead checks after every decision, drops a plan as soon as it can't
+    succeed and starts another on fresh draws, until one gives a guarantee. ``error`` is the stated
+    probability of error over all plans; each plan gets an equal part of it (in the product,
+    ``SamplePlan.spent`` tracks this).
     """
     draws = np.random.default_rng(
         [seed, int(kind.prevalence * 1e4), int(kind.separation * 10), kind.draws]
@@ -85,17 +81,17 @@ def guarantees(
             _guarantee(kind, truth, probability, tolerance, error / plans, draws)
             for _ in range(plans)
         )
-        cut = next((each for each in cuts if each is not None), None)
+        cut = next((threshold for threshold in cuts if threshold is not None), None)
         if cut is not None:
-            kept = probability <= cut
+            is_accepted = probability <= cut
             given += 1
-            accepted += float(kept.mean())
-            wrong += bool(truth[kept].mean() > tolerance)
+            accepted += float(is_accepted.mean())
+            wrong += bool(truth[is_accepted].mean() > tolerance)
     return Promise(sets, given, wrong, accepted / sets)
 
 
 def _pool(kind: Kind, draws: np.random.Generator) -> tuple[np.ndarray, Floats]:
-    """Return a pool of answers: which are faulty, and the probability that a score gives each."""
+    """Return which answers of a pool are faulty, and the score's probability for each."""
     truth = draws.random(POOL) < kind.prevalence
     odds = draws.normal(size=POOL) + kind.separation * truth
     return truth, np.asarray(1 / (1 + np.exp(-odds)), dtype=float)
@@ -115,12 +111,11 @@ def _guarantee(
     return found.threshold if found else None
 
 
-# --- intervals
-# ----------------------------------------------------------------------------------------------------
+# --- intervals ---
 
 
 class Coverage(NamedTuple):
-    """How often an interval held the truth, of the times it was shown."""
+    """How often an interval was shown, and which share of those contained the true value."""
 
     figure: str
     prevalence: float
@@ -132,18 +127,17 @@ class Coverage(NamedTuple):
 def coverage(
     units: int, prevalence: float, sets: int, *, agree: float = 0.7, seed: int = 0
 ) -> list[Coverage]:
-    """Simulate two reviewers who each see the truth with probability ``agree`` and else guess by
-    the prevalence.
+    """Measure how often the intervals of kappa, alpha, AC1 and a share contain the true value.
 
-    Returns how often the intervals of kappa, alpha, AC1 and a share cover the true value, in sets
-    where they are shown.
+    Simulates two reviewers. Each sees the truth with probability ``agree`` and otherwise guesses
+    according to the prevalence. Counts only sets in which the interval is shown.
     """
     draws = np.random.default_rng([seed, units, int(prevalence * 1e4)])
     shares = np.array([1 - prevalence, prevalence])
     joint = _joint(shares, agree)
     figures: dict[str, Callable[[np.ndarray], AgreementEstimate]] = {
         "kappa": (
-            lambda ratings: _counted(ratings, 4, ratings[:, 0] * 2 + ratings[:, 1]).estimate(
+            lambda ratings: _unit_counts(ratings, 4, ratings[:, 0] * 2 + ratings[:, 1]).estimate(
                 lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))
             )
         ),
@@ -151,7 +145,7 @@ def coverage(
         "AC1": lambda ratings: _pattern_estimate(ratings, gwet_ac1),
         "share": lambda ratings: share(ratings[:, 0] == 1),
     }
-    truths = _truths(joint)
+    truths = _true_values(joint)
     shown = dict.fromkeys(figures, 0)
     covered = dict.fromkeys(figures, 0)
     for _ in range(sets):
@@ -175,7 +169,7 @@ def coverage(
 
 
 def _joint(shares: np.ndarray, agree: float) -> np.ndarray:
-    """Return the probabilities of the four pairs of verdicts."""
+    """Return the joint probabilities of the two reviewers' verdicts."""
     both = np.zeros((2, 2))
     for truth in (0, 1):
         seen = agree * np.eye(2)[truth] + (1 - agree) * shares
@@ -183,11 +177,11 @@ def _joint(shares: np.ndarray, agree: float) -> np.ndarray:
     return both
 
 
-def _truths(joint: np.ndarray) -> dict[str, float]:
+def _true_values(joint: np.ndarray) -> dict[str, float]:
     counts = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
     weights = np.array([joint[0, 0], joint[0, 1] + joint[1, 0], joint[1, 1]])
     patterns = Patterns(counts, np.zeros(0, dtype=np.int64))
-    many = 1e9  # alpha corrects for the number of ratings: its truth is the limit
+    many = 1e9  # alpha corrects for the number of ratings, so its true value is the limit
     return {
         "kappa": float(cohen_kappa(joint)),
         "alpha": float(krippendorff_alpha(patterns, weights * many)),
@@ -196,7 +190,7 @@ def _truths(joint: np.ndarray) -> dict[str, float]:
     }
 
 
-def _counted(ratings: np.ndarray, size: int, cells: np.ndarray) -> UnitCounts:
+def _unit_counts(ratings: np.ndarray, size: int, cells: np.ndarray) -> UnitCounts:
     return UnitCounts.of(ratings, cells, np.arange(len(cells)), size)
 
 
@@ -204,15 +198,13 @@ def _pattern_estimate(
     ratings: np.ndarray, figure: Callable[[Patterns, Floats], Floats]
 ) -> AgreementEstimate:
     patterns = Patterns.of(ratings, 2)
-    return _counted(ratings, len(patterns.counts), patterns.member).estimate(
+    return _unit_counts(ratings, len(patterns.counts), patterns.member).estimate(
         lambda table: figure(patterns, table)
     )
 
 
 def monte_carlo_bound(stated: float, sets: int) -> float:
-    """Return the share of wrong guarantees that 99 of 100 simulations stay within where it is as
-    ``stated``.
-    """
+    """Return the 99th percentile of the share of wrong guarantees at a true rate of ``stated``."""
     from scipy.special import bdtrik
 
     return float(np.ceil(bdtrik(0.99, sets, stated))) / sets

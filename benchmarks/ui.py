@@ -1,12 +1,12 @@
-"""What the pages cost with 100,000 cases in the store, and what a session keeps in memory.
+"""Time the pages with 100,000 cases in the store, and measure the memory of a session.
 
     python benchmarks/ui.py [--cases 100000] [--keep FOLDER]
 
-A real server is asked over its web socket (tools/session.py); nothing else runs in it. Milliseconds
-from asking to the end of the script: median and worst of the repeats by the clock, and the server's
-own processor time (on a busy machine the better figure), which must meet the target. The database
-is made once and kept in FOLDER (the system's temporary folder unless given): the demo cases over
-and over with other numbers and scores, three in ten of them audited.
+Sends requests to a real server over its WebSocket (tools/session.py); nothing else runs in it.
+Prints milliseconds from the request to the end of the script: the median and maximum wall time, and
+the server's mean CPU time, which must meet the target. The database is built once and kept in
+FOLDER (default: the system's temporary folder). It has copies of the demo cases with varied numbers
+and scores, three in ten of them audited.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from tools.session import Session
 REPEATS = 9
 SESSIONS = 20
 AUDITED = 3
-"""Of ten cases."""
-AT_REST = 0.02
-"""Seconds of processor time that a server uses in one second at rest, at most."""
+"""How many of ten cases are audited."""
+IDLE_CPU_S = 0.02
+"""A server that uses less CPU time than this in one second is idle."""
 
 MEMORY_TARGET_MB = 5.0
 
 
-class Asked(NamedTuple):
-    """An address, and the milliseconds it may take."""
+class PageRequest(NamedTuple):
+    """A page with its parameters, and the milliseconds that it may take."""
 
     name: str
     page: str
@@ -56,32 +56,30 @@ class Asked(NamedTuple):
 
 
 def variant(case: Case, number: int) -> Case:
-    """The same case about other figures, under another id."""
+    """Return a copy of the case with other numbers, under another id."""
     text = case.model_dump_json()
-    moved = re.sub(
+    renumbered = re.sub(
         r"(?<![\w\[-])\d{3,4}(?=[ ,.])", lambda found: str(int(found.group()) + number % 997), text
     )
-    return Case.model_validate_json(moved).model_copy(update={"id": f"{case.id}-{number:05}"})
+    return Case.model_validate_json(renumbered).model_copy(update={"id": f"{case.id}-{number:05}"})
 
 
-def rescored(run: Run, case: Case, draw: random.Random) -> Run:
-    """The run as if of this case, its scores moved a little, so that what lists sort by
-    is spread.
-    """
-    shift = draw.uniform(-0.15, 0.15)
+def shift_scores(run: Run, case: Case, draw: random.Random) -> Run:
+    """Return a copy of the run for this case, with its scores shifted so that sort keys vary."""
+    offset = draw.uniform(-0.15, 0.15)
 
-    def moved(score: float | None) -> float | None:
-        return None if score is None else min(max(round(score + shift, 4), 0.0), 1.0)
+    def shift(score: float | None) -> float | None:
+        return None if score is None else min(max(round(score + offset, 4), 0.0), 1.0)
 
     iterations = tuple(
-        each.model_copy(
+        iteration.model_copy(
             update={
-                "critique": each.critique.model_copy(
-                    update={"confidence": moved(each.critique.confidence)}
+                "critique": iteration.critique.model_copy(
+                    update={"confidence": shift(iteration.critique.confidence)}
                 )
             }
         )
-        for each in run.iterations
+        for iteration in run.iterations
     )
     return run.model_copy(
         update={
@@ -89,14 +87,14 @@ def rescored(run: Run, case: Case, draw: random.Random) -> Run:
             "case_id": case.id,
             "case_digest": case.digest(),
             "iterations": iterations,
-            "final_quality_score": moved(run.final_quality_score),
+            "final_quality_score": shift(run.final_quality_score),
         }
     )
 
 
 def fill(store: Store, count: int) -> None:
-    """The cases, runs for three in ten, decisions on a tenth of those."""
-    began = time.process_time()
+    """Store the cases, runs for three in ten of them, and decisions on a tenth of those."""
+    started = time.process_time()
     originals = list(demo_cases())
     runs = [run_audit(case) for case in originals]
     draw = random.Random(5)
@@ -107,7 +105,7 @@ def fill(store: Store, count: int) -> None:
             for case, run in made:
                 store.cases.add(case)
                 if draw.randrange(10) < AUDITED:
-                    store.runs.finish(rescored(run, case, draw))
+                    store.runs.finish(shift_scores(run, case, draw))
                     if draw.random() < 0.1:
                         store.decisions.append(
                             Decision(
@@ -117,17 +115,17 @@ def fill(store: Store, count: int) -> None:
                                 verdict="approve",
                             )
                         )
-    print(f"made {count:,} cases in {time.process_time() - began:.0f} s of processor time")
+    print(f"stored {count:,} cases in {time.process_time() - started:.0f} s of CPU time")
 
 
-def questions(case_id: str) -> list[Asked]:
-    """What a person does, as addresses."""
+def page_requests(case_id: str) -> list[PageRequest]:
+    """Return the requests of the pages that a person opens."""
 
-    def queue(name: str, **parameters: str) -> Asked:
-        return Asked(name, "queue", parameters, 100)
+    def queue(name: str, **parameters: str) -> PageRequest:
+        return PageRequest(name, "queue", parameters, 100)
 
     return [
-        Asked("overview", "", {}, 100),
+        PageRequest("overview", "", {}, 100),
         queue("queue, opened"),
         queue("queue, needs review", state="needs_review"),
         queue("queue, a flag", flag="invalid_reference"),
@@ -137,126 +135,122 @@ def questions(case_id: str) -> list[Asked]:
         queue("queue, least confident first", order="least_confident"),
         queue("queue, newest first", order="newest"),
         queue("queue, random order", order="random", seed="3"),
-        queue("queue, search for a word of many", q="the"),
-        queue("queue, search for three letters of many", q="com"),
+        queue("queue, search for a frequent word", q="the"),
+        queue("queue, search for three frequent letters", q="com"),
         queue("queue, search for a name", q="Halvorsen"),
         queue("queue, page 2", page="2"),
         queue("queue, page 1,000", page="1000"),
         queue("queue, last page, newest first", page="5000", order="newest"),
         queue("queue, 100 a page", size="100"),
-        Asked("case, opened", "review", {"case": case_id}, 150),
-        Asked(
+        PageRequest("case, opened", "review", {"case": case_id}, 150),
+        PageRequest(
             "case, opened from a filtered queue",
             "review",
             {"case": case_id, "state": "needs_review"},
             150,
         ),
-        Asked("case, not audited", "review", {"case": "docs-01-clean-00001"}, 150),
-        Asked("runs of a case", "compare", {"case": case_id}, 150),
-        Asked("decisions", "decisions", {}, 100),
-        Asked("settings", "settings", {}, 150),
-        Asked("new audit", "new", {}, 100),
+        PageRequest("case, not audited", "review", {"case": "docs-01-clean-00001"}, 150),
+        PageRequest("runs of a case", "compare", {"case": case_id}, 150),
+        PageRequest("decisions", "decisions", {}, 100),
+        PageRequest("settings", "settings", {}, 150),
+        PageRequest("new audit", "new", {}, 100),
     ]
 
 
-async def at_rest(served: Served) -> None:
-    """Wait for what a server does after its start, imports and a look at the database: it would be
-    measured, too.
-    """
+async def wait_until_idle(served: Served) -> None:
+    """Wait until the server has finished its startup work, which would distort the measurement."""
     before, after = -1.0, served.cpu_seconds()
-    while after - before > AT_REST:
+    while after - before > IDLE_CPU_S:
         await asyncio.sleep(1)
         before, after = after, served.cpu_seconds()
 
 
-async def measured(served: Served, asked: list[Asked]) -> bool:
-    """Print a line a question; whether all met their targets."""
+async def measure(served: Served, requests: list[PageRequest]) -> bool:
+    """Print a line per request and return whether all met their targets."""
     session = await Session.open(served.base)
     await asyncio.sleep(SECONDS_UNTIL_IMPORTS)
-    await at_rest(served)
-    kept = True
-    for each in asked:
-        await session.go(each.page, **each.parameters)
-        spent, own, size = [], [], 0
+    await wait_until_idle(served)
+    within_target = True
+    for request in requests:
+        await session.go(request.page, **request.parameters)
+        spent, cpu, size = [], [], 0
         for _ in range(REPEATS):
             before = served.cpu_seconds()
-            answer = await session.go(each.page, **each.parameters)
+            answer = await session.go(request.page, **request.parameters)
             spent.append(answer.seconds * 1000)
             await asyncio.sleep(0.05)
-            own.append((served.cpu_seconds() - before) * 1000)
+            cpu.append((served.cpu_seconds() - before) * 1000)
             size = answer.size
             if answer.failed:
-                raise RuntimeError(f"{each.name}: the page shows an exception")
-        met = statistics.mean(own) <= each.target_ms
-        kept &= met
+                raise RuntimeError(f"{request.name}: the page shows an exception")
+        met = statistics.mean(cpu) <= request.target_ms
+        within_target &= met
         print(
-            f"{each.name:<42} {statistics.median(spent):8.0f} {max(spent):8.0f}"
-            f" {statistics.mean(own):8.0f} {size / 1000:8.0f}   {each.target_ms:6.0f} "
+            f"{request.name:<42} {statistics.median(spent):8.0f} {max(spent):8.0f}"
+            f" {statistics.mean(cpu):8.0f} {size / 1000:8.0f}   {request.target_ms:6.0f} "
             f" {'' if met else 'MISSED'}",
             flush=True,
         )
     await session.close()
-    return kept
+    return within_target
 
 
-async def memory(served: Served, case_id: str) -> bool:
-    """What a session adds to the server, with a queue seen and a case open; whether it is within
-    its target.
+async def measure_memory(served: Served, case_id: str) -> bool:
+    """Print the memory that a session adds to the server, and return whether it meets its target.
+
+    Each session has opened the queue and a case.
     """
 
-    async def one() -> Session:
+    async def open_session() -> Session:
         session = await Session.open(served.base)
         await session.go("queue", state="needs_review")
         await session.go("review", case=case_id, state="needs_review")
         return session
 
-    first = [await one() for _ in range(5)]
+    first = [await open_session() for _ in range(5)]
     before = served.memory_mb()
-    more = [await one() for _ in range(SESSIONS)]
-    each = (served.memory_mb() - before) / SESSIONS
+    more = [await open_session() for _ in range(SESSIONS)]
+    per_session = (served.memory_mb() - before) / SESSIONS
     print(
-        f"\na session keeps {each:.2f} MB (target {MEMORY_TARGET_MB:g}; mean of {SESSIONS}, server"
-        f" {before:.0f} MB)"
+        f"\na session uses {per_session:.2f} MB (target {MEMORY_TARGET_MB:g}; mean of {SESSIONS},"
+        f" server {before:.0f} MB)"
     )
     for session in (*first, *more):
         await session.close()
-    return each <= MEMORY_TARGET_MB
+    return per_session <= MEMORY_TARGET_MB
 
 
-def database(folder: Path, count: int) -> Path:
-    """The database of so many cases, made unless it is there."""
+def make_database(folder: Path, count: int) -> Path:
+    """Return the path of the database with ``count`` cases, and build it if it isn't there."""
     path = folder / f"ui-{count}.db"
     with Store.open(path) as store:
         if store.cases.count() < count:
             if store.cases.count():
-                raise SystemExit(f"{path} was left half made: remove it")
+                raise SystemExit(f"{path} is incomplete. Delete it and try again.")
             fill(store, count)
     return path
 
 
 def main() -> int:
-    """Run it all; 1 where a target is missed."""
+    """Run the benchmark; return 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument(
         "--keep", type=Path, default=Path(tempfile.gettempdir()) / "masis-benchmark"
     )
-    given = parser.parse_args()
-    given.keep.mkdir(parents=True, exist_ok=True)
-    path = database(given.keep, given.cases)
-    case_id = _telling(path)
-    with serving("serve", "--db", str(path), folder=given.keep) as served:
-        print(
-            f"\n{'milliseconds':<42} {'median':>8} {'worst':>8} {'server':>8} {'kB':>8}   target of"
-            " the server's own"
-        )
-        kept = asyncio.run(measured(served, questions(case_id)))
-        kept &= asyncio.run(memory(served, case_id))
-    return 0 if kept else 1
+    args = parser.parse_args()
+    args.keep.mkdir(parents=True, exist_ok=True)
+    path = make_database(args.keep, args.cases)
+    case_id = _case_with_iterations(path)
+    with serving("serve", "--db", str(path), folder=args.keep) as served:
+        print(f"\n{'milliseconds':<42} {'median':>8} {'max':>8} {'CPU':>8} {'kB':>8}   CPU target")
+        within_target = asyncio.run(measure(served, page_requests(case_id)))
+        within_target &= asyncio.run(measure_memory(served, case_id))
+    return 0 if within_target else 1
 
 
-def _telling(path: Path) -> str:
-    """A case with several iterations."""
+def _case_with_iterations(path: Path) -> str:
+    """Return the id of a case with several iterations."""
     with Store.open(path) as store:
         return str(
             store.database.value(

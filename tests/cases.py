@@ -1,4 +1,4 @@
-"""A case in one line, for tests of what is done with it."""
+"""Create cases for tests in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def case_of(
     query: str = "How long is the bridge?",
     **fields: Any,
 ) -> Case:
-    """A case whose evidence is given as texts by their ids."""
+    """Return a case whose evidence is given as texts by id."""
     chunks = [{"id": name, "text": text} for name, text in evidence.items()]
     return Case.model_validate(
         {"id": case_id, "query": query, "answer": answer, "evidence": chunks, **fields}
@@ -35,9 +35,10 @@ COPIED = {
 
 
 def with_copied_figure(case: Case) -> Case:
-    """Return a demo case with its wrong figure in a sentence that is else a copy of the evidence.
+    """Return a demo case whose wrong figure is in an otherwise exact copy of the evidence.
 
-    Only there are the offline checks sure that it is wrong, and the reviser what it should be.
+    Only in a copy are the offline checks certain that a figure is wrong, and is the reviser certain
+    of the right one.
     """
     answer = case.answer
     for wrong, copied in COPIED.items():

@@ -1,6 +1,4 @@
-"""What every test may rely on: no network but loopback, no paid call, public data only with --data,
-a time limit.
-"""
+"""Set up all tests: no network, no paid calls, public data only with --data, a time limit."""
 
 from __future__ import annotations
 
@@ -22,26 +20,26 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from masis.services import Workbench
 
-# The same examples on every run, and no verdict on how busy the machine is.
+# Use the same examples on every run, and no deadline, so that a busy machine can't fail a test.
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("steady")
 
-# Compiled modules are kept, even on a machine whose environment forbids it (containers often do):
-# without them every worker, server and command of the tests compiles thousands of modules again.
-# `python -B` still forbids it.
+# Write compiled modules even if the environment disables it (as containers often do). Without them,
+# every worker, server and command of the tests compiles thousands of modules again.
+# `python -B` still disables it.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
 
-# Databases of tests lie in memory where there is room: every commit waits for the disk otherwise.
+# Keep test databases in memory if there is room, because otherwise every commit waits for the disk.
 IN_MEMORY = Path("/dev/shm")
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > 2 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
-# Nobody's own masis.toml has a say in a test, nor in a process that a test starts.
+# Ignore the user's masis.toml in tests and in processes that tests start.
 os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-no-configuration")
-# Nor has anybody's model passed the exam by a result that lies on this machine.
+# Ignore exam results stored on this machine.
 os.environ["XDG_DATA_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-no-data")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,11 +75,10 @@ def _guarded(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pytest_configure() -> None:
-    """Refuse every connection that leaves the machine, from here on.
+    """Block all connections to other machines from now on.
 
-    In this process as a whole, not test by test: fixtures of a module or session, and threads that
-    outlive their test, are bound by it too. Each worker of pytest-xdist comes through here by
-    itself.
+    This applies to the whole process, so that it also covers module and session fixtures and
+    threads that outlive their test. Each worker of pytest-xdist calls this hook.
     """
     socket.socket.connect = _guarded(socket.socket.connect)
     socket.socket.connect_ex = _guarded(socket.socket.connect_ex)
@@ -91,16 +88,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep the thousands of tests and modules out of garbage collections, which Streamlit makes
-    after each page run.
-    """
+    """Exclude tests and modules from garbage collection, which Streamlit runs after each page."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture(autouse=True)
 def _no_keys_nor_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide keys that could pay for a call, and settings of whoever runs the tests."""
+    """Hide API keys and the user's own settings."""
     for variable in list(os.environ):
         if variable.endswith("_API_KEY") or variable.startswith("MASIS_"):
             monkeypatch.delenv(variable)
@@ -108,9 +103,7 @@ def _no_keys_nor_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_main() -> Iterator[None]:
-    """Put ``__main__`` back, which Streamlit replaces by a page: a process that is spawned later
-    would import that.
-    """
+    """Restore ``__main__``; Streamlit replaces it with a page, which spawned processes import."""
     sys.modules["__main__"] = MAIN
     yield
     sys.modules["__main__"] = MAIN
@@ -118,8 +111,9 @@ def _same_main() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def public_data(request: pytest.FixtureRequest) -> Path:
-    """The folder given with ``--data``: public data sets (docs/architecture.md). Tests that take it
-    run only then.
+    """Return the folder of public data sets, given with ``--data`` (CONTRIBUTING.md).
+
+    Tests that use this fixture run only with that option.
     """
     folder = Path(request.config.getoption("--data"))
     assert folder.is_dir(), f"--data {folder} is not a folder"
@@ -127,9 +121,7 @@ def public_data(request: pytest.FixtureRequest) -> Path:
 
 
 def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """A file for tests to copy, made by the first process of a run that asks for it, while the
-    others wait.
-    """
+    """Return a file for tests to copy; the first process that needs it creates it, others wait."""
     folder = temporary.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -144,7 +136,7 @@ def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path
 
 @pytest.fixture(scope="session")
 def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``masis demo`` makes of a new database, to be copied."""
+    """Return the database that ``masis demo`` creates, for tests to copy."""
     return made_once(tmp_path_factory, "demo.db", _filled)
 
 
@@ -159,7 +151,7 @@ def _filled(path: Path) -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Workbench]:
-    """A workbench without a case."""
+    """Return a workbench without cases."""
     from masis.services import Workbench  # most tests need none
 
     opened = Workbench.open(tmp_path / "masis.db")
@@ -178,18 +170,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """How often a test marked ``soak(smoke=..., full=...)`` repeats its trial: ``full`` with
-    --soak, else ``smoke``.
-    """
+    """Return the rounds of a test marked ``soak(smoke=..., full=...)``: ``full`` with --soak."""
     marker = request.node.get_closest_marker("soak")
     assert marker is not None, "a test that takes `rounds` is marked soak(smoke=..., full=...)"
     return int(marker.kwargs["full" if request.config.getoption("--soak") else "smoke"])
 
 
 def _on_request(item: pytest.Item) -> str | None:
-    """The option without which a test isn't run: ``--data`` for public data, ``--soak`` for trials
-    without a smoke.
-    """
+    """Return the option that a test requires: ``--data``, or ``--soak`` without a smoke round."""
     if "public_data" in getattr(item, "fixturenames", ()):
         return "--data"
     marker = item.get_closest_marker("soak")
@@ -197,9 +185,7 @@ def _on_request(item: pytest.Item) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what can be seen from a test itself, and put first what takes longest, so that workers
-    end together.
-    """
+    """Add marks that follow from fixtures, and run the longest tests first."""
     left_out = {
         item for item in items if (option := _on_request(item)) and not config.getoption(option)
     }
@@ -232,9 +218,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skipped browser test into a failed one where MASIS_REQUIRE_BROWSER=1 wants
-    a browser.
-    """
+    """Turn skipped browser tests into failures if MASIS_REQUIRE_BROWSER=1 is set."""
     report = yield
     if (
         BROWSER_REQUIRED

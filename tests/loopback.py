@@ -1,4 +1,4 @@
-"""A server on loopback that answers as a test's handler does."""
+"""Run a server on loopback with a test's own handler."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 
 class Quiet(BaseHTTPRequestHandler):
-    """The handler to build on; it writes no log."""
+    """A base class for handlers that doesn't log requests."""
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Don't log."""
 
 
 @contextmanager
 def loopback(handler: type[Quiet], tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Serve on a free port of this machine while the block runs; its address is yielded."""
+    """Serve on a free port while the block runs, and yield the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -38,7 +38,7 @@ def loopback(handler: type[Quiet], tls: ssl.SSLContext | None = None) -> Iterato
 
 
 class Call(NamedTuple):
-    """A POST that a receiver got. The names of its headers are in lower case."""
+    """A POST request that a receiver got. The names of its headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -66,8 +66,10 @@ def receiver(
     answers: Callable[[int], int | str | Answer] = lambda number: 204,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[Call]]]:
-    """A server that takes POSTs: its address, and the calls so far. ``answers`` gives the response
-    to the call of a number: a status, an address to redirect to, or an ``Answer``.
+    """Run a server that takes POST requests, and yield its address and its calls so far.
+
+    ``answers`` maps the number of a call to the response: a status, an address to redirect to, or
+    an ``Answer``.
     """
     calls: list[Call] = []
 

@@ -1,4 +1,4 @@
-"""Sound answers with their approvals, for tests of planted faults."""
+"""Create approved sound answers, for tests of planted faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TOWNS = ("Alder", "Birch", "Cedar", "Damson", "Elm", "Fir")
 
 
 def a_sound_case(number: int) -> Case:
-    """A case whose answer says what its first chunk says, nearly in its words."""
+    """Return a case whose answer nearly copies its first chunk."""
     town, length = _TOWNS[number % len(_TOWNS)], 317 + 111 * number
     said = f"The old bridge at {town} carries 4 lanes across the river and is {length} metres long."
     return Case.model_validate(
@@ -43,7 +43,7 @@ def fill_with_approved(workbench: Workbench, cases: int = 4) -> None:
 
 
 def audit_copies(workbench: Workbench) -> list[str]:
-    """Audit every case that waits for it, and return the ids of the copies with a planted fault."""
+    """Audit all unaudited cases, and return the ids of the copies with a planted fault."""
     for copy in workbench.store.planted.copies():
         if copy.state == "new":
             workbench.audits.audit(ADA, workbench.store.cases.get(copy.case_id))

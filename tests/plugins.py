@@ -1,4 +1,4 @@
-"""Packages that add entries to the workbench, as if they were installed."""
+"""Simulate installed packages that add entries to the workbench."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masis.schema.registry import added_entry_points
 def write_package(folder: Path, entry_points: str, files: Mapping[str, str]) -> None:
     """Write a package's files, and its metadata as an installation would.
 
-    ``entry_points`` is what ``entry_points.txt`` has: ``[group]`` and ``name = module:object``.
+    ``entry_points`` is the text of ``entry_points.txt``: ``[group]`` and ``name = module:object``.
     """
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Who acts in tests, and decisions made under the name that they carry."""
+"""Provide actors for tests, and submit decisions under their own names."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ ADA = Actor(name="Ada")
 
 
 def submitted(workbench: Workbench, decision: Decision) -> LogEntry:
-    """Submit a decision as the reviewer it names, who has seen the serious issues that an approval
-    leaves open.
-    """
+    """Submit a decision as the reviewer it names, acknowledging open serious issues."""
     return workbench.reviews.submit(Actor(name=decision.reviewer), having_seen(workbench, decision))
 
 
 def having_seen(workbench: Workbench, decision: Decision) -> Decision:
-    """Return a decision that acknowledges the serious issues open in its answer, if it approves
-    that.
-    """
+    """Return the decision; if it approves, it acknowledges the answer's open serious issues."""
     if decision.verdict != "approve":
         return decision
     serious = workbench.reviews.decided_answer(Actor(name=decision.reviewer), decision).serious
@@ -37,7 +33,7 @@ def decide(
     reviewer: str = "Ada",
     **given: Any,
 ) -> LogEntry:
-    """Decide on the run that a case shows."""
+    """Decide on the run that the case shows."""
     run = workbench.cases.open(case_id).run
     content = {
         "reviewer": reviewer,
@@ -49,7 +45,7 @@ def decide(
 
 
 def undone(workbench: Workbench, case_id: str, reviewer: str) -> LogEntry:
-    """Undo the decision that stands. Raises UnknownRecord where there is none."""
+    """Undo the current decision. Raises UnknownRecord if there is none."""
     current = workbench.reviews.current(case_id)
     if current is None:
         raise UnknownRecord(f"there is no decision on case {case_id!r}.")

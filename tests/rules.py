@@ -1,4 +1,4 @@
-"""One rule held for many things: a single test, which names every thing that breaks the rule."""
+"""Check one rule for many items in a single test that names every item that breaks the rule."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Thing = TypeVar("Thing")
 def each(
     things: Iterable[Thing], name: Callable[[Thing], object] = repr
 ) -> Callable[[Callable[[Thing], None]], Callable[[], None]]:
-    """Decorate a test of one thing: it becomes one test of all of them.
+    """Turn a test of one item into a single test of all items.
 
-    For rules that are cheap to check and hold for hundreds of rows, where a test a row takes longer
-    to set up than to run. What breaks the rule is named by ``name``, each with its own error.
+    Use it for rules that are cheap to check and apply to hundreds of rows, when one test per row
+    would take longer to set up than to run. ``name`` names the items that break the rule, each with
+    its error.
     """
     rows = list(things)
 
@@ -39,7 +40,7 @@ def each(
             assert rows, "nothing to hold the rule against"
             assert not broken, f"{len(broken)} of {len(rows)} break the rule\n" + "\n".join(broken)
 
-        del test.__wrapped__  # pytest would ask for the rule's argument
+        del test.__wrapped__  # otherwise pytest would treat the rule's argument as a fixture
         return test
 
     return decorate

@@ -1,4 +1,4 @@
-"""Roles that do as a test tells them: doubles that are values, not patches."""
+"""Scripted roles for tests, which are passed as values instead of patching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAJOR = Objection("factual", "test", "high", "It is wrong.", "Because.", "Mend i
 
 
 def said(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
-    """A critic's judgement of this quality, content unless told otherwise."""
+    """Return a critic's judgment of this quality, by default without issues."""
     values: dict[str, Any] = {
         "confidence": quality,
         "hallucination_detected": False,
@@ -36,7 +36,7 @@ def said(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
 
 @dataclass
 class ScriptedDrafter:
-    """Writes what it is told, or fails."""
+    """Returns a given draft, or fails."""
 
     answer: str = "The bridge is 120 metres long [chunk_1]."
     error: Exception | None = None
@@ -48,9 +48,7 @@ class ScriptedDrafter:
 
 
 class ContentVerifier(OfflineVerifier):
-    """Finds the claims as the offline verifier does, and all of them borne out, unless ``judged``
-    says otherwise.
-    """
+    """Extracts claims like the offline verifier; supports all of them except as in ``judged``."""
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
@@ -63,7 +61,7 @@ class ContentVerifier(OfflineVerifier):
 
 @dataclass
 class ScriptedCritic:
-    """Gives its judgements in turn, the last one again and again."""
+    """Returns its judgments in order, and repeats the last one."""
 
     judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (said(),)
     judged_by: JudgedBy = JUDGED_BY
@@ -72,7 +70,7 @@ class ScriptedCritic:
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         self.seen.append(context)
-        # samples are asked side by side
+        # samples are requested concurrently
         given = self.judgements[min(next(self.turns), len(self.judgements) - 1)]
         if isinstance(given, Exception):
             raise given
@@ -81,7 +79,7 @@ class ScriptedCritic:
 
 @dataclass
 class ScriptedReviser:
-    """Gives its answers in turn, the last one again and again."""
+    """Returns its answers in order, and repeats the last one."""
 
     answers: Sequence[str | Exception] = ("The bridge is 120 metres long, revised [chunk_1].",)
     seen: list[tuple[AuditContext, Critique, Sequence[Issue]]] = field(default_factory=list)
@@ -106,7 +104,7 @@ FAIR = EvaluationJudgement(0.9, 0.9, 0.9, 0.9)
 
 @dataclass
 class ScriptedEvaluator:
-    """Gives one judgement, counts how often it was asked."""
+    """Returns one judgment and counts its calls."""
 
     judgement: EvaluationJudgement | Unscored = FAIR
     judged_by: JudgedBy = JUDGED_BY
@@ -125,7 +123,7 @@ def roles(
     reviser: ScriptedReviser | None = None,
     evaluator: ScriptedEvaluator | None = None,
 ) -> Roles:
-    """Five roles, scripted but for the verifier."""
+    """Return five roles, all scripted except the verifier."""
     return Roles(
         drafter=drafter or ScriptedDrafter(),
         verifier=verifier or ContentVerifier(),
@@ -137,7 +135,7 @@ def roles(
 
 
 def ticking(step: float = 0.001) -> Clock:
-    """A clock on which each look at the seconds takes ``step``."""
+    """Return a clock that advances by ``step`` each time it is read."""
     ticks = iter(range(1_000_000))
     seconds: Callable[[], float] = lambda: next(ticks) * step  # noqa: E731
     return Clock(now=lambda: "2026-01-02T03:04:05.678Z", seconds=seconds)

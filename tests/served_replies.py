@@ -1,8 +1,7 @@
-"""What a scripted server says: a sensible reply to each prompt of ours, and the ways in which
-replies go wrong.
+"""Replies of a scripted model server: a plausible reply to each prompt, and faulty replies.
 
-Everything follows from the request: the schema names what is asked for, the fences hold what it is
-about.
+Every reply is derived from the request: the schema says which reply is needed, and the fences
+contain the texts.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SENTENCE = re.compile(r"[^\n.!?]*[^\s.!?][^\n.!?]*[.!?]?(?:\s*\[[^\]\n]{1,80}\])
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came, of either wire format."""
+    """A received request, in either wire format."""
 
     wire: Literal["openai", "anthropic"]
     headers: dict[str, str]
@@ -47,7 +46,7 @@ class Request:
 
     @property
     def messages(self) -> list[str]:
-        """The texts of the request in the order in which a model reads them."""
+        """The texts of the request, in the order in which a model reads them."""
         contents = [self.body["system"]] if "system" in self.body else []
         contents += [message["content"] for message in self.body.get("messages", ())]
         return [
@@ -62,8 +61,9 @@ class Request:
 
     @property
     def schema_name(self) -> str:
-        """What is asked for: ``critique_reply`` and the like; on Anthropic's wire the schema itself
-        has no name.
+        """The name of the reply's schema, such as ``critique_reply``.
+
+        In Anthropic's wire format the schema itself has no name.
         """
         if self.wire == "openai" and self.mode == "json_schema":
             return str(self.body["response_format"]["json_schema"]["name"])
@@ -88,7 +88,7 @@ class Request:
         return dict(json.loads(found.group(2))) if found else {"type": "object", "properties": {}}
 
     def fences(self, name: str) -> list[str]:
-        """What stands in the fences of this name."""
+        """Return the texts in the fences of this name."""
         return [text for kind, _, text in FENCE.findall(self.text) if kind == name]
 
 
@@ -111,7 +111,7 @@ TELLING = {
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What the server does with one request; ``text`` is the model's, None a sensible one."""
+    """The server's response to one request; if ``text`` is None, the model's reply is plausible."""
 
     text: str | None = None
     finish: Literal["stop", "length", "content_filter", "refusal"] = "stop"
@@ -131,7 +131,7 @@ Script = Callable[[Request], Behaviour | None]
 
 
 def says(value: Any) -> Behaviour:
-    """A reply with this text, or this value as JSON."""
+    """Return a reply with this text, or with this value as JSON."""
     return Behaviour(
         text=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     )
@@ -140,7 +140,7 @@ def says(value: Any) -> Behaviour:
 def status(
     code: int, message: str = "scripted", *, code_name: str = "scripted", **headers: str
 ) -> Behaviour:
-    """An error of the API; ``retry_after="2"`` becomes the header."""
+    """Return an API error; ``retry_after="2"`` sets the header."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Behaviour(
         status=code, headers=named, error={"message": message, "code": code_name, "type": code_name}
@@ -155,7 +155,7 @@ COMMON = {
     "evaluator": "evaluation_reply",
     "reviser": "revision_reply",
 }
-"""The fields of the form that calls of a run share, and the reply that each holds."""
+"""The fields of the common reply form that all calls of a run share, and the reply in each."""
 
 
 def sensible(
@@ -163,7 +163,7 @@ def sensible(
     issues: Literal["some", "none", "always"] = "some",
     schema_name: str | None = None,
 ) -> Json:
-    """A reply in the form asked for, made from what stands in the fences."""
+    """Return a reply in the requested form, made from the texts in the fences."""
     chunks = [_chunk(text) for text in request.fences("EVIDENCE")]
     answer = "".join(request.fences("ANSWER")[:1])
     match schema_name or request.schema_name:
@@ -200,7 +200,7 @@ def sensible(
 
 
 def filled(schema: Json, root: Json) -> Any:
-    """A plain value of any schema."""
+    """Return a simple value that matches a schema."""
     if "$ref" in schema:
         return filled(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
     if "enum" in schema:
@@ -229,7 +229,7 @@ def _chunk(text: str) -> tuple[str, str]:
 
 
 def _claims(rows: str) -> list[Json]:
-    """A claim for each sentence that asserts something."""
+    """Return one claim for each sentence that asserts something."""
     numbers = [
         row["sentence"] for row in map(json.loads, rows.splitlines()) if row.get("asserts", True)
     ]
@@ -245,7 +245,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _borne(answer: str, chunks: list[tuple[str, str]]) -> bool:
-    """Whether the answer's first sentence stands in a chunk word for word."""
+    """Return whether a chunk contains the answer's first sentence verbatim."""
     first = MARKERS.sub("", _sentences(answer)[0]).strip().rstrip(".")
     return any(first in text for _, text in chunks)
 
@@ -323,7 +323,7 @@ def _revision(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
 
 
 def faulty(name: str, request: Request, made: Json | None = None) -> Behaviour:
-    """What a server with this fault does; ``FAULTS`` names them all."""
+    """Return the response of a server with this fault; ``FAULTS`` lists all faults."""
     if name in WIRE_FAULTS:
         return WIRE_FAULTS[name]
     made = sensible(request) if made is None else made
@@ -353,7 +353,7 @@ def faulty(name: str, request: Request, made: Json | None = None) -> Behaviour:
 
 
 def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
-    """The value with every score in it replaced."""
+    """Return the value with every score in it replaced."""
     if "$ref" in schema:
         return _with_numbers(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, given)
     if schema.get("type") == "number":
@@ -369,7 +369,7 @@ def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
 
 
 def _miscounted(made: Json, more: bool) -> Json:
-    """A verdict more or less, on claims that were given or in a list of claims."""
+    """Return a reply with one verdict too many or too few."""
     for rows, number in (("verdicts", "number"), ("claims", "sentence")):
         if given := made.get(rows):
             changed = [*given, given[-1] | {number: given[-1][number] + 90}] if more else given[:-1]

@@ -1,5 +1,4 @@
-"""A scripted server on loopback that speaks OpenAI's Chat Completions and Anthropic's Messages:
-real HTTP, no model.
+"""A scripted HTTP server for OpenAI's Chat Completions and Anthropic's Messages, without a model.
 
 with ModelServer(script) as server:        # in a test; server.address, server.requests, server.most_at_once
 python -m tests.serving_models --latency-ms 300 --port 0      # for benchmarks: prints its address
@@ -36,14 +35,14 @@ from tests.served_replies import (
 )
 
 BLOCK = 512
-"""Characters of a prompt that are cached as one: 128 tokens."""
+"""Characters of a prompt that are cached as one block: 128 tokens."""
 STRICT_KEYWORDS = {
     "type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "$defs", "description",
 }  # fmt: skip
 
 
 def _tokens(request: Request, behaviour: Behaviour, text: str) -> tuple[int, int]:
-    """What prompt and reply count; one that is cut off has as many tokens as it may have."""
+    """Return the tokens of prompt and reply; a reply that is cut off has the maximum number."""
     completion = len(text) // 4
     if behaviour.finish == "length":
         completion = (
@@ -58,13 +57,14 @@ def _tokens(request: Request, behaviour: Behaviour, text: str) -> tuple[int, int
 
 
 class ModelServer:
-    """The server, in a thread of its own while the ``with`` lasts.
+    """The server, which runs in its own thread while the ``with`` block runs.
 
-    ``script`` says what is done with a request (None: a sensible reply), or lists behaviours to be
-    used up in order. ``refuses`` names what is answered with 400: ``json_schema``, ``json_object``
-    (also with a schema beside it), ``temperature``, ``max_tokens``, ``max_completion_tokens``,
-    ``system``, ``cache_control``, ``effort``. ``at_most`` calls at once, or 429; ``thinks`` tokens
-    go to each reply before its first word.
+    ``script`` returns the behavior for a request (None for a plausible reply), or is a list of
+    behaviors to use in order. ``refuses`` names the features that are rejected with 400:
+    ``json_schema``, ``json_object`` (also with a schema), ``temperature``, ``max_tokens``,
+    ``max_completion_tokens``, ``system``, ``cache_control``, ``effort``. More than ``at_most``
+    concurrent calls are rejected with 429. ``thinks`` is the number of thinking tokens before each
+    reply.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ModelServer:
 
     @property
     def address(self) -> str:
-        """The base address of OpenAI's API; Anthropic's SDK wants it without the ``/v1``."""
+        """The base address of OpenAI's API; Anthropic's SDK needs it without the ``/v1``."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> ModelServer:
@@ -157,7 +157,7 @@ class ModelServer:
                 writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether the connection is kept."""
+        """Handle one request and return whether to keep the connection."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = head[0].split(" ")[1]
         headers = {
@@ -206,7 +206,7 @@ class ModelServer:
                     % (len(reply), reply[: len(reply) // 2])
                 )
                 await writer.drain()
-            # Closing with no patience sends a reset instead of an orderly end.
+            # Closing with a linger time of zero sends a reset instead of a normal close.
             sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
@@ -231,11 +231,11 @@ class ModelServer:
         return True
 
     def stats(self) -> Json:
-        """What was asked so far, by what was asked for; tokens; most calls at once."""
+        """Return the number of requests by reply, the tokens, and the most concurrent calls."""
         return dict(self.counts) | {"most_at_once": self.most_at_once}
 
     def _refused(self, request: Request) -> Behaviour | None:
-        """An error that the real API gives to such a request; None if it takes it."""
+        """Return the error that the real API gives to such a request, or None if it accepts it."""
         body, wire = request.body, request.wire
         key = request.headers.get("x-api-key") or request.headers.get(
             "authorization", ""
@@ -315,8 +315,7 @@ class ModelServer:
 
     def _openai(self, request: Request, behaviour: Behaviour, text: str) -> Json:
         prompt, completion = _tokens(request, behaviour, text)
-        # The schema stands before the system message, and is part of what must be the same to be
-        # found in the cache.
+        # The schema comes before the system message and is part of the cached prefix.
         schema = json.dumps(request.body.get("response_format"))
         cached = self._cached_blocks(f"{request.model}\0{schema}", request.text) * BLOCK // 4
         self._count(prompt, cached if cached >= 1024 else 0, completion)
@@ -395,7 +394,7 @@ class ModelServer:
         }
 
     def _cached_blocks(self, key: str, text: str) -> int:
-        """How many blocks from the start were sent before; from now on all of these were."""
+        """Return how many leading blocks were sent before, and remember all of this prompt's."""
         digest, found, unbroken = hashlib.blake2b(key.encode(), digest_size=16), 0, True
         for start in range(0, len(text) - BLOCK, BLOCK):
             digest.update(text[start : start + BLOCK].encode())
@@ -410,7 +409,7 @@ class ModelServer:
 
 
 def broken_rules(request: Request) -> list[str]:
-    """Where a schema breaks the rules of strict mode."""
+    """Return the places where a schema breaks the rules of strict mode."""
     wrong = list(_broken(request.schema, "root", 0))
     if request.schema.get("type") != "object":
         wrong.append("root: must be an object")
@@ -447,9 +446,7 @@ def _broken(schema: Json, where: str, depth: int) -> Iterator[str]:
 
 
 def random_faults(share: float, seed: int, names: Collection[str] = FAULTS) -> Script:
-    """A script: one request in so many goes wrong in one of these ways, the same for the same seed
-    and order.
-    """
+    """Return a script in which a share of requests fails, reproducible by seed and order."""
     chosen = [name for name in names if name != "hang"]
 
     def script(request: Request) -> Behaviour | None:

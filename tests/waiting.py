@@ -1,6 +1,4 @@
-"""Waiting for something, for so long and no longer; what is waited for is named where it does not
-happen.
-"""
+"""Wait for a condition, with a time limit and a message that names the condition."""
 
 from __future__ import annotations
 
@@ -11,15 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.process import BaseProcess
 
 PATIENCE_S = 60.0
-"""What takes a second on an idle machine may take this long on a busy one."""
+"""Seconds that a task of one second on an idle machine may take on a busy one."""
 
 
 def until(
     holds: Callable[[], object], what: str, seconds: float = PATIENCE_S, every: float = 0.02
 ) -> None:
-    """Wait until something holds. Raises AssertionError, naming it, if it does not within
-    ``seconds``.
-    """
+    """Wait until a condition is true; after ``seconds``, raise AssertionError with its name."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
@@ -27,7 +23,7 @@ def until(
 
 
 async def until_async(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
-    """``until`` in a coroutine: the event loop goes on meanwhile."""
+    """Wait like ``until``, but in a coroutine, without blocking the event loop."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
@@ -35,16 +31,14 @@ async def until_async(holds: Callable[[], object], what: str, seconds: float = P
 
 
 def run_at_once(workers: Sequence[threading.Thread | BaseProcess]) -> None:
-    """Start threads or processes, and wait for all of them. Raises AssertionError if one does not
-    end.
-    """
+    """Start threads or processes and wait for all; raise AssertionError if one doesn't end."""
     for worker in workers:
         worker.start()
     joined(workers)
 
 
 def joined(threads: Iterable[threading.Thread | BaseProcess], seconds: float = PATIENCE_S) -> None:
-    """Wait for threads to end. Raises AssertionError if one does not."""
+    """Wait for threads to end; raise AssertionError if one doesn't."""
     for thread in threads:
         thread.join(seconds)
         assert not thread.is_alive(), f"{thread.name} does not end"

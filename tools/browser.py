@@ -1,8 +1,8 @@
 """Look for a browser that the tests can drive; try Playwright's own download if there is none.
 
-Always exits 0: without a browser the tests say which of them they skip and why. Set
-``MASIS_REQUIRE_BROWSER=1`` to make such a skip a failure, as ``.ci/run`` does. Not having found one
-is remembered; ``make browser`` looks again.
+Always exits 0. Without a browser, the tests say which of them they skip and why. Set
+``MASIS_REQUIRE_BROWSER=1`` to make such a skip a failure, as ``.ci/run`` does. A failed search is
+remembered; ``make browser`` searches again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ NAMES = (
     "google-chrome-stable",
     "chrome",
 )
-"""The shell comes first: it draws pages alike, and starts none of the browser's own windows beside
-them.
-"""
+"""The headless shell is first because it renders pages the same and opens no browser windows."""
 MAC_APPS = (
     "Google Chrome.app/Contents/MacOS/Google Chrome",
     "Chromium.app/Contents/MacOS/Chromium",
@@ -44,13 +42,14 @@ FLAGS = [
     "--host-resolver-rules=MAP rebound.example 127.0.0.1",
     "--disable-features=LocalNetworkAccessChecks",
 ]
-"""What Chromium is started with: it runs in containers, and asks nobody anything by itself.
+"""Chromium's command-line flags: it can run in containers, and makes no requests of its own.
 
-One foreign name leads to this machine, as after DNS rebinding, and as in most browsers other sites'
-pages may ask this machine, so that it is the server that has to refuse them."""
+One foreign host name resolves to this machine, as after DNS rebinding. As in most browsers, pages
+of
+other sites can send requests to this machine, so that the tests see the server reject them."""
 REST_MS = 500
-"""How long nothing may move: what components restore is posted some hundred milliseconds later and
-runs it again.
+"""How long nothing may move. Components post restored values a few hundred milliseconds after they
+are drawn, which reruns the script.
 """
 RESTS = """([idle, rest]) => {
   const drawn = document.querySelector(idle) && !document.querySelector("[data-testid=stSkeleton]")
@@ -62,18 +61,17 @@ RESTS = """([idle, rest]) => {
   }
   return drawn && performance.now() - window.restSince >= rest
 }"""
-"""Whether the script has run to its end and no element has moved for so long.
+"""Tests whether the script has finished and no element has moved for the given time.
 
-The end of the script is not enough: the browser loads the code of each kind of element when it is
-first drawn, and puts a grey block in its place until then. On a busy machine what lies below moves
-half a second after the script's end, and a press before and a release after that are no click.
+The end of the script isn't enough. The browser loads the code of each kind of element when it is
+first drawn, and shows a gray placeholder until then. On a busy machine the elements below it move
+up to half a second after the script's end, and a mouse press before the move and a release after it
+don't make a click.
 """
 
 
 def installed_browser() -> str | None:
-    """The path of a Chromium or Chrome: the system's, else the one Playwright downloaded, else
-    None.
-    """
+    """Return the path of the system's Chromium or Chrome, or of Playwright's download, or None."""
     for name in NAMES:
         if found := shutil.which(name):
             return found
@@ -88,15 +86,13 @@ def installed_browser() -> str | None:
 
 
 def settle(page: Page) -> None:
-    """Wait until the page has been drawn: its script has run to its end, and nothing has moved
-    since for a moment.
-    """
+    """Wait until the page's script has finished and nothing has moved for a moment."""
     page.evaluate("() => { delete window.placesAtRest }")
     page.wait_for_function(RESTS, arg=[IDLE, REST_MS], polling=50, timeout=60_000)
 
 
 def main() -> None:
-    """Say which browser the tests will use, downloading one where none is installed."""
+    """Print which browser the tests will use; download one if none is installed."""
     if found := installed_browser():
         print(f"Browser for the tests: {found}")
         return
@@ -106,7 +102,7 @@ def main() -> None:
         subprocess.run(command, check=True, timeout=DOWNLOAD_SECONDS)
     except (subprocess.SubprocessError, OSError) as error:
         print(
-            f"It could not be had ({error}): the browser tests will be skipped. Install one, then:"
+            f"The download failed ({error}), so browser tests will be skipped. Install one, then run:"
             " make browser"
         )
         return

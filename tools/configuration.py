@@ -21,49 +21,49 @@ EXAMPLE = ROOT / "examples" / "configuration" / "masis.toml"
 
 INTRODUCTION = """# Configuration
 
-One file, `masis.toml`, holds every setting; each has a default, which is the spec's constant where a spec has one.
-This page is written from the settings themselves by `tools/configuration.py`; a test holds them together.
+The file `masis.toml` can set every setting. Each has a default, which is the spec's constant if a spec has one.
+This page is generated from the settings by `tools/configuration.py`, and a test checks that it is current.
 
-    masis config show               every setting, its value, and the place it comes from
-    masis config show --changed     only what differs from its default
-    masis config check FILE         a file looked over: every wrong name and value
-    masis config init               a file to begin with: every setting, commented out
+    masis config show               shows every setting, its value and its source
+    masis config show --changed     shows only settings that differ from their defaults
+    masis config check FILE         checks a file and lists every wrong name and value
+    masis config init               writes a starter file with every setting, commented out
 
-The settings page of the workbench shows the same, and what `masis config show` prints takes the options of `masis
-audit`, so that it says what that audit would go by.
+The Settings page of the workbench shows the same. `masis config show` accepts the options of `masis
+audit`, so it can show the settings that an audit would use.
 
-## Who is heard
+## Precedence
 
-Strongest first:
+Highest precedence first:
 
 1. **the command line**: `--set max_iterations=2`, `--model critic=openai`;
 2. **the environment**: `MASIS_MAX_ITERATIONS=2`; an empty variable counts as not set;
-3. **the file**: the one that `MASIS_CONFIG` names, else `masis.toml` in the working folder, else `masis.toml` in
-   your configuration folder (on Linux `~/.config/masis`, on macOS `~/Library/Application Support/masis`). The first
-   that is there is the file: files are not merged, so that what holds stands in one place;
+3. **the file**: the one that `MASIS_CONFIG` names, otherwise `masis.toml` in the working folder, otherwise `masis.toml`
+   in your configuration folder (on Linux `~/.config/masis`, on macOS `~/Library/Application Support/masis`). Only the
+   first file found is used. Files aren't merged, so all values from files are in one place;
 4. **the defaults**.
 
-Tables of servers and prices are put together value by value: the environment may give the address of a server whose
-other values stand in the file. The server of the workbench reads its settings when it starts; its page says when
+Tables of servers and prices are merged value by value: the environment can set the address of a server whose
+other values are in the file. The workbench's server reads its settings when it starts; its Settings page says if
 they have changed since.
 
-From Python, `masis.Settings(critic="openai")` is made of defaults and arguments alone; who wants the file and the
-environment to be heard asks for them:
+In Python, `masis.Settings(critic="openai")` uses only defaults and arguments. To use the file and the
+environment too, call `load`:
 
     from masis.settings import load
-    settings = load({"max_iterations": 2}).settings      # load().origins says where each value came from
+    settings = load({"max_iterations": 2}).settings      # load().origins has the source of each value
 
-A masis.toml is trusted like a script: it says where texts are sent, and with which key. Look at one that came with
-a folder you were given.
+Trust a masis.toml as much as a script: it determines where texts are sent, and with which key. Check a file that
+someone gave you before you use it.
 
-## How a name is written
+## Names of settings
 
-Every setting has one name, which may stand above all tables. It may also stand in the table of its group (below),
-where some leave out their prefix: `max_rounds` in `[screening]` is `screening_max_rounds`. With `--set` the same
-names are understood, with dots: `--set screening.max_rounds=3`. One setting under two names with different values
-is an error that names both places; so is `--model critic=a` with `--set critic=b`.
+Every setting has one name, which you can use at the top level of the file. You can also use it in the table of its
+group (below), where some names omit the prefix: `max_rounds` in `[screening]` is `screening_max_rounds`. With `--set`,
+use the same names with dots: `--set screening.max_rounds=3`. If a setting has different values under two names,
+an error names both places. The same applies to `--model critic=a` with `--set critic=b`.
 
-Variables are `MASIS_` and the name in capitals; two underscores part the names where there are several:
+A variable's name is `MASIS_` and the setting's name in capitals; two underscores separate the parts of a name:
 
     MASIS_MAX_ITERATIONS=2
     MASIS_SCREENING__MAX_ROUNDS=3
@@ -71,30 +71,30 @@ Variables are `MASIS_` and the name in capitals; two underscores part the names 
     MASIS_PROVIDERS__VLLM__ADDRESS=http://127.0.0.1:8000/v1
     MASIS_PROVIDERS='{"vllm": {"address": "http://127.0.0.1:8000/v1", "concurrency": 8}}'
 
-`MASIS_PROVIDERS__MY_SERVER__ADDRESS` means the table `my-server` where the file has one of that name. A `MASIS_`
-variable that is nearly the name of a setting is refused with the right name; one that is like none is pointed out,
-and does no harm. Other variables:
+`MASIS_PROVIDERS__MY_SERVER__ADDRESS` refers to the table `my-server` if the file has one of that name. A `MASIS_`
+variable that resembles the name of a setting is rejected, and the error suggests the right name. Any other unknown
+one causes only a warning. Other variables:
 
 """
 
 KEYS_ARE_NO_SETTINGS = """
-**Keys of providers are no settings.** They come from the environment (`OPENAI_API_KEY`) or from a secrets file: the
-one that `MASIS_SECRETS` names, else `masis.secrets.toml` in the working folder, else in your configuration folder.
-A provider's table names the variable with `key_env`. No command, page, record or error shows a key, and a value
-that looks like one is not repeated anywhere, wherever it was put. [models.md](models.md) says which key goes where.
+**Keys of providers aren't settings.** They are read from the environment (`OPENAI_API_KEY`) or from a secrets file: the
+one that `MASIS_SECRETS` names, otherwise `masis.secrets.toml` in the working folder or in your configuration folder.
+A provider's table names the variable with `key_env`. Commands, pages, records and errors never show a key, and a value
+that looks like one is never repeated, wherever you put it. [models.md](models.md) says where each key is sent.
 
-## Mistakes in the file
+## Errors in the file
 
-All mistakes are reported at once, each with file, name, the values allowed there, and the nearest right name
+All errors are reported at once, each with the file, the name, the allowed values, and the nearest valid name
 or value:
 
 """
 
 LIMITED = """
-## What is taken at once
+## Input limits
 
-At every door: HTTP, MCP, files by page and by command, the form of a new audit, Python. What is refused names the
-limit. Where a setting bounds the same for an audit, the rest is taken, not checked, and the audit says so.
+The same limits apply everywhere: HTTP, MCP, files on the page and on the command line, the form of a new audit, Python. If
+input is rejected, the error names the limit. If a setting has a lower limit for an audit, the rest is stored but not checked, and the audit says so.
 
 | limit | at most | HTTP | setting of an audit |
 |---|---|---|---|
@@ -112,9 +112,9 @@ Here the file is TOML: the same keys have their own names in a table of the same
         defaultStrictness: moderate     minDraftLength = 50
         minDraftLength: 50
 
-`strictness` is understood in that table too. All but `enabled` are understood above all tables and with `--set` as
-well, since they are names of options too, and so is `enableCritique` (PipelineOptions) for
-`enabled`. Each means the setting beside it:
+That table also accepts `strictness`. All names except `enabled` can also be used at the top level and with `--set`,
+because they are names of options too; instead of `enabled`, use `enableCritique` (PipelineOptions).
+Each name stands for this setting:
 
 """
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Build or refresh a virtual environment and install the project into it.
 #   sh tools/environment.sh VENV WHAT [PYTHON [CONSTRAINTS [PACKAGE ...]]]
-# VENV is the folder, WHAT what pip installs ("." or ".[test]"), PYTHON the interpreter to use instead of searching one
-# (may be empty), CONSTRAINTS the file of versions (constraints.txt), PACKAGE what else goes in.
+# VENV is the folder, WHAT the argument for pip ("." or ".[test]"), PYTHON the interpreter to use instead of searching
+# for one (can be empty), CONSTRAINTS the file of versions (constraints.txt), PACKAGE an additional package.
 set -eu
 
 venv=$1
@@ -25,9 +25,9 @@ find_python() {
     return 1
 }
 
-# An environment whose interpreter is gone (a moved clone, an upgraded system) can't be repaired, only made again.
+# An environment whose interpreter is missing (a moved clone, an upgraded system) can't be repaired, only recreated.
 if [ -d "$venv" ] && ! new_enough "$venv/bin/python"; then
-    echo "The environment in $venv does not work any more: making it again."
+    echo "The environment in $venv doesn't work any more and is created again."
     rm -rf "$venv"
 fi
 
@@ -37,15 +37,15 @@ if [ ! -d "$venv" ]; then
         echo "Install one (python.org, your package manager), or name it: make demo PYTHON=/path/to/python3.12" >&2
         exit 1
     fi
-    echo "Making an environment in $venv with $("$python" --version)."
+    echo "Creating an environment in $venv with $("$python" --version)."
     if ! "$python" -m venv "$venv"; then
         rm -rf "$venv"
-        echo "$python can't make environments. On Debian and Ubuntu: apt-get install python3-venv" >&2
+        echo "$python can't create environments. On Debian and Ubuntu: apt-get install python3-venv" >&2
         exit 1
     fi
 fi
 
-# uv does in seconds what takes pip a minute; it knows nothing of pip's own settings, so that pip has the last word.
+# uv installs in seconds, pip in a minute. uv ignores pip's configuration (such as an index), so pip is the fallback.
 with_uv() {
     command -v uv >/dev/null 2>&1 &&
         uv pip install --quiet --python "$venv/bin/python" --constraint "$constraints" --editable "$what" "$@"
@@ -57,6 +57,6 @@ with_pip() {
 
 echo "Installing $what with the versions of $constraints (the first time takes a minute or two)."
 if ! with_uv "$@" && ! with_pip "$@"; then
-    echo "The installation failed; what pip said stands above. Run the same command again to go on." >&2
+    echo "The installation failed. See pip's output above, and run the same command again to continue." >&2
     exit 1
 fi

@@ -4,11 +4,11 @@
                                [--summary FILE] [-- PYTEST_FLAGS]
 
 Two extras have their own environments: ``dspy`` because it needs an older openai, and ``local``
-because it needs PyTorch, which is too large to install for every run (its tests run only if you name
-it). Such an environment contains the project with that extra in the versions of
-``constraints/EXTRA.txt``, and pytest. Its folder is ``.venv-extras/EXTRA``, and it's made again when
-those versions or pyproject.toml change. Its tests run in parallel with the main environment's. A
-failure doesn't stop the others; the exit code is 1 if anything failed.
+because it needs PyTorch, which is too large to install for every run (its tests run only if you
+name it). Such an environment contains the project with that extra in the versions of
+``constraints/EXTRA.txt``, and pytest. Its folder is ``.venv-extras/EXTRA``, and it's made again
+when those versions or pyproject.toml change. Its tests run in parallel with the main environment's.
+A failure doesn't stop the others; the exit code is 1 if anything failed.
 
 The last line is the count over all environments, ``N passed, N failed, N skipped``. An error counts
 as failed, and an expected failure as skipped, since neither shows that anything works.
@@ -159,8 +159,8 @@ def update_environment(extra: str, venv: Path, python: str, output: IO[str] | No
 def count_tests(report: Path, code: int, *, chosen: bool) -> Count:
     """Count the tests in a JUnit report.
 
-    A run with a bad exit code but without a failed test counts as one failure. So does a run without
-    tests, unless the user chose tests with pytest's flags (``chosen``).
+    A run with a bad exit code but without a failed test counts as one failure. So does a run
+    without tests, unless the user chose tests with pytest's flags (``chosen``).
     """
     total = Count()
     if report.exists():

@@ -1,5 +1,4 @@
-"""Export the MiniLM-L6 sentence encoder to ONNX and quantise it to int8: `model.onnx` and
-`tokenizer.json`.
+"""Export the MiniLM-L6 sentence encoder to ONNX, quantized to int8.
 
     python -m tools.export_encoder
 
@@ -51,7 +50,7 @@ def export(source: Path, out: Path) -> None:
 
     Args:
         source: The folder of the model in the format of transformers.
-        out: The folder to write to; it is made where it is missing.
+        out: The folder to write to; it is created if it doesn't exist.
 
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -81,7 +80,7 @@ def export(source: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Export the encoder and say whether its bytes are those that the weights were fitted with."""
+    """Export the encoder and print whether its bytes are those used to fit the weights."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

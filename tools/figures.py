@@ -1,13 +1,12 @@
-"""Measure the figures that the docs state and write them to ``benchmarks/results``, with command,
-day and commit.
+"""Measure the figures in the docs and write them to ``benchmarks/results``.
 
     python tools/figures.py --data FOLDER [NAME ...]      # all, or those named; a few minutes
-    python tools/figures.py --docs                        # puts the figures of the files into README and docs
+    python tools/figures.py --docs                        # copies the figures in the files into README and docs
 
-A page links each figure to its key in a file, ``[0.36](../benchmarks/results/audits.json#found)``.
-A test holds what is written against the file, and the site shows the figure without the link. Files
-that no measure below makes are of machines or data that are not at hand everywhere: each says how,
-when and on what it was made.
+Each file records its command, date, commit and machine. A page links each figure to its key in a
+file, ``[0.36](../benchmarks/results/audits.json#found)``. A test compares the page with the file,
+and the site shows the figure without the link. Files that no measure below writes need machines or
+data that aren't available everywhere; each says how, when and where it was made.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ SETS = ("hagrid_claims", "wice_claims", "expertqa_cases", "summedits")
 
 
 class Measure(NamedTuple):
-    """A command, and how its output becomes figures as the docs write them."""
+    """A command, and a function that turns its output into figures in the format of the docs."""
 
     command: str
     take: Callable[[str], dict[str, str]]
@@ -48,9 +47,7 @@ def _auroc(value: float) -> str:
 
 
 def claims(printed: str) -> dict[str, str]:
-    """Return what ``masis bench --json`` says of sets of labelled claims: for each, and for all
-    together.
-    """
+    """Return the figures of ``masis bench --json`` for each set of labeled claims and for all."""
     figures, counted, ordered = dict[str, str](), list[tuple[int, ...]](), list[tuple[float, ...]]()
     for line in printed.splitlines():
         found: dict[str, Any] = json.loads(line)
@@ -87,7 +84,7 @@ def _claims_row(name: str, row: tuple[int, ...], areas: tuple[float, ...]) -> di
 
 
 def audits(printed: str) -> dict[str, str]:
-    """Return what ``masis bench --json`` says of whole audits."""
+    """Return the figures of ``masis bench --json`` for whole audits."""
     found = {each["name"]: each for each in json.loads(printed)["outcomes"]}
     named = {
         "found": "planted issues found",
@@ -113,8 +110,8 @@ def _texts(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def other_sources(printed: str) -> dict[str, str]:
-    """Return how many claims of each source and of all together were confirmed and accused, and of
-    these rightly.
+    """Return how many claims of each source and overall were confirmed or flagged, and how many of
+    those correctly.
     """
     figures, together = dict[str, str](), Counter[str]()
     for line in printed.splitlines():
@@ -128,21 +125,19 @@ def other_sources(printed: str) -> dict[str, str]:
 def _source_row(name: str, counts: Counter[str]) -> dict[str, str]:
     true = sum(number for key, number in counts.items() if key.startswith("true"))
     confirmed = counts["true confirmed"] + counts["faulty confirmed"]
-    accused = counts["true accused"] + counts["faulty accused"]
+    flagged = counts["true flagged"] + counts["faulty flagged"]
     return {
         f"{name}.n": f"{counts.total():,}",
         f"{name}.true": f"{true:,}",
         f"{name}.confirmed": f"{confirmed}, {counts['true confirmed']}",
-        f"{name}.accused": f"{accused}, {counts['faulty accused']}",
+        f"{name}.accused": f"{flagged}, {counts['faulty flagged']}",
         f"{name}.confirmed-share": f"{counts['true confirmed'] / confirmed:.0%}",
-        f"{name}.accused-share": f"{counts['faulty accused'] / accused:.0%}" if accused else "none",
+        f"{name}.accused-share": f"{counts['faulty flagged'] / flagged:.0%}" if flagged else "none",
     }
 
 
 def trust(printed: str) -> dict[str, str]:
-    """Return what tools/trust_figures.py says of answers and claims against their experts, and of a
-    fitted score.
-    """
+    """Return the figures of tools/trust_figures.py: agreement with experts, and a fitted score."""
     figures = dict[str, str]()
     of_answers, of_claims = printed.split("claims: ")
     for part, text in {"answers": of_answers, "claims": of_claims}.items():
@@ -158,7 +153,7 @@ def trust(printed: str) -> dict[str, str]:
         if kappa is None:
             raise ValueError(f"no kappa of {part}")
         figures[f"{part}.kappa"], figures[f"{part}.constant"] = f"{kappa[1]} ({kappa[2]})", kappa[3]
-    return figures | matched(
+    return figures | extract_patterns(
         calibration=r"calibration error of the built-in probability (\S+),",
         floor=r"floor (\S+)$",
         loss=r"log loss (\S+) ",
@@ -174,14 +169,12 @@ def trust(printed: str) -> dict[str, str]:
 
 
 def calls(printed: str) -> dict[str, str]:
-    """Return calls and tokens of an answer by depth, and the share of the input that a cache has
-    seen.
-    """
+    """Return the calls and tokens per answer by depth, and the share of repeated input."""
     depths = printed.splitlines()[0].split()[2:]
     named = {
-        "calls": "calls an answer",
-        "tokens": "tokens an answer",
-        "cached": "share of input seen before",
+        "calls": "calls per answer",
+        "tokens": "tokens per answer",
+        "cached": "share of repeated input",
     }
     rows = {
         key: next(line.split() for line in printed.splitlines() if line.startswith(label))
@@ -194,15 +187,15 @@ def calls(printed: str) -> dict[str, str]:
     }
 
 
-def matched(**patterns: str) -> Callable[[str], dict[str, str]]:
-    """Return what takes the groups of each pattern out of a text, joined by blanks."""
+def extract_patterns(**patterns: str) -> Callable[[str], dict[str, str]]:
+    """Return a function that extracts the groups of each pattern from a text, joined by spaces."""
 
     def take(printed: str) -> dict[str, str]:
         figures = {}
         for key, pattern in patterns.items():
             found = re.search(pattern, printed, re.MULTILINE | re.DOTALL)
             if found is None:
-                raise ValueError(f"{key}: {pattern!r} is not in what was printed")
+                raise ValueError(f"{key}: {pattern!r} doesn't match the output")
             figures[key] = " ".join(found.groups())
         return figures
 
@@ -225,7 +218,7 @@ MEASURES = {
     "calls": Measure("python benchmarks/model_calls.py", calls),
     "screening-relevance": Measure(
         "python benchmarks/screening_relevance.py --data FOLDER",
-        matched(
+        extract_patterns(
             auc=r"AUC (\S+)",
             own_off=r"own: (\S+%) off topic",
             own_relevant=r"own:.*?(\S+%) relevant",
@@ -235,27 +228,29 @@ MEASURES = {
     ),
     "screening-directions": Measure(
         "python benchmarks/screening_directions.py --data FOLDER",
-        matched(
-            stated=r"held out:.*?direction in (\d+)", right=r"held out:.*?right in (\d+ \(\S+%\))"
+        extract_patterns(
+            stated=r"held out:.*?direction in (\d+)",
+            right=r"held out:.*?correct in (\d+ \(\S+%\))",
         ),
     ),
     "screening-pages": Measure(
         "python benchmarks/screening_pages.py --data FOLDER",
-        matched(
+        extract_patterns(
             equal=r"of \d+ questions (\d+) equal",
             questions=r"of (\d+) questions",
-            no_more_lenient=r"equal.*?(\d+) at 8",
+            no_more_lenient=r"equal.*?(\d+) no more lenient",
         ),
     ),
     "screening-thresholds": Measure(
         "python benchmarks/screening_thresholds.py --data FOLDER",
-        matched(
-            demo=r"demo: .*?asks 0.05 less: (\d+) end", demo_questions=r"demo: (\d+) questions"
+        extract_patterns(
+            demo=r"demo: .*?memory requires 0.05 less: (\d+) end",
+            demo_questions=r"demo: (\d+) questions",
         ),
     ),
     "screening-verdicts": Measure(
         "python benchmarks/screening_verdicts.py --data FOLDER",
-        matched(
+        extract_patterns(
             off_topic=r"off_topic: (\d+ of \d+) discarded",
             weak=r"weak: (\d+ of \d+) discarded",
             keep_precision=r"keep: precision (\d+ of \d+)",
@@ -270,7 +265,7 @@ MEASURES = {
 
 
 def measure(name: str, data: Path) -> str:
-    """Run a measure and return what it prints."""
+    """Run a measure and return its output."""
     command = [part.replace("FOLDER", str(data)) for part in MEASURES[name].command.split()]
     program = {"masis": [sys.executable, "-m", "masis.cli"], "python": [sys.executable]}[command[0]]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -285,7 +280,7 @@ def measure(name: str, data: Path) -> str:
 
 
 def write(name: str, printed: str) -> None:
-    """Write the file of a measure from what it printed just now."""
+    """Write the file of a measure from its output."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,
@@ -308,18 +303,18 @@ def write(name: str, printed: str) -> None:
 
 
 def figure(name: str, key: str) -> str:
-    """Return a figure as the docs write it. Raises KeyError where the file has none of that key."""
+    """Return a figure in the format of the docs. Raises KeyError if the file lacks the key."""
     found: str = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"][key]
     return found
 
 
 def current(page: str) -> str:
-    """Return a page with the figures of the files in place of those it states."""
+    """Return a page with its figures replaced by those in the files."""
     return LINK.sub(lambda link: link[0].replace(link[1], figure(link[2], link[3]), 1), page)
 
 
 def main() -> None:
-    """Measure, or put the figures into the pages."""
+    """Measure the figures or, with --docs, only copy them into the pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -327,7 +322,7 @@ def main() -> None:
         "names", nargs="*", choices=[*MEASURES, []], metavar="NAME", help=", ".join(MEASURES)
     )
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of public data")
-    parser.add_argument("--docs", action="store_true", help="put the figures into README and docs")
+    parser.add_argument("--docs", action="store_true", help="copy the figures into README and docs")
     given = parser.parse_args()
     for name in () if given.docs else given.names or MEASURES:
         print(name, flush=True)

@@ -1,12 +1,13 @@
-"""Fit how words and meaning decide the relevance of an abstract: the constants of
-``screening/grading/relevance.py``.
+"""Fit how word overlap and meaning determine the relevance of an abstract.
+
+The results are the constants of ``screening/grading/relevance.py``.
 
     PYTHONPATH=. python tools/fit_relevance.py --data FOLDER
 
-Takes the titles of ``study_types_train.jsonl`` for questions, each against its own abstract
-(without the title), against near ones (places 5, 10, 20 and 40 by likeness: the same field) and
-against far ones, and prints the logistic regression and the likeness of each kind. Needs
-scikit-learn (the extra ``dev``); some 50 seconds.
+Uses the titles of ``study_types_train.jsonl`` as questions. Compares each with its own abstract
+(without the title), with similar ones (ranks 5, 10, 20 and 40 by similarity, the same field) and
+with dissimilar ones. Prints the logistic regression and the similarity for each kind. Needs
+scikit-learn (the extra ``dev``) and takes about 50 seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NEAR, FAR = (4, 9, 19, 39), (150, 400, 600)
 
 
 def main(data: Path) -> None:
-    """Print the constants and the shares they rest on."""
+    """Print the constants and the shares that they are based on."""
     from sklearn.linear_model import LogisticRegression
 
     rows = [json.loads(line) for line in (data / "study_types_train.jsonl").open(encoding="utf-8")]
@@ -61,7 +62,7 @@ def main(data: Path) -> None:
     )
     for kind in ("own", "near", "far"):
         shares = np.percentile(table[kind_of == kind, 1], [1, 5, 25, 50, 75, 95, 99]).round(2)
-        print(f"{kind}: likeness at 1, 5, 25, 50, 75, 95, 99%: {shares.tolist()}")
+        print(f"{kind}: similarity at 1, 5, 25, 50, 75, 95, 99%: {shares.tolist()}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 # mypy: allow-untyped-calls
-"""Fits the study types on StudyTypeTeller's training file and writes
-`masis/screening/grading/study_types.npz`.
+"""Fit the study types on StudyTypeTeller's training file.
 
     python tools/fit_study_types.py --data FOLDER            fit, print the figures of the cross-validation
-    python tools/fit_study_types.py --data FOLDER --report   also judge the validation file, beside a baseline
+    python tools/fit_study_types.py --data FOLDER --report   also evaluate on the validation file, with baselines
 
-Logistic regression over words, pairs of words and cues (`masis.screening.grading.designs`), for the
-14 types and for three questions that types share answers to. Every choice was made by
-cross-validation inside the training file (five folds, dealt twice); the validation file is read
-with --report only, and nothing is chosen by it. --report writes the figures between the marks of
-docs/screening.md. Deterministic, byte for byte; some two minutes on one core.
+Writes `masis/screening/grading/study_types.npz`. The model is a logistic regression over words,
+pairs of words and cues (`masis.screening.grading.designs`), for the 14 types and for three
+questions about a study that several types answer alike. Every choice was made by cross-validation
+on the training file (five folds, split twice). The validation file is read only with --report and
+isn't used for any choice. --report writes the figures between the marks in docs/screening.md. The
+output is deterministic, byte for byte; it takes about two minutes on one core.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ VERSION = "2"
 SEED = 0
 
 TITLE_SHARE = 0.6
-"""How much a title's terms weigh against a text's."""
+"""Weight of a title's terms, relative to the text's."""
 CUE_SHARE = 0.03
-"""How much a standard deviation of a cue weighs against a text's terms."""
+"""Weight of one standard deviation of a cue, relative to a text's terms."""
 FEWEST = 3
-"""A term of fewer abstracts is left out."""
+"""Terms that occur in fewer abstracts are left out."""
 LOOSENESS = 5.0
 """Inverse strength of the penalty (C of scikit-learn)."""
 BALANCE = {"type": 1.3, "question": 1.0}
-"""To which power a class's rarity raises its weight."""
+"""Exponent with which the rarity of a class increases its weight."""
 QUESTION_WEIGHT = 0.7
-"""How much the answers count beside the type itself."""
+"""Weight of the answers, relative to the type."""
 FOLDS, DEALS = 5, 2
 PASSES = 25
 LEAST = f"(the least of {PASSES} passes, mean of all abstracts)"
@@ -71,7 +71,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def who(kind: str) -> str:
-    """Who or what was studied."""
+    """Return who or what a study of this type examines."""
     if kind.startswith("animal"):
         return "animals"
     if kind == "in_vitro_study":
@@ -82,7 +82,7 @@ def who(kind: str) -> str:
 
 
 def what(kind: str) -> str:
-    """What was done to them."""
+    """Return what was done to the subjects of a study of this type."""
     if "non_drug" in kind:
         return "another intervention"
     if "drug" in kind:
@@ -93,7 +93,7 @@ def what(kind: str) -> str:
 
 
 def how(kind: str) -> str:
-    """By which design."""
+    """Return the design of a study of this type."""
     for design in ("human_rct", "human_non_rct", "animal"):
         if kind.startswith(design):
             return design
@@ -115,13 +115,13 @@ class Sample:
 
 
 def read(path: Path) -> Sample:
-    """A file of labelled abstracts."""
+    """Read a file of labeled abstracts."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     titles, texts = ([AbstractTerms(row[name]) for row in rows] for name in ("title", "abstract"))
     kinds = np.array([row["accepted_label"].lower().replace("-", "_") for row in rows])
     unknown = set(kinds) - set(STUDY_TYPES)
     if unknown:
-        raise SystemExit(f"{path} has types that are not known: {sorted(unknown)}")
+        raise SystemExit(f"{path} has unknown types: {sorted(unknown)}")
     return Sample(
         [f"{row['title']} {row['abstract']}" for row in rows],
         kinds,
@@ -132,9 +132,7 @@ def read(path: Path) -> Sample:
 
 
 class Terms:
-    """The terms of title or text: which are kept and how they are valued, learnt from the rows that
-    are fitted on.
-    """
+    """The terms of titles or texts and their weights, learned from the rows used for fitting."""
 
     def __init__(self, counted: Sequence[Mapping[str, int]]) -> None:
         self.vectoriser = DictVectorizer(dtype=np.float64)
@@ -145,11 +143,11 @@ class Terms:
 
     @property
     def names(self) -> list[str]:
-        """The kept terms, in order."""
+        """Return the selected terms, in order."""
         return [str(name) for name in self.vectoriser.get_feature_names_out()[self.kept]]
 
     def values(self, counted: Sequence[Mapping[str, int]]) -> Any:
-        """(1 + ln count) x idf of each kept term, every row of length 1."""
+        """Return (1 + ln count) x idf of each selected term, with rows normalized to length 1."""
         counts = self.vectoriser.transform(counted).tocsr()[:, self.kept].astype(np.float64)
         counts.data = 1 + np.log(counts.data)
         return normalize(counts @ diags(self.idf))
@@ -171,7 +169,7 @@ class Fitted:
         ]
 
     def inputs(self, sample: Sample, rows: Array) -> Any:
-        """What the classifiers see of rows: title, text and cues, each with its share."""
+        """Return the weighted inputs of the classifiers: title, text and cues."""
         cues = (
             np.clip((sample.measured[rows] - self.centre) / self.spread, -REACH, REACH) * CUE_SHARE
         )
@@ -181,7 +179,7 @@ class Fitted:
         ).tocsr()
 
     def scores(self, sample: Sample, rows: Array) -> Array:
-        """The score of each type for rows, as `masis.screening.grading.designs` has it."""
+        """Return the score of each type, as `masis.screening.grading.designs` computes it."""
         inputs = self.inputs(sample, rows)
         order = [list(self.by_type.classes_).index(kind) for kind in STUDY_TYPES]
         scores: Array = self.by_type.predict_log_proba(inputs)[:, order]
@@ -192,7 +190,7 @@ class Fitted:
 
 
 def _regression(inputs: Any, classes: Array, power: float) -> Any:
-    """Logistic regression in which rare classes weigh more."""
+    """Fit a logistic regression in which rare classes have larger weights."""
     names, counts = np.unique(classes, return_counts=True)
     weights = dict(zip(names, (counts.mean() / counts) ** power, strict=True))
     return LogisticRegression(C=LOOSENESS, max_iter=200, tol=1e-4, class_weight=weights).fit(
@@ -201,9 +199,7 @@ def _regression(inputs: Any, classes: Array, power: float) -> Any:
 
 
 def left_out(sample: Sample) -> list[Array]:
-    """The scores of every abstract from classifiers that did not see it, once for each deal of the
-    folds.
-    """
+    """Return the cross-validated scores of every abstract, once for each split into folds."""
     deals = []
     for deal in range(DEALS):
         scores = np.zeros((len(sample.kinds), len(STUDY_TYPES)))
@@ -215,18 +211,18 @@ def left_out(sample: Sample) -> list[Array]:
 
 
 def joined_scores(scores: Array) -> Array:
-    """The type of each row."""
+    """Return the type of each row."""
     kinds: Array = np.array(STUDY_TYPES)[scores.argmax(axis=1)]
     return kinds
 
 
 def weighted_f1(kinds: Array, guesses: Array) -> float:
-    """F1 of each type, weighted by how many there are."""
+    """Return the mean F1 of the types, weighted by their frequency."""
     return float(f1_score(kinds, guesses, average="weighted"))
 
 
 def temperature(kinds: Array, deals: Sequence[Array]) -> float:
-    """The temperature at which the shares of left-out abstracts fit best."""
+    """Return the temperature at which the probabilities of held-out abstracts fit best."""
     right = np.array([STUDY_TYPES.index(kind) for kind in kinds])
 
     def surprise(degree: float) -> float:
@@ -249,12 +245,11 @@ def _log_softmax(scores: Array) -> Array:
 
 
 def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
-    """The weights as `masis.screening.grading.designs` reads them: terms as text, their weights in
-    whole numbers.
+    """Return the weights in the format of `masis.screening.grading.designs`, quantized to integers.
 
-    The score of a type is a sum of logarithms of shares. What a share is divided by is the same for
-    every type, so that one weight a type for each input is left of the four classifiers: that of
-    the type and of its answers, cooled down.
+    The score of a type is a sum of logarithms of probabilities. Their normalizing constants are the
+    same for every type, so the four classifiers can be combined into one weight per type and input:
+    that of the type plus those of its answers, divided by the temperature.
     """
     weights, intercept = _joined(fitted.by_type, list(STUDY_TYPES))
     for ask, each in zip(QUESTIONS, fitted.by_question, strict=True):
@@ -274,7 +269,7 @@ def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
 
 
 def _joined(fitted: Any, answers: Sequence[str]) -> tuple[Array, Array]:
-    """The weights and the intercept of a classifier for these of its answers, in order."""
+    """Return the weights and the intercept of a classifier for the given answers, in order."""
     rows = [list(fitted.classes_).index(answer) for answer in answers]
     return fitted.coef_[rows], fitted.intercept_[rows]
 
@@ -290,7 +285,7 @@ def _block(name: str, terms: Terms, weights: Array) -> dict[str, Array]:
 
 
 def baselines(training: Sample, tested: Sample) -> dict[str, float]:
-    """Plain TF-IDF of words with a linear classifier, as it comes and with classes balanced."""
+    """Evaluate plain TF-IDF with a linear classifier, with and without balanced classes."""
     figures = {}
     for name, weight in (("as it comes", None), ("classes balanced", "balanced")):
         plain = make_pipeline(TfidfVectorizer(), LinearSVC(class_weight=weight, random_state=SEED))
@@ -300,9 +295,7 @@ def baselines(training: Sample, tested: Sample) -> dict[str, float]:
 
 
 def judged(path: Path) -> tuple[Array, Array, float]:
-    """The types that the written weights tell for a file, how sure they are, and
-    milliseconds each.
-    """
+    """Return the types that the written weights predict for a file, with probability and time."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     model = load_classifier()
     found = [model.recognise(row["title"], row["abstract"]) for row in rows]
@@ -314,9 +307,7 @@ def judged(path: Path) -> tuple[Array, Array, float]:
 
 
 def _cost(rows: Sequence[Mapping[str, str]]) -> float:
-    """Milliseconds an abstract takes when nothing else disturbs it: of each the least of all
-    passes, their mean.
-    """
+    """Return the mean time per abstract in ms, taking the minimum of all passes for each one."""
     model, least = load_classifier(), [float("inf")] * len(rows)
     for _ in range(PASSES):
         for at, row in enumerate(rows):
@@ -327,7 +318,7 @@ def _cost(rows: Sequence[Mapping[str, str]]) -> float:
 
 
 def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
-    """The figures of the validation file as a page shows them."""
+    """Return the figures for the validation file in the format of the docs."""
     tested = read(data / VALIDATION)
     guesses, sure, took = judged(data / VALIDATION)
     plain = baselines(training, tested)
@@ -417,9 +408,7 @@ def _calibration(right: Array, sure: Array) -> list[str]:
 
 
 def main() -> int:
-    """Fit, print the figures, write the weights; with --report judge the validation file and write
-    the page.
-    """
+    """Fit the types, print the figures and write the weights; with --report, write the page too."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

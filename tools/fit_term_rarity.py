@@ -1,11 +1,11 @@
-"""Fit how rare the words of medical abstracts are: ``masis/screening/grading/rarity.json``.
+"""Measure how rare the words of medical abstracts are: ``masis/screening/grading/rarity.json``.
 
     PYTHONPATH=. python tools/fit_term_rarity.py --data FOLDER
 
-Counts, over the abstracts of ``study_types_train.jsonl`` and every second case of
-``pubmedqa_cases.jsonl`` (the other half measures, ``benchmarks/screening_relevance.py``), in how
-many of them a word stem occurs. Kept are the stems that occur in at least one of a hundred: their
-rarity is log(n / occurrences) over log(n), 0 for everywhere and 1 for once. What is not in the list
+Counts in how many abstracts each word stem occurs, over ``study_types_train.jsonl`` and every
+second case of ``pubmedqa_cases.jsonl`` (``benchmarks/screening_relevance.py`` measures on the other
+half). Keeps the stems that occur in at least 1% of them. Their rarity is log(n / occurrences) /
+log(n): 0 if the stem occurs in every abstract, 1 if it occurs in one. A stem that isn't in the list
 is rare.
 """
 
@@ -25,7 +25,7 @@ LEAST_SHARE = 0.01
 
 
 def texts(data: Path) -> Iterator[str]:
-    """The abstracts counted, title included."""
+    """Return the abstracts to count, including their titles."""
     with (data / "study_types_train.jsonl").open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             yield f"{row['title']}. {row['abstract']}"
@@ -36,7 +36,7 @@ def texts(data: Path) -> Iterator[str]:
 
 
 def fit(data: Path) -> dict[str, float]:
-    """Stem -> rarity, for the stems that are not rare."""
+    """Return the rarity of each stem that isn't rare."""
     seen: Counter[str] = Counter()
     count = 0
     for text in texts(data):

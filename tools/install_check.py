@@ -1,13 +1,12 @@
-"""Install the wheel and the sdist into empty environments, and try each: the table of
-docs/install.md.
+"""Install the wheel and the sdist into empty environments and test each, for docs/install.md.
 
     python tools/install_check.py [PYTHON ...] [--write]
 
-For each interpreter (default: the one that runs this) and each file: a new environment elsewhere
-with the versions of constraints.txt, by uv where it is installed, else pip. There ``masis health``
-is asked, recorded audits of demo cases are made, ``masis demo`` is started in an empty home, and
-one of its pages is fetched. ``import masis`` is timed in new processes, the fastest of seven, less
-an interpreter that imports nothing. Sizes are in MB of 10^6 bytes.
+For each interpreter (default: the one that runs this) and each file, creates a new environment
+outside the checkout with the versions of constraints.txt, using uv if it is installed, otherwise
+pip. Runs ``masis health``, audits demo cases with recorded replies, starts ``masis demo`` in an
+empty home folder, and fetches one of its pages. Times ``import masis`` in new processes (the
+fastest of seven, minus an interpreter that imports nothing). Sizes are in MB (10^6 bytes).
 """
 
 from __future__ import annotations
@@ -38,8 +37,9 @@ TIMES = 7
 
 
 def run(*command: str | Path, cwd: Path, home: Path) -> str:
-    """Run a command with an empty home and nothing of this checkout in reach; returns its output,
-    or ends with it.
+    """Run a command with an empty home folder, outside this checkout; return its output.
+
+    If the command fails, exit with its output.
     """
     kept = {
         name: os.environ[name]
@@ -59,7 +59,7 @@ def run(*command: str | Path, cwd: Path, home: Path) -> str:
 
 
 def seconds(python: Path, code: str, cwd: Path) -> float:
-    """Return the shortest time of a new process that runs this code."""
+    """Return the shortest time in which a new process runs this code."""
     best = float("inf")
     for _ in range(TIMES):
         begun = time.perf_counter()
@@ -69,7 +69,7 @@ def seconds(python: Path, code: str, cwd: Path) -> float:
 
 
 def install(interpreter: str, file: Path, folder: Path) -> Path:
-    """Install a file into a new environment; returns the environment's folder of programs."""
+    """Install a file into a new environment and return the environment's folder of programs."""
     subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     by = ["uv", "pip", "install", "-q", "--python", str(python)]
@@ -80,9 +80,7 @@ def install(interpreter: str, file: Path, folder: Path) -> Path:
 
 
 def demo_seconds(masis: Path, home: Path) -> float:
-    """Start the demo in an empty home, fetch its first page, and return after how many seconds it
-    answered.
-    """
+    """Start the demo in an empty home folder and return the seconds until its first page loads."""
     port, begun = free_port(), time.perf_counter()
     with (home / "demo.log").open("w", encoding="utf-8") as log:
         started = subprocess.Popen(
@@ -104,8 +102,8 @@ def demo_seconds(masis: Path, home: Path) -> float:
     return took
 
 
-def tried(interpreter: str, file: Path, folder: Path) -> str:
-    """Return the row of the table for a file in a new environment of an interpreter."""
+def test_install(interpreter: str, file: Path, folder: Path) -> str:
+    """Test a file in a new environment of an interpreter, and return its row of the table."""
     home = folder / "home"
     home.mkdir(parents=True)
     programs = install(interpreter, file, folder / "environment")
@@ -133,7 +131,7 @@ def tried(interpreter: str, file: Path, folder: Path) -> str:
     assert len((home / "runs.jsonl").read_text(encoding="utf-8").splitlines()) == 7
     packages = (
         len(list((programs.parent / "lib").glob("python*/site-packages/*.dist-info"))) - 2
-    )  # less pip, setuptools
+    )  # without pip and setuptools
     imported = seconds(python, "import masis", home) - seconds(python, "", home)
     kind = "wheel" if file.suffix == ".whl" else "sdist"
     size = file.stat().st_size / 1e6
@@ -144,10 +142,10 @@ def tried(interpreter: str, file: Path, folder: Path) -> str:
 
 
 def main() -> None:
-    """Try every file on every interpreter."""
+    """Test every file with every interpreter."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", default=[sys.executable])
-    parser.add_argument("--write", action="store_true", help="put the table into docs/install.md")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/install.md")
     given = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -161,7 +159,7 @@ def main() -> None:
         files = sorted((folder / "dist").iterdir(), key=lambda file: file.suffix, reverse=True)
         for number, interpreter in enumerate(given.pythons):
             for file in files:
-                rows.append(tried(interpreter, file, folder / f"{number}{file.suffix}"))
+                rows.append(test_install(interpreter, file, folder / f"{number}{file.suffix}"))
                 print(rows[-1], end="", flush=True)
                 shutil.rmtree(folder / f"{number}{file.suffix}")  # half a GB each
     if given.write:

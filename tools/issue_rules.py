@@ -1,4 +1,4 @@
-"""Write the table of the audit's rules into docs/audits.md: python tools/issue_rules.py."""
+"""Write the table of the audit's rules to docs/audits.md: python tools/issue_rules.py."""
 
 from __future__ import annotations
 

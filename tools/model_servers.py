@@ -3,8 +3,8 @@
     python tools/model_servers.py FOLDER
 
 ``make test-servers`` runs this. If a server can't be installed, its name is printed and its tests
-are skipped. llama-cpp-python is compiled where it has no wheel, which needs cmake and a C++ compiler
-and takes a quarter of an hour.
+are skipped. llama-cpp-python is compiled where it has no wheel, which needs cmake and a C++
+compiler and takes a quarter of an hour.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
     python tools/plain_english.py
 
-The rules are those of CONTRIBUTING.md ("How things read"):
+The rules are those of CONTRIBUTING.md ("How things read"). The tool reports:
 
-names        functions and methods named by a bare participle or a third-person verb ("placed",
-             "leads"); properties may be adjectives
+names        functions and methods whose name is a bare participle or a third-person verb ("placed",
+             "leads"); properties can be adjectives
 private      two different functions of the package that share a private name
-classes      two classes of one name
-words        words with a plainer one, in code, comments, docstrings, scripts and messages
+classes      two classes with the same name
+words        words that have a plainer equivalent, in code, comments, docstrings, scripts and messages
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ALLOWED_NAMES = {
     "seed": "a noun",
     "need": "a verb",
 }
-"""Names that look like participles and are none, or that programs of others call."""
+"""Names that only look like participles, or that other people's programs call."""
 
 PLAINER_WORDS = {
     "cure": "hint",
@@ -63,16 +63,16 @@ PLAINER_WORDS = {
     "accusation": "flag",
     "accusations": "flags",
 }
-"""Words that were used for something with a plainer name, and that name."""
+"""Words to avoid, and their plainer equivalents."""
 
 WORDS_ARE_DATA = ("masis/bench/",)
-"""Where such a word is a stored name: of a metric in results that were published."""
+"""Folders in which such a word is a stored name: a metric in published results."""
 
 PROPERTY_DECORATORS = frozenset({"property", "cached_property"})
 
 
 class Candidate(NamedTuple):
-    """Something to reword: where it is, and what is wrong with it."""
+    """A place to reword, and the problem with it."""
 
     place: str
     problem: str
@@ -108,7 +108,7 @@ def definitions(file: str, source: str) -> Iterator[Definition]:
 
 
 def is_bare_form(name: str) -> bool:
-    """Return whether a function's name is one participle or third-person verb and nothing more."""
+    """Return whether a function's name is only a participle or a third-person verb."""
     word = name.strip("_")
     if not word.isalpha() or word in ALLOWED_NAMES:
         return False
@@ -116,7 +116,7 @@ def is_bare_form(name: str) -> bool:
 
 
 def name_candidates(found: list[Definition]) -> Iterator[Candidate]:
-    """Yield the functions with bare names, and the names that are used twice."""
+    """Yield functions with bare names, and duplicate names."""
     private, classes = (
         defaultdict[str, list[Definition]](list),
         defaultdict[str, list[Definition]](list),
@@ -138,7 +138,7 @@ def name_candidates(found: list[Definition]) -> Iterator[Candidate]:
 
 
 def word_candidates(file: str, text: str) -> Iterator[Candidate]:
-    """Yield the lines of a text that have a word with a plainer one."""
+    """Yield the lines of a text that have a word to avoid."""
     pattern = re.compile(rf"(?<!\w)({'|'.join(PLAINER_WORDS)})(?!\w)", re.IGNORECASE)
     for number, line in enumerate(text.splitlines(), 1):
         for match in pattern.finditer(line):
@@ -147,7 +147,7 @@ def word_candidates(file: str, text: str) -> Iterator[Candidate]:
 
 
 def candidates(root: Path) -> Iterator[Candidate]:
-    """Yield everything to reword in the package."""
+    """Yield all places to reword in the package."""
     found: list[Definition] = []
     for path in sorted((root / "masis").rglob("*")):
         if path.suffix in (".py", ".js", ".css", ".sql"):

@@ -1,4 +1,4 @@
-"""Write the table of permissions into docs/security.md: python tools/rights.py."""
+"""Write the table of permissions to docs/security.md: python tools/rights.py."""
 
 from __future__ import annotations
 

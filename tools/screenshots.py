@@ -1,12 +1,11 @@
-"""Every page as a picture, light and dark, 1440 and 900 wide, into ``screenshots/``; the pictures
-of the docs.
+"""Take screenshots of every page, light and dark, 1440 and 900 pixels wide, or those of the docs.
 
     python tools/screenshots.py [--out FOLDER] [--only NAME]
     python tools/screenshots.py --docs
 
-What is served is the demo, with a few decisions more. A page longer than the window is also taken
-whole (``-whole``), as far as 4,000 pixels. With ``--docs`` the tutorial is walked in ``masis
-demo``, and its pictures go to ``docs/images``.
+The pages are those of the demo with a few more decisions; the files go to ``screenshots/``. A page
+longer than the window is also saved in full (``-whole``), up to 4,000 pixels. ``--docs`` follows
+the tutorial in ``masis demo`` and saves its screenshots to ``docs/images``.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ CORRECTED = "pad-03"
 
 
 class Shot(NamedTuple):
-    """A page to look at: a name, and the address within the workbench."""
+    """A page to capture: its name and its address in the workbench."""
 
     name: str
     address: str
 
 
-def prepared(path: Path) -> list[Shot]:
-    """Make the database that the pages are shown with; returns the pages, every kind of them.
+def prepare_database(path: Path) -> list[Shot]:
+    """Create the database for the screenshots, and return one page of each kind.
 
-    It is the demo's, with a decision undone and a grade corrected by a person, and a second dataset
-    version.
+    It is the demo's database with an undone decision, a grade corrected by a person, and a second
+    dataset version.
     """
     workbench = Workbench.open(path)
     fill_demo(workbench, ADA)
@@ -81,9 +80,7 @@ def prepared(path: Path) -> list[Shot]:
 
 
 def pages(first: str, second: str) -> list[Shot]:
-    """The addresses of a prepared database; ``first`` and ``second`` are the two audits
-    of a case.
-    """
+    """Return the pages to capture; ``first`` and ``second`` are the two audits of a case."""
     return [
         Shot("overview", "/"),
         Shot("queue", "/queue"),
@@ -121,7 +118,7 @@ def pages(first: str, second: str) -> list[Shot]:
 
 
 def take(page: Page, folder: Path, name: str) -> None:
-    """The window as it is, and the whole page where it is longer."""
+    """Capture the window, and also the whole page if it is longer."""
     page.screenshot(path=folder / f"{name}.png")
     size = page.viewport_size
     height = page.locator("[data-testid=stMain]").evaluate("main => main.scrollHeight")
@@ -134,9 +131,7 @@ def take(page: Page, folder: Path, name: str) -> None:
 
 
 def walk(page: Page, base: str) -> Iterator[str]:
-    """Follow the first part of the tutorial (docs/first-case.md); yields a name wherever it has a
-    picture.
-    """
+    """Follow the tutorial (docs/first-case.md) and yield the name of each screenshot."""
 
     def opened(address: str) -> None:
         page.goto(base + address)
@@ -196,7 +191,7 @@ def walk(page: Page, base: str) -> Iterator[str]:
 
 
 def pictures_of_docs(browser: Browser, folder: Path) -> None:
-    """Walk the tutorial in a demo of its own and keep its pictures in ``docs/images``."""
+    """Follow the tutorial in a new demo and save its screenshots to ``docs/images``."""
     with serving("demo", folder=folder) as served:
         context = browser.new_context(
             viewport=DOCS_SIZE, color_scheme="light", reduced_motion="reduce"
@@ -209,15 +204,15 @@ def pictures_of_docs(browser: Browser, folder: Path) -> None:
 
 
 def main() -> int:
-    """Take them all."""
+    """Take all screenshots."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("screenshots"))
-    parser.add_argument("--only", default="", help="pages whose name begins so")
-    parser.add_argument("--docs", action="store_true", help="only the pictures of the docs")
+    parser.add_argument("--only", default="", help="only pages whose name begins with this")
+    parser.add_argument("--docs", action="store_true", help="only the screenshots of the docs")
     given = parser.parse_args()
     found = installed_browser()
     if found is None:
-        print("No Chromium or Chrome is installed (then: make browser).")
+        print("No Chromium or Chrome is installed. Install one, then run make browser.")
         return 1
     if given.docs:
         with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
@@ -228,7 +223,11 @@ def main() -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        shots = [shot for shot in prepared(folder / "demo.db") if shot.name.startswith(given.only)]
+        shots = [
+            shot
+            for shot in prepare_database(folder / "demo.db")
+            if shot.name.startswith(given.only)
+        ]
         with (
             serving("serve", "--db", str(folder / "demo.db"), folder=folder) as served,
             serving("serve", "--db", str(folder / "empty.db"), folder=folder) as empty,

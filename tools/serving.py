@@ -1,6 +1,4 @@
-"""A workbench in a process of its own, for tests, benchmarks and screenshots; and what that process
-costs.
-"""
+"""Run and measure a workbench in its own process, for tests, benchmarks and screenshots."""
 
 from __future__ import annotations
 
@@ -18,26 +16,26 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 120
-"""A server starts in three seconds, and in a minute where many processes share a core."""
+"""A server starts in three seconds, or in a minute if many processes share a core."""
 LISTENING = "0A"
-"""The state of a socket in /proc/net/tcp."""
+"""The code of a listening socket in /proc/net/tcp."""
 
 
 class Served(NamedTuple):
-    """A running workbench: its address, and its process, whose cost can be read (on Linux)."""
+    """A running workbench: its address and its process, whose cost can be measured on Linux."""
 
     base: str
     pid: int
 
     def cpu_seconds(self) -> float:
-        """Processor time the server has used so far, its worker processes not included."""
+        """Return the CPU time that the server has used so far, without its worker processes."""
         fields = (
             Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         )
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
-        """Memory that is the server's alone or its share of, in MB (10^6 bytes)."""
+        """Return the server's memory (PSS: private pages plus its share of shared ones) in MB."""
         for line in Path(f"/proc/{self.pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024 / 1e6
@@ -46,11 +44,13 @@ class Served(NamedTuple):
 
 @contextmanager
 def serving(*arguments: str, folder: Path, port: int | None = None) -> Iterator[Served]:
-    """``masis`` with these arguments (``demo``, ``serve --db FILE``), started in ``folder``, until
-    the block ends.
+    """Run ``masis`` with these arguments (``demo``, ``serve --db FILE``) until the block ends.
 
-    Nothing of the surroundings reaches it: no setting from the environment, no file from the home
-    folder. Raises RuntimeError with its output if it does not come up.
+    It runs in ``folder``, isolated from settings in the environment and files in the home folder.
+
+    Raises:
+        RuntimeError: The server didn't start. The message contains its output.
+
     """
     port = port or free_port()
     environment = {
@@ -86,16 +86,14 @@ def serving(*arguments: str, folder: Path, port: int | None = None) -> Iterator[
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether it is this process that listens on a port of 127.0.0.1; taken for granted where there
-    is no /proc.
-    """
+    """Return whether this process listens on a port of 127.0.0.1; assume so without /proc."""
     tables = Path("/proc/net/tcp")
     if not tables.exists():
         return True
@@ -107,13 +105,16 @@ def listens(pid: int, port: int) -> bool:
     }
     try:
         return any(os.readlink(file) in sockets for file in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:  # it has just ended, or closed a file
+    except OSError:  # the process has just ended or closed a file
         return False
 
 
 def wait_for(base: str, process: subprocess.Popen[str], log: str | Path) -> None:
-    """Wait until this very server answers, not another on its port. Raises RuntimeError if it does
-    not come up.
+    """Wait until this server, and not another one on its port, responds.
+
+    Raises:
+        RuntimeError: The server didn't start.
+
     """
     deadline = time.monotonic() + START_SECONDS
     port = int(base.rpartition(":")[2])
@@ -125,6 +126,4 @@ def wait_for(base: str, process: subprocess.Popen[str], log: str | Path) -> None
         except (urllib.error.URLError, OSError):
             pass
         time.sleep(0.1)
-    raise RuntimeError(
-        f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}"
-    )
+    raise RuntimeError(f"the server didn't start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")

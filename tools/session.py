@@ -1,9 +1,8 @@
-"""A session of the workbench without a browser: it speaks what a browser's page speaks to the
-server.
+"""Use a session of the workbench without a browser, with the protocol of a browser's page.
 
-A browser costs more processor time than the server it asks, so that twenty of them on two cores
-would measure themselves. This sends the same messages over the same web socket and reads the
-answers to their end; nothing is drawn.
+A browser needs more CPU time than the server, so a measurement with twenty of them on two cores
+would measure the browsers. This module sends the same messages over the same WebSocket and reads
+the responses to their end, but doesn't render anything.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ PATIENCE_S = 60.0
 
 
 class Answer(NamedTuple):
-    """What came back for one action: seconds by the clock from asking to the script's end, bytes,
-    and what is shown.
-    """
+    """The response to one action: wall time to the script's end in seconds, bytes, and contents."""
 
     seconds: float
     size: int
@@ -35,7 +32,7 @@ class Answer(NamedTuple):
 
 
 class Session:
-    """One open page. Use ``async with Session.open(base)``."""
+    """One open page. Create it with ``await Session.open(base)``."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -46,7 +43,7 @@ class Session:
 
     @classmethod
     async def open(cls, base: str) -> Session:
-        """Connect; nothing is asked yet."""
+        """Connect, without sending a request yet."""
         address = f"ws://{urlsplit(base).netloc}/_stcore/stream"
         return cls(
             await connect(
@@ -58,11 +55,11 @@ class Session:
         )
 
     async def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         await self._connection.close()
 
     async def go(self, page: str, /, **parameters: str) -> Answer:
-        """Open an address of the workbench in this session, as a link within it does."""
+        """Open a page of the workbench in this session, as an internal link does."""
         message = BackMsg()
         self._query = urlencode(parameters)
         message.rerun_script.query_string = self._query
@@ -75,9 +72,7 @@ class Session:
         return await self._asked(message)
 
     async def post(self, component: str, name: str, value: Any) -> Answer:
-        """Set a value of one of our components (found by a part of its key), which reruns its
-        fragment or the page.
-        """
+        """Set a value of a component, found by part of its key. This reruns its fragment or page."""
         found = next((each for each in self._components if component in each), None)
         if found is None:
             raise LookupError(

@@ -1,12 +1,11 @@
-"""Alter a database as someone could who can write its file, in every way of ``ATTACKS``, and show
-what detects each.
+"""Make every attack of ``ATTACKS`` on a database file, and show which check detects it.
 
     python tools/tamper.py            prints the table of docs/security.md
 
-Every attack is made on a copy of a database with three audited and decided cases, one that waits
-for another reviewer and two that nobody has decided, and by someone who knows the schema: the
-guards are dropped first and armed again afterwards. The copy is then checked as `masis verify-log`
-does, without a key, with the key, and against a head noted before.
+Each attack alters a copy of a database with three audited and decided cases, one that waits for
+another reviewer, and two undecided ones. The attacker can write the file and knows the schema, so
+the triggers are dropped first and restored afterward. Then the copy is checked as `masis
+verify-log` does: without a key, with the key, and against a head noted earlier.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Change = Callable[[sqlite3.Connection], None]
 
 
 class Attack(NamedTuple):
-    """What is altered, and which check detects it."""
+    """An alteration, and the check that detects it."""
 
     name: str
     detected_by: str
@@ -52,7 +51,7 @@ class Attack(NamedTuple):
 
 
 class Detection(NamedTuple):
-    """What each check said about an altered database: the problems it named."""
+    """The problems that each check reported for an altered database."""
 
     chain: tuple[str, ...]
     digests: tuple[str, ...]
@@ -60,13 +59,15 @@ class Detection(NamedTuple):
     note: tuple[str, ...]
 
     def names(self) -> list[str]:
-        """The checks that found something."""
+        """Return the checks that found a problem."""
         return [name for name in self._fields if getattr(self, name)]
 
 
 def build(path: Path) -> None:
-    """Make the database: three audited cases, one approved, one rejected and undone, one
-    overridden; and a screening with one override.
+    """Create the database.
+
+    It has three audited cases (one approved, one rejected and undone, one overridden) and a
+    screening with one override.
     """
     store = Store.open(path, log_key=KEY)
     workbench = Workbench(store, Settings(), path)
@@ -119,7 +120,7 @@ def build(path: Path) -> None:
 
 
 def detect(path: Path, noted: LogHead) -> Detection:
-    """Check a database in every way that there is."""
+    """Run all checks on a database."""
     with Store.open(path, unguarded="open") as store:
         check = store.decisions.verify()
         signed = store.check_signatures(KEY)
@@ -295,7 +296,7 @@ def remove_payload(connection: sqlite3.Connection) -> None:
 
 
 def drop_guards(connection: sqlite3.Connection) -> None:
-    """The guards are dropped for every attack; this one leaves it at that."""
+    """Do nothing else: every attack drops the triggers, and this one doesn't restore them."""
 
 
 def set_state(connection: sqlite3.Connection) -> None:
@@ -303,7 +304,7 @@ def set_state(connection: sqlite3.Connection) -> None:
 
 
 def edit_policy(connection: sqlite3.Connection) -> None:
-    """Have the policy ask for one reviewer, where it asked for two."""
+    """Change the policy from two reviewers to one."""
     edited = "replace(payload, '\"reviewers\":2', '\"reviewers\":1')"
     changed = connection.execute(
         f"UPDATE team_records SET payload = {edited} WHERE kind = 'policy'"
@@ -345,23 +346,23 @@ def _delete_case(connection: sqlite3.Connection, case: str) -> None:
 
 
 def delete_undecided(connection: sqlite3.Connection) -> None:
-    """Delete a case that nobody has decided."""
+    """Delete an undecided case."""
     _delete_case(connection, "undecided")
 
 
 def delete_newest(connection: sqlite3.Connection) -> None:
-    """Delete the newest case, which nobody has decided: no gap is left in the numbers."""
+    """Delete the newest, undecided case, which leaves no gap in the numbers."""
     _delete_case(connection, "newest")
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Remove every entry, and leave the cases decided."""
+    """Remove every entry, but leave the cases decided."""
     connection.execute("PRAGMA foreign_keys = OFF")
     for table in ("decision_payloads", "decision_log", "log_signatures"):
         connection.execute(f"DELETE FROM {table}")
 
 
-def _screened(connection: sqlite3.Connection, column: str, old: str, new: str) -> None:
+def _edit_screened(connection: sqlite3.Connection, column: str, old: str, new: str) -> None:
     """Edit the abstract that an override is about, or its grade."""
     where = "abstract_id = (SELECT abstract_id FROM screening_log WHERE kind = 'override')"
     [packed] = connection.execute(
@@ -377,12 +378,12 @@ def _screened(connection: sqlite3.Connection, column: str, old: str, new: str) -
 
 def edit_abstract(connection: sqlite3.Connection) -> None:
     """Change the title of an abstract."""
-    _screened(connection, "abstract", '"title":"', '"title":"No ')
+    _edit_screened(connection, "abstract", '"title":"', '"title":"No ')
 
 
 def edit_grade(connection: sqlite3.Connection) -> None:
-    """Change the rule by which the machine graded an abstract."""
-    _screened(connection, "grade", '"rule":"', '"rule":"not_')
+    """Change the rule that graded an abstract."""
+    _edit_screened(connection, "grade", '"rule":"', '"rule":"not_')
 
 
 def edit_screening(connection: sqlite3.Connection) -> None:
@@ -396,9 +397,7 @@ def edit_screening(connection: sqlite3.Connection) -> None:
 def _rewrite(
     connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]
 ) -> None:
-    """Alter entries and compute the whole chain anew, as anyone can who has read
-    docs/running.md.
-    """
+    """Alter entries and recompute the whole chain, as docs/running.md describes it."""
     head = LogHead(0, "0" * 64)
     rows = connection.execute(
         "SELECT log.*, payload FROM decision_log AS log JOIN decision_payloads ON entry_seq = seq"
@@ -470,7 +469,8 @@ def _append(connection: sqlite3.Connection, key: bytes | None) -> None:
     )
     connection.execute(
         """INSERT INTO decision_log
-               (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source, verdict)
+               (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source,
+               verdict)
            VALUES (?, ?, ?, ?, ?, ?, 1, 1, 'decision', 'HUMAN', 'reject')""",
         [*place.model_dump().values()],
     )
@@ -562,7 +562,7 @@ ATTACKS = (
     Attack("cut off the newest entry with its signature", "note", cut_tail),
     Attack("edit the time a case was imported", "", edit_import_time),
 )
-"""Every attack, with the weakest check that detects it; an empty one is detected by none."""
+"""Every attack, with the weakest check that detects it, or an empty string if none does."""
 
 WORDS = {
     "chain": "chain",
@@ -574,7 +574,7 @@ WORDS = {
 
 
 def table(folder: Path) -> Iterator[tuple[Attack, Detection]]:
-    """Make every attack and yield what detected it."""
+    """Make every attack and yield the check that detected it."""
     original = folder / "original.db"
     build(original)
     with Store.open(original) as store:
@@ -585,7 +585,7 @@ def table(folder: Path) -> Iterator[tuple[Attack, Detection]]:
 
 
 def main() -> int:
-    """Print the table; 1 where an attack was not detected by what should detect it."""
+    """Print the table; return 1 if an attack wasn't detected by the expected check."""
     wrong = 0
     print("| attack | detected by |")
     print("|---|---|")

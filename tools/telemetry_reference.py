@@ -1,8 +1,7 @@
-"""Write the table of metrics in docs/running.md from the one in code
-(``masis/audit/measures/metric_catalogue.py``).
+"""Generate the table of metrics in docs/running.md from ``metric_catalogue.py``.
 
-python tools/telemetry_reference.py           # writes it
-python tools/telemetry_reference.py --check   # says whether it is current
+python tools/telemetry_reference.py           # writes the table
+python tools/telemetry_reference.py --check   # checks whether it is current
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "running.md"
 BEGIN, END = "<!-- metrics: made by tools/telemetry_reference.py -->\n", "<!-- end of metrics -->\n"
 
 
-def taken(metric: Metric) -> str:
-    """What a metric is taken of, in a word."""
+def measured_per(metric: Metric) -> str:
+    """Return what a metric is recorded for."""
     if metric in OF_RUN:
         return "each run"
     if metric in OF_ITERATION:
@@ -35,16 +34,19 @@ def taken(metric: Metric) -> str:
 
 
 def table() -> str:
-    """All metrics as a table."""
+    """Return the table of all metrics."""
     assert set(METRICS) == {*OF_RUN, *OF_ITERATION, *OF_CRITIQUE, *OF_CALL}
-    lines = ["| name | kind | unit | what | taken of | asked for by |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| name | kind | unit | meaning | recorded for | source |",
+        "|---|---|---|---|---|---|",
+    ]
     for metric in METRICS:
         cells = (
             f"`{metric.name}`",
             metric.kind,
             f"`{metric.unit}`",
             metric.description.rstrip("."),
-            taken(metric),
+            measured_per(metric),
             metric.spec,
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -52,18 +54,21 @@ def table() -> str:
 
 
 def page(now: str) -> str:
-    """The page with its table regenerated. Raises ValueError where it has lost the
-    marks around it.
+    """Return the page with its table regenerated.
+
+    Raises:
+        ValueError: The page has no marks around the table.
+
     """
     before, _, rest = now.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
-        raise ValueError(f"{PAGE.name}: the marks around the table are gone")
+        raise ValueError(f"{PAGE.name} has no marks around the table")
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def main() -> int:
-    """Write or check."""
+    """Write the table or, with --check, compare it."""
     now = PAGE.read_text(encoding="utf-8")
     made = page(now)
     if "--check" in sys.argv:

@@ -1,11 +1,10 @@
-"""The figures and plots of docs/trust.md: guarantees and intervals by simulation, and the offline
-audit on ExpertQA.
+"""Compute the figures and plots of docs/trust.md.
 
     python tools/trust_figures.py [--sets 2000] [--out docs/images] [--data FOLDER]
 
-Without ``--data`` it simulates and draws (a few minutes). With a folder that holds
-``expertqa_cases.jsonl`` it audits these cases offline in a temporary database and prints agreement
-with the experts, calibration, yield and guarantees instead.
+Without ``--data``, simulates guarantees and intervals and draws the plots, which takes a few
+minutes. With a folder that has ``expertqa_cases.jsonl``, audits these cases offline in a temporary
+database instead, and prints agreement with the experts, calibration, yield and guarantees.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ ADA = Actor(name="Ada")
 
 
 class Dot(NamedTuple):
-    """A point of a plot: its column, its value, which series it belongs to."""
+    """A point of a plot: its column, value and series."""
 
     column: str
     value: float
@@ -51,7 +50,7 @@ def plot(
     top: float,
     lines: dict[str, float],
 ) -> None:
-    """Write a dot plot as SVG: a column for each name, lines across at the values named."""
+    """Write a dot plot as SVG, with a column for each name and horizontal lines at given values."""
     names = list(dict.fromkeys(dot.column for dot in dots))
     wide, high, left = 40 + 26 * len(names) + 180, 320, 60
     colours, shapes = ("#1f6f8b", "#c4552d", "#5b7a3a"), ("circle", "square", "triangle")
@@ -98,9 +97,7 @@ def plot(
 
 
 def simulate(sets: int, out: Path) -> None:
-    """Simulate and draw; prints each kind of reviewed set with how often a guarantee was given and
-    was wrong.
-    """
+    """Simulate and draw; print how often each kind of set got a guarantee, and a wrong one."""
     bound, dots = monte_carlo_bound(0.05, sets), list[Dot]()
     print(
         f"{sets} sets of each kind; 5% stated; wrong in at most {bound:.2%} within the 99% Monte"
@@ -152,7 +149,7 @@ def simulate(sets: int, out: Path) -> None:
 
 
 def measure(file: Path) -> None:
-    """Audit ExpertQA offline and print what its experts' labels say of the audit."""
+    """Audit ExpertQA offline and print the agreement with its experts' labels."""
     with tempfile.TemporaryDirectory() as folder:
         workbench = Workbench.open(Path(folder) / "expertqa.db", Settings(spot_check_share=0))
         cases = list(read_cases(file))
@@ -226,7 +223,7 @@ def measure(file: Path) -> None:
 
 
 def main() -> None:
-    """Read the arguments, simulate or measure."""
+    """Read the arguments, then simulate or measure."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

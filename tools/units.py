@@ -1,11 +1,11 @@
-"""Write the table of units that the offline checks convert with, from the registry of Pint.
+"""Generate the table of units that the offline checks convert, from Pint's registry.
 
     python tools/units.py           # writes masis/offline/parsing/units.toml
-    python tools/units.py --check   # exits 1 where the table is not what Pint gives
+    python tools/units.py --check   # exits 1 if the table is outdated
 
-Pint knows the factors; importing it and building its registry takes a third of a second, and it
-reads "1.5 Gb" as gilbert and knows no "5 km2", so the audit reads a table of the units that prose
-has. Pint is a dependency of the tests alone.
+Pint has the factors, but importing it and building its registry takes a third of a second. It also
+reads "1.5 Gb" as gilbert and doesn't know "5 km2". So the audit reads a table of the units that
+occur in prose. Only the tests depend on Pint.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ PREFIXES = {
     "P": ("peta", 1e15),
 }
 SPELLED_ALIKE = {"metre": "meter", "litre": "liter"}
-"""British spellings, with what Pint is asked for."""
+"""British spellings, and the names of these units in Pint."""
 
-# Dimension and the unit that its values are in; then, one a line, the unit in Pint, what it is
-# written like (symbols keep their case; a word also has a plural), and the symbols of the prefixes
-# it comes with.
+# The dimension and its base unit; then, one per line, the unit's name in Pint, its spellings
+# (symbols are case-sensitive; words also have a plural), and the symbols of its prefixes.
 UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
     ("length", "meter"): (
         ("meter", "m metre meter", "n µ m c d k"),
@@ -168,7 +167,7 @@ def table() -> str:
 
 
 def main() -> int:
-    """Write the table, or compare it with the one that is there."""
+    """Write the table or, with --check, compare it with the existing one."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

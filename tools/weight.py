@@ -1,9 +1,9 @@
-"""Show what a reader of the project must hold in the head, package by package.
+"""Show how much a reader of the project must keep in mind, package by package.
 
 python tools/weight.py [--slowest 20]
 
-Lines are not counted as a cost: they can be squeezed, tokens can't. The report lists, for each
-package:
+Lines aren't counted as a cost, because squeezing them doesn't reduce the number of tokens. The
+report lists, for each package:
 
 tokens      Python tokens without comments, docstrings and layout
 types       classes of every kind, named tuples and records included
@@ -12,8 +12,8 @@ width       mean number of characters of a line that isn't blank
 longest     characters of the longest line
 comments    comments per 1,000 lines
 
-Below it: imports between packages, and the slowest tests of the last `make test`, which leaves
-their times in ``.run/durations.jsonl``.
+Then it lists imports between packages, and the slowest tests of the last `make test`, which writes
+their times to ``.run/durations.jsonl``.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _between(imports: Mapping[str, Counter[str]]) -> Iterator[str]:
 def _slowest(durations: Path, number: int) -> Iterator[str]:
     yield ""
     if not durations.exists():
-        yield f"No times of tests: {DURATIONS} is left by `make test`, and not there."
+        yield f"There are no test times, because `make test` hasn't written {DURATIONS}."
         return
     timed = [json.loads(line) for line in durations.read_text(encoding="utf-8").splitlines()]
     yield f"the slowest {min(number, len(timed))} of {len(timed):,} tests, in seconds"
@@ -200,9 +200,9 @@ def _slowest(durations: Path, number: int) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Print the report."""
-    parser = argparse.ArgumentParser(description="Show what a reader must hold in the head.")
+    parser = argparse.ArgumentParser(description="Show how much a reader must keep in mind.")
     parser.add_argument(
-        "--slowest", type=int, default=20, metavar="N", help="how many tests to name (20)"
+        "--slowest", type=int, default=20, metavar="N", help="how many tests to list (20)"
     )
     print("\n".join(report(ROOT, parser.parse_args(arguments).slowest)))
     return 0

@@ -1,5 +1,4 @@
-"""A reply that is not quite JSON, read by strict reading and by BAML's parser; and an audit that
-passes its validator.
+"""Parse a reply that isn't valid JSON with BAML's parser, and audit with its validator.
 
 pip install '.[baml]'
 python examples/baml/mend.py
@@ -23,7 +22,7 @@ found = repair_record(REPLY, ClaimsReply)
 assert found is not None
 print(len(found.value["claims"]), "claims; mended:", ", ".join(found.repairs))
 
-# One that was cut off is not made whole: nobody knows what stood in the rest.
+# A truncated reply isn't completed, because its missing part is unknown.
 print("cut off:", repair_record(REPLY[:150], ClaimsReply))
 
 case = masis.Case.model_validate(

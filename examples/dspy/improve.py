@@ -1,5 +1,4 @@
-"""An answer improved by critic and reviser, as DSPy modules; then the critic compiled on the demo
-cases.
+"""Improve an answer with critic and reviser as DSPy modules; compile the critic on the demo cases.
 
     pip install '.[dspy]'
     python examples/dspy/improve.py openai:gpt-4o-mini

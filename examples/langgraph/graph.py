@@ -1,8 +1,7 @@
-"""An answer's way through LangGraph: written, audited, retried, judged, and decided by a person in
-the workbench.
+"""Write, audit, retry and evaluate an answer in LangGraph, then let a person decide it.
 
     python examples/langgraph/graph.py start examples/langgraph/ferry.json --db ferry.db
-    masis serve --db ferry.db                                # decide the case that waits there
+    masis serve --db ferry.db                                # decide the waiting case there
     python examples/langgraph/graph.py resume ferry --db ferry.db
 
 The process of ``start`` ends at the interrupt; ``resume`` is a new one. Needs the extra
@@ -39,13 +38,11 @@ from masis.settings import Settings, load
 
 
 def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
-    """Synthesizer -> critic -> supervisor (retries, or finalises) -> evaluator -> keep
-    -> person.
-    """
+    """Connect synthesizer, critic, supervisor (retry or finalize), evaluator, keep and person."""
 
     def supervisor(state: MasisState) -> Command[str]:
         tried = state["retry_count"]
-        # of the last draft; review_reasons are about the first
+        # about the last draft, whereas review_reasons are about the first
         wrong = state["critique"]["has_major_issues"]
         done = (
             not (wrong or state["critique"]["needs_retry"]) or tried + 1 >= settings.max_iterations
@@ -82,7 +79,7 @@ def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
 
 @contextmanager
 def opened(db: Path) -> Iterator[tuple[Any, Workbench]]:
-    """The graph, and the workbench on a database; the checkpoints lie beside it."""
+    """Open the workbench on a database, with the graph's checkpoints in a file next to it."""
     settings = load().settings
     workbench = Workbench.open(db, settings)
     with SqliteSaver.from_conn_string(str(db.with_suffix(".checkpoints.db"))) as checkpointer:
@@ -92,7 +89,7 @@ def opened(db: Path) -> Iterator[tuple[Any, Workbench]]:
 
 @click.group()
 def main() -> None:
-    """Start an answer's way through the graph, and go on with it once a person has decided."""
+    """Start the graph for an answer, and resume it after a person has decided."""
 
 
 @main.command()

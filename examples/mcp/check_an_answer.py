@@ -1,4 +1,4 @@
-"""Have an answer checked and audited over the Model Context Protocol, as an agent would.
+"""Check and audit an answer over the Model Context Protocol, as an agent would.
 
 pip install '.[mcp]'
 python examples/mcp/check_an_answer.py [ADDRESS]
@@ -36,7 +36,7 @@ DRAFT = (
 
 
 async def main(address: str | None) -> None:
-    """Audit a case, then check a draft against the evidence that is stored with it."""
+    """Audit a case, then check a draft against the evidence stored with it."""
     with tempfile.TemporaryDirectory() as folder:
         own = StdioServerParameters(
             command=sys.executable,
@@ -66,7 +66,7 @@ async def main(address: str | None) -> None:
 
 
 async def called(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The structured result of a call; its progress goes to stderr."""
+    """Call a tool, print its progress to stderr, and return its structured result."""
 
     async def told(done: float, total: float | None, message: str | None) -> None:
         print(f"{tool}: {done:g} of {total:g}: {message}", file=sys.stderr)

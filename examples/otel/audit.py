@@ -1,4 +1,4 @@
-"""An audit inside a span of the caller's own: its spans and its metrics are printed to stderr.
+"""Run an audit inside a span of the caller, and print its spans and metrics to stderr.
 
     pip install '.[otel]'
     python examples/otel/audit.py

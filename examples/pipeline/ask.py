@@ -1,5 +1,4 @@
-"""A question answered from documents and checked in one call; and a function whose answers are
-audited.
+"""Answer a question from documents and check the answer; then audit a function's answers.
 
     python examples/pipeline/ask.py
 
@@ -27,23 +26,19 @@ DOCUMENTS = [
 
 
 def retriever(question: str) -> list[dict]:
-    """Stands for a vector store: the documents that bear on the question, the most
-    relevant first.
-    """
+    """Return relevant documents, most relevant first, as a vector store would."""
     return DOCUMENTS
 
 
 def model(question: str, context: str) -> str:
-    """Stands for a language model, which writes from what was found and here gets a
-    number wrong.
-    """
+    """Return an answer with a wrong number, as a language model might write it."""
     return (
         "Uploads on the free tier are limited to 25 MB [manual]. The pro tier allows up to 100 MB"
         " [pricing]."
     )
 
 
-# Retrieve, draft, critique; a draft that does not hold is revised, and the revision checked again.
+# Retrieve, draft and critique. A draft with problems is revised, and the revision is checked again.
 found = masis.query_with_critique(
     "What is the limit for uploads?",
     retriever,
@@ -57,10 +52,10 @@ for issue in found.critique.issues:
 print("draft:", found.draft)
 
 
-# The same for a function that stands: it answers as before, and what is flagged is rejected.
+# The same for an existing function: it works as before, and flagged answers are rejected.
 @masis.audited(on_flag="raise")
 def answer(question: str, evidence: list[dict]) -> str:
-    """Answers a question."""
+    """Answer a question."""
     return model(question, "")
 
 

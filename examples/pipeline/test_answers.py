@@ -1,7 +1,6 @@
-"""A team's own gate: pytest examples/pipeline/test_answers.py --masis-report answers.jsonl
+"""A gate for CI: pytest examples/pipeline/test_answers.py --masis-report answers.jsonl
 
-Each answer of the bot is held against the documents that it was written from; one that they do not
-bear fails.
+Checks each answer of the bot against its documents. An unsupported answer fails.
 """
 
 import pytest
@@ -13,7 +12,7 @@ DOCUMENTS = [
 
 
 def bot(question: str) -> str:
-    """Stands for what is tested."""
+    """Return answers, as the system under test would."""
     free, pro = (
         "Uploads on the free tier are limited to 10 MB",
         "On the pro tier, uploads may be up to 100 MB",

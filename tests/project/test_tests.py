@@ -372,7 +372,7 @@ def test_the_benchmark_of_a_million_cases_measures_import_and_export(tmp_path: P
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "What came out is what went in, byte for byte." in done.stdout
+    assert "The exported bytes equal the imported ones." in done.stdout
     rows = re.findall(
         r"^(import|export cases) +2,000 cases +[\d.]+ s +[\d.]+ s CPU +memory: first tenth +(\d+)"
         r" MB, "

@@ -8,7 +8,7 @@ from statistics import quantiles
 
 import pytest
 
-from benchmarks.screening_drift import false_alarms, waits
+from benchmarks.screening_drift import detection_delays, false_alarms
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import AcceptedStudy, Design, Thresholds, VoteTally
 from masis.screening.demo import demo_abstracts, demo_questions
@@ -126,7 +126,7 @@ def test_stable_graders_raise_a_false_alarm_in_under_5_percent_of_series(
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-DRIFT")
 def test_a_change_from_15_to_45_percent_is_detected_as_fast_as_documented() -> None:
-    tenths = quantiles(waits(BASELINE, LEAST_DEVIATION, LIMIT, series=300), n=10)
+    tenths = quantiles(detection_delays(BASELINE, LEAST_DEVIATION, LIMIT, series=300), n=10)
     assert tenths[4] <= 50
     assert tenths[8] <= 140
 
