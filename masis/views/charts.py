@@ -84,7 +84,7 @@ _AXIS = {
 
 def share_chart(bars: int) -> alt.TopLevelMixin:
     """Describe shares as horizontal bars that can be clicked; a bar's title has two lines."""
-    picked = alt.selection_point(name="picked", fields=["pick"], on="click", empty=False)
+    picked = alt.selection_point(name="picked", fields=["label"], on="click", empty=False)
     y = alt.Y(
         "name:N",
         title=None,
@@ -112,7 +112,7 @@ def share_chart(bars: int) -> alt.TopLevelMixin:
             ),
             tooltip=[
                 alt.Tooltip("label:N", title="Metric"),
-                alt.Tooltip("audits:N", title="Share"),
+                alt.Tooltip("value:N", title="Share"),
                 alt.Tooltip("meaning:N", title="How to read it"),
             ],
         )
@@ -120,7 +120,7 @@ def share_chart(bars: int) -> alt.TopLevelMixin:
     )
 
 
-def course_chart_of(unit: str) -> alt.TopLevelMixin:
+def period_chart(unit: str) -> alt.TopLevelMixin:
     """Describe a metric by period: a line of shares, or bars of sums; each can be clicked."""
     picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
     is_share = unit == "share"

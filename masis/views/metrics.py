@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -81,28 +81,6 @@ def value_text(metric: ReportMetric, group: RunGroup) -> str:
     return f"{value:,.0f}" if metric.unit == "integer" else in_unit(metric.unit)(value)
 
 
-def share_row(label: str, held: int, base: int, pick: str, meaning: str) -> dict[str, Any]:
-    """Return a row of ``share_chart``; ``pick`` is what a click on it selects."""
-    words = f"{percent(held / base, whole_from=0.01)} ({held:,} of {base:,})"
-    return {
-        "name": f"{label}\n{words}",
-        "label": label,
-        "share": held / base,
-        "audits": words,
-        "meaning": meaning,
-        "pick": pick,
-    }
-
-
-def share_rows(metrics: Sequence[ReportMetric], group: RunGroup) -> list[dict[str, Any]]:
-    """Return the shares of a group that are known, as rows of ``share_chart``."""
-    return [
-        share_row(metric.label, count_of(metric, group), base, metric.name, metric.meaning)
-        for metric in metrics
-        if metric.chart == "share" and (base := group.known[metric.name])
-    ]
-
-
 def course_rows(report: MetricsReport, metric: ReportMetric) -> list[dict[str, Any]]:
     """Return a metric by period as rows of its chart, without periods in which it isn't known."""
     return [
@@ -122,6 +100,7 @@ class SpreadView(NamedTuple):
 
     bars: list[dict[str, Any]]
     marks: list[dict[str, Any]]
+    median: str
     numbers: str
     limit: str
     held: bool
@@ -138,6 +117,7 @@ def spread_view(distribution: Distribution) -> SpreadView:
     return SpreadView(
         bars(distribution, write),
         _percentile_marks(distribution),
+        write(distribution.p50),
         f"mean {write(distribution.mean)}, median {write(distribution.p50)}, "
         f"95% up to {write(p95)}, "
         f"at most {write(distribution.most)}; {distribution.count:,} measured",

@@ -44,7 +44,6 @@ from masis.ui.metrics.sections import (
     PICKED,
     draw_figures,
     draw_group_tables,
-    draw_shares,
     draw_topic,
     shows_tables,
 )
@@ -59,7 +58,6 @@ from masis.views.metrics import (
     has_replayed,
     period_bounds,
     period_name,
-    share_row,
     unmet_needs,
 )
 from masis.views.numbers import duration, in_unit, moment, number, percent
@@ -424,26 +422,18 @@ def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Fa
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     description = "Kinds of issues in all audited cases, the critic's own left out"
-    found = [(flag, count) for count, flag in issues if count]
-    if found and not shows_tables():
-        st.markdown(f"**{description}**")
-        rows = [
-            share_row(FLAG[flag].text.capitalize(), n, audited, flag, FLAG[flag].meaning or "")
-            for flag, n in found
-        ]
-        draw_shares(rows, key="metrics-issues", description=description, on_pick=_open_issues)
-        if flag := st.session_state.pop("metrics-issue", ""):
-            st.switch_page("pages/queue.py", query_params=_queue_filter(flag))
-    elif found:
+    if issues[0][0]:
         figures = [
             LinkedFigure(
                 FLAG[flag].text.capitalize(),
                 f"{percent(count / audited, whole_from=0.01)} ({count:,} of {audited:,})",
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
                 "queue",
-                _queue_filter(flag),
+                {"flag": flag, "standing": ",".join(LISTED)},
+                count / audited,
             )
-            for flag, count in found
+            for count, flag in issues
+            if count
         ]
         draw_figures(figures, key="issues", description=description)
     if failed := facets.flags.get("error", 0):
@@ -455,15 +445,6 @@ def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Fa
     )
 
 
-def _queue_filter(flag: str) -> dict[str, str]:
-    return {"flag": flag, "standing": ",".join(LISTED)}
-
-
-def _open_issues(flag: str) -> None:
-    """Open the queue in the next run, since a callback can't change the page."""
-    st.session_state["metrics-issue"] = flag
-
-
 def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
     """Say in how many audits a step failed, and show the newest reason that the user may see."""
     st.page_link(
@@ -473,7 +454,7 @@ def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
             " about their answers"
         ),
         icon=":material/warning:",
-        query_params=_queue_filter("error"),
+        query_params={"flag": "error", "standing": ",".join(LISTED)},
     )
     case_filter = CaseFilter(flags=("error",), standings=LISTED, order="newest", size=1)
     newest = next(iter(workbench.cases.find_for(actor(), case_filter).rows), None)
@@ -540,6 +521,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
                 f"{STATE[state].meaning}.",
                 "queue",
                 {"state": state, "standing": "decided,waits"},
+                count / sum(settled.values()),
             )
             for state, count in settled.items()
             if count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from masis.audit.measures.metrics import REPORT_METRICS, ReportMetric, Topic
-from masis.services.records import Distribution, MetricsReport
+from masis.services.records import MetricsReport
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import (
     LinkedFigure,
@@ -25,7 +25,7 @@ from masis.ui.components.linked_table import (
     row,
 )
 from masis.ui.shell import address
-from masis.views.charts import course_chart_of, share_chart, spread_chart
+from masis.views.charts import period_chart, share_chart, spread_chart
 from masis.views.metrics import (
     NOT_MEASURED,
     SpreadView,
@@ -34,7 +34,6 @@ from masis.views.metrics import (
     course_rows,
     has_replayed,
     period_name,
-    share_rows,
     spread_view,
     topic_metrics,
     unmet_needs,
@@ -63,24 +62,46 @@ def shows_tables() -> bool:
 
 
 def draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str) -> None:
-    """Draw figures that list their audits when clicked."""
-    if chosen := figure_table(
-        figures, key=key, description=description, here="metrics", keeps=_filters()
-    ):
-        list_runs(**chosen.parameters)
-        st.rerun()
+    """Draw figures in a table, and those that are shares as bars unless the page shows tables.
+
+    A click on a figure lists its audits or opens its page.
+    """
+    bars = [] if shows_tables() else [figure for figure in figures if figure.share is not None]
+    listed = [figure for figure in figures if figure not in bars]
+    opened = None
+    if listed:
+        opened = figure_table(
+            listed, key=key, description=description, here="metrics", keeps=_filters()
+        )
+    if bars:
+        st.markdown(f"**{description}**")
+        opened = _draw_bars(bars, f"{key}-bars", description) or opened
+    if opened is None or not opened.page:
+        return
+    if opened.page != "metrics":
+        st.switch_page(f"pages/{opened.page}.py", query_params=dict(opened.parameters))
+    list_runs(**opened.parameters)
+    st.rerun()
 
 
-def draw_shares(
-    rows: Sequence[dict[str, Any]], *, key: str, description: str, on_pick: Callable[[str], None]
-) -> None:
-    """Draw shares as bars; a click on one calls ``on_pick`` with what its row picks."""
+def _draw_bars(figures: Sequence[LinkedFigure], key: str, description: str) -> LinkedFigure | None:
+    """Draw shares as bars and return the one that was just clicked."""
 
     def on_select() -> None:
-        for mark in _picked_marks(key)[:1]:
-            on_pick(mark["pick"])
+        # Only a callback tells a click from the selection that the chart still has.
+        st.session_state[f"{key}-opened"] = [mark["label"] for mark in _picked_marks(key)]
 
-    numbers = "; ".join(each["name"].replace("\n", ": ") for each in rows)
+    rows = [
+        {
+            "name": f"{figure.title}\n{figure.value}",
+            "label": figure.title,
+            "share": figure.share,
+            "value": figure.value,
+            "meaning": figure.reads,
+        }
+        for figure in figures
+    ]
+    numbers = "; ".join(f"{figure.title}: {figure.value}" for figure in figures)
     draw_chart(
         share_chart,
         len(rows),
@@ -89,6 +110,8 @@ def draw_shares(
         key=key,
         on_select=on_select,
     )
+    opened = st.session_state.pop(f"{key}-opened", [])
+    return next((figure for figure in figures if figure.title in opened), None)
 
 
 def draw_topic(report: MetricsReport, topic: Topic, description: str) -> None:
@@ -97,90 +120,68 @@ def draw_topic(report: MetricsReport, topic: Topic, description: str) -> None:
     A metric that has no chart here (one period, or equal values) is listed in a table.
     """
     metrics = topic_metrics(report, topic)
-    spreads = {spread.measure: (spread, spread_view(spread)) for spread in report.distributions}
-    shares, cards, listed = share_rows(metrics, report.total), [], list(metrics)
-    if not shows_tables():
-        if shares:
-            draw_shares(
-                shares,
-                key=f"metrics-shares-{topic}",
-                description=description,
-                on_pick=lambda name: list_runs(show=name),
-            )
-        listed = [metric for metric in metrics if metric.chart != "share"]
-        for metric in metrics:
-            if metric.chart == "spread":
-                if spreads[metric.name][1].bars:
-                    shown = spreads[metric.name][1]
-                    cards.append((metric, partial(_draw_spread, report, metric, shown)))
-                    listed.remove(metric)
-            elif len(rows := course_rows(report, metric)) > 1:
-                cards.append((metric, partial(_draw_metric_course, report, metric, rows)))
-        for box, (metric, draw) in zip(_chart_boxes(len(cards)), cards, strict=True):
-            with box:
-                st.markdown(f"**{metric.label}**", help=metric.meaning)
-                draw()
-    if listed:
-        figures = [_figure(report, metric, spreads.get(metric.name)) for metric in listed]
-        draw_figures(figures, key=f"metrics-{topic}", description=description)
+    spreads = {spread.measure: spread_view(spread) for spread in report.distributions}
+    charts = {}
+    for metric in () if shows_tables() else metrics:
+        if metric.chart == "spread":
+            charts[metric] = spreads[metric.name].bars
+        else:
+            charts[metric] = course_rows(report, metric)
+    charts = {metric: rows for metric, rows in charts.items() if len(rows) > 1}
+    listed = [metric for metric in metrics if metric.chart != "spread" or metric not in charts]
+    figures = [_figure(report, metric, spreads.get(metric.name)) for metric in listed]
+    draw_figures(figures, key=f"metrics-{topic}", description=description)
+    for box, (metric, rows) in zip(_chart_boxes(len(charts)), charts.items(), strict=True):
+        with box:
+            _draw_metric(report, metric, rows, spreads.get(metric.name))
     needed = {metric.needs for metric in REPORT_METRICS.values() if metric.topic == topic}
     for need in sorted(unmet_needs(report) & needed - {"calls"}):
         st.caption(NOT_MEASURED[need])
-    if cards:
+    if charts:
         newest = report.spread_over and f" Histograms are of the newest {report.spread_over:,}."
         st.caption(f"Click a bar or a point to list its audits.{newest or ''}")
 
 
-def _figure(
-    report: MetricsReport, metric: ReportMetric, spread: tuple[Distribution, SpreadView] | None
-) -> LinkedFigure:
-    """Return a metric as a row of the table of figures, with a link to its audits."""
-    total = report.total
-    if metric.chart == "spread" and spread is not None:
-        distribution, shown = spread
-        median = in_unit(metric.unit)(distribution.p50)
+def _figure(report: MetricsReport, metric: ReportMetric, shown: SpreadView | None) -> LinkedFigure:
+    """Return a metric as a figure with an explanation and a link to its audits."""
+    total, write, links = report.total, in_unit(metric.unit), {"show": metric.name}
+    if metric.chart == "spread" and shown is not None:
         limit = f" {shown.limit}." if shown.limit and total.values["calls"] else ""
         reads = f"Median. {metric.meaning} {shown.numbers.capitalize()}.{limit}"
-        return LinkedFigure(metric.label, median, reads, "metrics", {"show": metric.name})
-    reads = metric.meaning
-    if metric.chart == "total":
-        mean = (total.values[metric.name] or 0) / (total.known[metric.name] or 1)
-        reads += f" {in_unit(metric.unit)(mean)} an audit in the mean."
-    is_linked = metric.unit == "share" and count_of(metric, total)
-    page = "metrics" if is_linked else ""
-    return LinkedFigure(metric.label, value_text(metric, total), reads, page, {"show": metric.name})
+        return LinkedFigure(metric.label, shown.median, reads, "metrics", links)
+    value, text = total.values[metric.name], value_text(metric, total)
+    if metric.unit == "share":
+        page = "metrics" if value else ""
+        return LinkedFigure(metric.label, text, metric.meaning, page, links, value)
+    mean = write((value or 0) / (total.known[metric.name] or 1))
+    return LinkedFigure(metric.label, text, f"{metric.meaning} {mean} an audit in the mean.")
 
 
-def _draw_metric_course(
-    report: MetricsReport, metric: ReportMetric, rows: list[dict[str, Any]]
+def _draw_metric(
+    report: MetricsReport,
+    metric: ReportMetric,
+    rows: Sequence[dict[str, Any]],
+    shown: SpreadView | None,
 ) -> None:
-    key = f"metrics-course-{metric.name}"
+    """Draw a metric by period, or as a histogram."""
+    st.markdown(f"**{metric.label}**", help=metric.meaning)
+    key, numbers = f"metrics-{metric.chart}-{metric.name}", f"by {report.period}"
+    chart: tuple[Any, ...] = (period_chart, metric.unit)
+    if shown is not None:
+        chart, numbers = (spread_chart, metric.unit, metric.base), shown.numbers
     draw_chart(
-        course_chart_of,
-        metric.unit,
+        *chart,
         rows=rows,
-        description=f"{metric.label} by {report.period}, as in the tables",
+        description=f"{metric.label}: {numbers}",
         key=key,
         on_select=partial(_on_chart_select, key, metric),
+        marks=shown.marks if shown is not None else [],
     )
-
-
-def _draw_spread(report: MetricsReport, metric: ReportMetric, shown: SpreadView) -> None:
-    key = f"metrics-spread-{metric.name}"
-    draw_chart(
-        spread_chart,
-        metric.unit,
-        metric.base,
-        rows=shown.bars,
-        marks=shown.marks,
-        description=f"{metric.label}: {shown.numbers}",
-        key=key,
-        on_select=partial(_on_chart_select, key, metric),
-    )
-    st.caption(f"{shown.numbers}.".replace("$", r"\$"))
-    if shown.limit and report.total.values["calls"]:
-        sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
-        st.caption(f"{sign} {shown.limit}")
+    if shown is not None:
+        st.caption(f"{numbers}.".replace("$", r"\$"))
+        if shown.limit and report.total.values["calls"]:
+            sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
+            st.caption(f"{sign} {shown.limit}")
 
 
 def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
