@@ -108,7 +108,13 @@ def share_chart(bars: int) -> alt.TopLevelMixin:
                 "share:Q",
                 title=None,
                 scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1], grid=False),
+                axis=alt.Axis(
+                    format="%",
+                    values=[0, 0.25, 0.5, 0.75, 1],
+                    grid=False,
+                    labelFlush=20,
+                    labelFlushOffset=-4,
+                ),
             ),
             tooltip=[
                 alt.Tooltip("label:N", title="Metric"),
@@ -132,7 +138,8 @@ def period_chart(unit: str) -> alt.TopLevelMixin:
             # In UTC as everywhere; local time would move a period's first day west of Greenwich.
             "utcyearmonthdate(at):T",
             title=None,
-            axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4),
+            scale=alt.Scale(padding=10),
+            axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4, labelFlush=30),
         ),
         y=alt.Y(
             "value:Q",
