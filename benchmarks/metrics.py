@@ -21,8 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from masis.services.records import MeasureFilter, Pick
 from masis.store import Store
-from masis.store.audits.metrics import MeasureFilter, Pick
 
 MODELS = ("offline", "openai:gpt-4o", "anthropic:claude-sonnet-4", "ollama:llama3.3")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -156,13 +156,13 @@ def main() -> int:
                 ),
                 time_query(
                     "a list of runs",
-                    lambda: store.measures.find_runs(all_runs, Pick(rate="hallucination")),
+                    lambda: store.measures.find_runs(all_runs, Pick(metric="hallucination")),
                     200,
                 ),
                 time_query(
                     "a list of runs with a slow iteration",
                     lambda: store.measures.find_runs(
-                        all_runs, Pick(measure="critic_ms", above=15_000.0)
+                        all_runs, Pick(metric="critic_ms", above=15_000.0)
                     ),
                     800,
                 ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TextIO, get_args
 
 import click
 
@@ -16,15 +16,22 @@ from masis.cli.commands import Command
 from masis.cli.options import Names, day
 from masis.cli.output import Emit, plain, table
 from masis.datasets.lake import is_lake
+from masis.datasets.writers.metrics import metrics_csv
 from masis.schema.wording import count_noun
 from masis.services.arrivals.lake import MissRate
-from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
+from masis.services.records import MeasureFilter, MetricsReport, Period, RunGroup
 from masis.services.trust.service import PeopleReport, TrustFilter
 from masis.services.trust.summary import SIMULATED, figure_text, short_answers
 from masis.settings import Role
 from masis.trust.machine import MachineComparison
-from masis.views.metrics import RATES, SPREADS, period_name, rate_share
-from masis.views.numbers import dollars, duration, in_unit
+from masis.views.metrics import (
+    SPREAD_TITLES,
+    column_metrics,
+    period_name,
+    spread_cells,
+    value_text,
+)
+from masis.views.numbers import percent
 from masis.views.words import model_words
 
 
@@ -64,6 +71,12 @@ def _day_after(until: date | None) -> str | None:
     help="Only runs with this model. Can be repeated.",
 )
 @shared.dataset_option
+@click.option(
+    "--csv",
+    "csv_file",
+    type=click.File("w", encoding="utf-8", lazy=True),
+    help="Also write every number to this CSV file.",
+)
 @shared.json_option
 @shared.database_option
 def metrics(
@@ -74,6 +87,7 @@ def metrics(
     role: Role,
     models: Names,
     datasets: Names,
+    csv_file: TextIO | None,
     emit: Emit,
     db: Path | None,
 ) -> None:
@@ -84,7 +98,7 @@ def metrics(
 
       masis metrics
       masis metrics audited/ --by day
-      masis metrics --since 30d --by day
+      masis metrics --since 30d --by day --csv metrics.csv
       masis metrics --model openai:gpt-4o --json | jq .total.critique_hallucination_rate
     """
     if since and until and until < since:
@@ -99,6 +113,7 @@ def metrics(
         record = report.model_dump(mode="json", exclude={"measure_filter"}) | {
             "samples": plain(missed)
         }
+        _save_csv(report, csv_file)
         emit(record, (*lines(report), *_sample_lines(missed)))
         return
     if db is not None:
@@ -124,7 +139,13 @@ def metrics(
         "outcomes": read.outcomes,
         **report.model_dump(mode="json", exclude={"measure_filter"}),
     }
+    _save_csv(report, csv_file)
     emit(record, (head, *lines(report)))
+
+
+def _save_csv(report: MetricsReport, csv_file: TextIO | None) -> None:
+    if csv_file is not None:
+        csv_file.write(metrics_csv(report))
 
 
 def _sample_lines(missed: Iterable[MissRate]) -> Iterator[str]:
@@ -152,62 +173,26 @@ def lines(report: MetricsReport) -> Iterator[str]:
         yield "No finished run matches."
         return
     yield from (count_noun(total.runs, "run"), "")
+    role, columns = report.measure_filter.role, column_metrics()
+    groups = [("all", total)]
+    groups += [(period_name(report.period, each.name or ""), each) for each in report.periods]
+    groups += [
+        (f"{role} {model_words(model.name or '(unknown)')}", model) for model in report.models
+    ]
     yield from table(
-        (
-            "",
-            "runs",
-            *(words.title.lower() for words in RATES.values()),
-            "mean time",
-            "tokens",
-            "cost",
-        ),
-        [
-            _rates_row("all", total),
-            *(
-                _rates_row(period_name(report.period, rates.name or ""), rates)
-                for rates in report.periods
-            ),
-            *(
-                _rates_row(
-                    f"{report.measure_filter.role} {model_words(rates.name or '(unknown)')}", rates
-                )
-                for rates in report.models
-            ),
-        ],
+        ("", "runs", *(metric.label.lower() for metric in columns)),
+        [(name, f"{group.runs:,}", *_group_cells(group)) for name, group in groups],
         figures=True,
     )
     yield ""
-    yield from table(
-        ("", "count", "mean", "p50", "p95", "most", "95% under"),
-        map(
-            _spread_row,
-            (distribution for distribution in report.distributions if distribution.count),
-        ),
-        figures=True,
-    )
+    measured = [distribution for distribution in report.distributions if distribution.count]
+    yield from table(SPREAD_TITLES, map(spread_cells, measured), figures=True)
 
 
-def _rates_row(name: str, rates: Rates) -> list[str]:
+def _group_cells(group: RunGroup) -> list[str]:
     return [
-        name,
-        f"{rates.runs:,}",
-        *(rate_share(rates, rate).percent for rate in RATES),
-        duration(rates.critique_latency_ms),
-        f"{rates.input_tokens + rates.output_tokens:,}",
-        dollars(rates.cost_usd),
-    ]
-
-
-def _spread_row(distribution: Distribution) -> list[str]:
-    spread = SPREADS[distribution.measure]
-    write, limit = in_unit(spread.unit), ""
-    if spread.limit is not None and distribution.p95 is not None:
-        limit = f"{write(spread.limit)} {'met' if distribution.p95 <= spread.limit else 'MISSED'}"
-    return [
-        spread.title,
-        f"{distribution.count:,}",
-        *map(write, (distribution.mean, distribution.p50, distribution.p95, distribution.most)),
-        limit,
+        percent(group.values[metric.name]) if metric.unit == "share" else value_text(metric, group)
+        for metric in column_metrics()
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,17 +16,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from masis.audit.measures.metrics import (
-    SUMMED,
     AddedUp,
     Distribution,
-    Measure,
+    MeasureFilter,
     Period,
     Sums,
     add_up,
+    per_run_metrics,
+    select_metrics,
     spread_of,
 )
 from masis.datasets.lake import OUTCOMES, Outcome, open_lake
-from masis.store.audits.metrics import MeasureFilter
 
 ROWS_AT_ONCE = 50_000
 
@@ -55,16 +55,6 @@ _COLUMNS_READ = (
     "tier",
     *_NUMBERS,
 )
-_SPREADS: tuple[Measure, ...] = (
-    "loop_ms",
-    "iterations",
-    "improvement_percentage",
-    "issues",
-    "claims",
-    "confidence",
-    "tokens",
-    "cost_usd",
-)
 
 
 class LakeFigures(NamedTuple):
@@ -85,25 +75,29 @@ def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> L
 
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
-    values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
+    values: dict[str, list[NDArray[np.float64]]] = {
+        metric.name: [] for metric in select_metrics("spread")
+    }
     for rows in _measure_frames(open_lake(place), measure_filter):
         outcomes.update(rows["outcome"])
-        audited = _with_store_columns(rows[rows["run_id"].notna()])
-        by_day = audited.groupby(["day", "model"], dropna=False)[list(SUMMED)]
-        added = by_day.sum().join(by_day.count().add_suffix("_known")).assign(runs=by_day.size())
+        audited = _with_metrics(rows[rows["run_id"].notna()], [*values])
+        groups = audited.groupby([period, "model"], dropna=False)[
+            [metric.name for metric in per_run_metrics()]
+        ]
+        added = groups.sum().join(groups.count().add_suffix("_known")).assign(runs=groups.size())
         for row in added.reset_index().to_dict("records"):
-            day, model = row.pop("day"), row.pop("model")
-            sums.setdefault((day, None if pd.isna(model) else model), Sums()).update(
+            first, model = row.pop(period), row.pop("model")
+            sums.setdefault((first, None if pd.isna(model) else model), Sums()).update(
                 {str(name): value for name, value in row.items()}
             )
-        for measure, parts in values.items():
-            parts.append(audited[measure].dropna().to_numpy())
+        for name, parts in values.items():
+            parts.append(audited[name].dropna().to_numpy())
     return LakeFigures(
         outcomes={outcome: outcomes[outcome] for outcome in OUTCOMES},
-        rates=add_up(sums, period),
+        rates=add_up(sums),
         distributions=tuple(
-            spread_of(measure, np.sort(np.concatenate(parts)) if parts else np.empty(0))
-            for measure, parts in values.items()
+            spread_of(name, np.sort(np.concatenate(parts)) if parts else np.empty(0))
+            for name, parts in values.items()
         ),
     )
 
@@ -137,25 +131,31 @@ def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.Dat
         yield rows[rows["model"].isin(measure_filter.models)] if measure_filter.models else rows
 
 
-def _with_store_columns(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return audited rows with the column names that the store uses for sums.
+def _with_metrics(rows: pd.DataFrame, spreads: Sequence[str]) -> pd.DataFrame:
+    """Return audited rows with a column for each metric and for the first days of periods.
 
     Values that a lake doesn't have are NaN.
     """
-    ended = rows["termination_reason"]
-    frame = rows[["finished_at", "model"]].join(rows[list(_NUMBERS)].astype(np.float64))
+    ended, at = rows["termination_reason"], rows["finished_at"]
+    days = at.dt.tz_localize(None).dt.normalize()
+    frame = rows[["model"]].join(rows[list(_NUMBERS)].astype(np.float64))
     frame = frame.rename(
         columns={"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
     )
-    return frame.assign(
-        day=rows["finished_at"].dt.strftime("%Y-%m-%d"),
+    frame = frame.assign(
         needs_review=rows["tier"].isin(["must_look", "not_certified"]),
         loop_ms=frame["seconds"] * 1000,
         tokens=frame["input_tokens"] + frame["output_tokens"],
+        total_tokens=frame["input_tokens"] + frame["output_tokens"],
+        cost=frame["cost_usd"],
         converged=ended.isin(["no_issues", "convergence"]),
-        convergence=ended == "convergence",
+        convergence_ending=ended == "convergence",
         no_issues=ended == "no_issues",
         failed=ended == "error",
-        revision=np.nan,
-        claim_confidence=np.nan,
+    )
+    names = dict.fromkeys(["model", *spreads, *(metric.name for metric in per_run_metrics())])
+    return frame.reindex(columns=[*names]).assign(
+        day=days.dt.strftime("%Y-%m-%d"),
+        week=(days - pd.to_timedelta(days.dt.day_of_week, unit="D")).dt.strftime("%Y-%m-%d"),
+        month=days.dt.strftime("%Y-%m-01"),
     )

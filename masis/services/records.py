@@ -3,9 +3,16 @@
 Pages import them from here instead of the store.
 """
 
-from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rate, Rates
+from masis.audit.measures.metrics import (
+    Bin,
+    Distribution,
+    MeasureFilter,
+    MetricsReport,
+    Period,
+    RunGroup,
+)
 from masis.store.audits.inbox import Acknowledgement, Form, ReceivedRequest
-from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
+from masis.store.audits.metrics import MeasuredRun, Pick
 from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import Unguarded, explained_errors
 from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder

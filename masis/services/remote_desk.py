@@ -473,3 +473,6 @@ def _extract(content: bytes, out: Path) -> None:
             path = out.parent.joinpath(*PurePosixPath(name).parts)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(archive.read(name))
+
+
+__all__ = ["Desk", "RemoteDesk"]

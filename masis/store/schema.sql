@@ -290,6 +290,8 @@ END;
 
 -- Figures of runs, in tables that refer to runs by id only, so that they outlive removed runs -----
 
+-- m003_metric_views adds the views run_metrics and iteration_metrics, which metrics are read from.
+
 CREATE TABLE run_measures (
     seq INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL UNIQUE,

@@ -69,28 +69,6 @@ def course_chart() -> alt.TopLevelMixin:
     )
 
 
-def rate_chart() -> alt.TopLevelMixin:
-    """Describe a rate over time as a line whose points can be clicked."""
-    picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
-    base = alt.Chart(ROWS, height=150).encode(
-        x=alt.X(
-            # UTC, as everywhere else. Local time west of Greenwich would show the day before.
-            "utcyearmonthdate(at):T",
-            title=None,
-            axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4),
-        ),
-        y=alt.Y(
-            "share:Q",
-            title=None,
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format="%", values=[0, 0.5, 1]),
-        ),
-        tooltip=[alt.Tooltip("name:N", title="Period"), alt.Tooltip("audits:N", title="Audits")],
-    )
-    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").add_params(picked)
-    return alt.layer(base.mark_line(), points)
-
-
 GREY = "#7a8086"
 """A grey that is readable on light and dark backgrounds."""
 
@@ -104,6 +82,80 @@ _AXIS = {
     "%": "format(datum.value, '~g') + '%'",
     "": "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(datum.value, ',~g')",
 }
+
+
+def share_chart(bars: int) -> alt.TopLevelMixin:
+    """Describe shares as horizontal bars that can be clicked; a bar's title has two lines."""
+    picked = alt.selection_point(name="picked", fields=["label"], on="click", empty=False)
+    y = alt.Y(
+        "name:N",
+        title=None,
+        sort=None,
+        axis=alt.Axis(
+            labelExpr="split(datum.value, '\\n')",
+            labelFontSize=13,
+            labelLimit=290,
+            labelPadding=8,
+            minExtent=250,
+            ticks=False,
+            domain=False,
+        ),
+    )
+    drawn = alt.Chart(ROWS, height=46 * bars + 40).encode(y=y)  # 40 is for the axis
+    return alt.layer(
+        drawn.mark_bar(color=GREY, opacity=0.18, size=20).encode(x=alt.datum(1), x2=alt.datum(0)),
+        drawn.mark_bar(cursor="pointer", size=20)
+        .encode(
+            x=alt.X(
+                "share:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(
+                    format="%",
+                    values=[0, 0.25, 0.5, 0.75, 1],
+                    grid=False,
+                    labelFlush=20,
+                    labelFlushOffset=-4,
+                ),
+            ),
+            tooltip=[
+                alt.Tooltip("label:N", title="Metric"),
+                alt.Tooltip("value:N", title="Share"),
+                alt.Tooltip("meaning:N", title="How to read it"),
+            ],
+        )
+        .add_params(picked),
+    )
+
+
+def period_chart(unit: str) -> alt.TopLevelMixin:
+    """Describe a metric by period: a line of shares, or bars of sums; each can be clicked."""
+    picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
+    is_share = unit == "share"
+    y = alt.Axis(labelExpr=_AXIS.get(unit, _AXIS[""]), tickCount=3)
+    if is_share:
+        y = alt.Axis(format="%", values=[0, 0.5, 1])
+    base = alt.Chart(ROWS, height=150).encode(
+        x=alt.X(
+            # In UTC as everywhere; local time would move a period's first day west of Greenwich.
+            "utcyearmonthdate(at):T",
+            title=None,
+            scale=alt.Scale(padding=10),
+            axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4, labelFlush=30),
+        ),
+        y=alt.Y(
+            "value:Q",
+            title=None,
+            scale=alt.Scale(domain=[0, 1]) if is_share else alt.Scale(nice=3),
+            axis=y,
+        ),
+        tooltip=[alt.Tooltip("name:N", title="Period"), alt.Tooltip("audits:N", title="Value")],
+    )
+    if not is_share:
+        bars: alt.Chart = base.mark_bar(size=12, cursor="pointer").add_params(picked)
+        return bars
+    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").add_params(picked)
+    return alt.layer(base.mark_line(), points)
 
 
 def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:

@@ -1,4 +1,4 @@
-"""Names, units and wording for the metrics of finished runs."""
+"""Text, chart rows and CSV of the metrics of finished runs; ``REPORT_METRICS`` declares them."""
 
 from __future__ import annotations
 
@@ -6,153 +6,101 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rate, Rates
+from masis.audit.measures.metrics import (
+    REPORT_METRICS,
+    Bin,
+    Distribution,
+    MetricsReport,
+    Period,
+    ReportMetric,
+    RunGroup,
+    Topic,
+    per_run_metrics,
+)
+from masis.schema.model_ref import REPLAY
 from masis.views.numbers import NOTHING, day, in_unit, percent
 
-
-class MetricSpread(NamedTuple):
-    """A metric shown as a distribution: its title, its unit, and what its bins count.
-
-    ``limit`` is the value that 95% should stay below.
-    """
-
-    title: str
-    unit: str
-    counted: str = "audits"
-    limit: float | None = None
-
-
-SPREADS: dict[Measure, MetricSpread] = {
-    "critic_ms": MetricSpread("Critic time per answer", "ms", "answers", 15_000),
-    "reviser_ms": MetricSpread("Reviser time per revision", "ms", "revisions", 15_000),
-    "iteration_ms": MetricSpread("Time per iteration", "ms", "iterations", 35_000),
-    "loop_ms": MetricSpread("Time per audit", "ms", "audits", 90_000),
-    "iterations": MetricSpread("Iterations per audit", ""),
-    "improvement_delta": MetricSpread("Change in quality per revision", "", "revisions"),
-    "improvement_percentage": MetricSpread("Improvement per audit", "%"),
-    "issues": MetricSpread("Issues per answer", "", "answers"),
-    "claims": MetricSpread("Claims per draft", ""),
-    "confidence": MetricSpread("Confidence in the answer", ""),
-    "tokens": MetricSpread("Tokens per audit", ""),
-    "cost_usd": MetricSpread("Cost per audit", "USD"),
+NOT_MEASURED = {
+    "calls": "No model was called.",
+    "time": "All replies are recorded: no model took time for them.",
+    "revision": "No answer was revised.",
 }
-"""The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004."""
+"""Why a metric isn't shown, by what it ``needs``."""
 
 
-class RateWords(NamedTuple):
-    """The words for a rate: its title, its meaning and the title of its list.
-
-    ``each`` completes the sentence "Each of them ...". ``field`` and ``base`` are fields of
-    ``Rates``. ``machine`` is true if the rate describes how audits ran rather than the answers.
-    """
-
-    title: str
-    meaning: str
-    listed: str
-    each: str
-    field: str
-    base: str = "runs"
-    machine: bool = False
+def has_replayed(models: Iterable[str | None]) -> bool:
+    """Return whether any of these models' replies were recorded, so that no time was measured."""
+    return any(REPLAY in (model or "") for model in models)
 
 
-RATES: dict[Rate, RateWords] = {
-    "hallucination": RateWords(
-        "Fabricated, unsupported or contradicted",
-        "Original answers that cite evidence that doesn't exist, or make claims that the evidence"
-        " doesn't support or contradicts.",
-        "Audits of answers with something fabricated, unsupported or contradicted",
-        "has something fabricated, unsupported or contradicted",
-        "critique_hallucination_rate",
-        "hallucination_known",
-    ),
-    "revision": RateWords(
-        "A serious issue",
-        "Original answers with an issue of severity high or critical, which needed a revision.",
-        "Audits of answers with a serious issue",
-        "has a serious issue",
-        "critique_revision_rate",
-        "revision_known",
-    ),
-    "needs_review": RateWords(
-        "Needs review",
-        "A person has to decide because something is wrong or not everything could be confirmed."
-        " The rest was auto-accepted.",
-        "Audits that need review",
-        "needs review",
-        "needs_review_rate",
-    ),
-    "converged": RateWords(
-        "Nothing left to improve",
-        "Audits that ended because no serious issue was left, or a further revision no longer"
-        " improved the answer.",
-        "Audits with nothing left to improve",
-        "had nothing left to improve",
-        "converged_rate",
-        machine=True,
-    ),
-    "convergence_ending": RateWords(
-        "Stopped improving",
-        "Audits that ended because a further revision no longer improved the answer; a part of"
-        " those with nothing left to improve.",
-        "Audits that stopped improving",
-        "stopped improving",
-        "convergence_rate",
-        machine=True,
-    ),
-}
+def unmet_needs(report: MetricsReport) -> set[str]:
+    """Return what these audits lack, so that zeros aren't shown for what wasn't measured."""
+    met = {
+        "calls": report.total.values["calls"],
+        "time": not all(has_replayed([model.name]) for model in report.models),
+        "revision": any(
+            spread.measure == "iterations" and (spread.most or 0) > 1
+            for spread in report.distributions
+        ),
+    }
+    return {need for need, is_met in met.items() if not is_met}
 
 
-class RateShare(NamedTuple):
-    """A rate with its base."""
-
-    share: float | None
-    held: int
-    base: int
-
-    @property
-    def percent(self) -> str:
-        """The share in percent."""
-        return percent(self.share)
-
-    @property
-    def words(self) -> str:
-        """The share with its base, for example ``31% (4 of 13)``."""
-        return (
-            NOTHING
-            if self.share is None
-            else f"{percent(self.share, whole_from=0.01)} ({self.held:,} of {self.base:,})"
-        )
-
-
-def rate_share(rates: Rates, rate: Rate) -> RateShare:
-    """Return one rate with its base, which is the number of runs for which it is known."""
-    words = RATES[rate]
-    share, base = getattr(rates, words.field), getattr(rates, words.base)
-    return RateShare(share, round((share or 0) * base), base)
-
-
-def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[dict[str, Any]]:
-    """Return one rate by period as rows of its chart, without periods in which it isn't known."""
-    shares = [(rates.name or "", rate_share(rates, rate)) for rates in periods]
+def topic_metrics(report: MetricsReport, topic: Topic) -> list[ReportMetric]:
+    """Return the metrics of a section that have a chart and were measured."""
+    unmet = unmet_needs(report)
+    measured = {spread.measure for spread in report.distributions if spread.count}
     return [
-        {"at": at, "name": period_name(period, at), "share": share.share, "audits": share.words}
-        for at, share in shares
-        if share.share is not None
+        metric
+        for metric in REPORT_METRICS.values()
+        if metric.topic == topic
+        and metric.chart
+        and metric.needs not in unmet
+        and (metric.chart != "spread" or metric.name in measured)
     ]
 
 
-TIME_MEASURES: frozenset[Measure] = frozenset(
-    {"critic_ms", "reviser_ms", "iteration_ms", "loop_ms"}
-)
+def column_metrics() -> list[ReportMetric]:
+    """Return the columns of the tables by model and by period."""
+    return [metric for metric in per_run_metrics() if metric.is_column]
+
+
+def count_of(metric: ReportMetric, group: RunGroup) -> int:
+    """Return in how many runs of a group a share holds."""
+    return round((group.values[metric.name] or 0) * group.known[metric.name])
+
+
+def value_text(metric: ReportMetric, group: RunGroup) -> str:
+    """Return the value of a group; a share with its base, for example ``31% (4 of 13)``."""
+    value = group.values[metric.name]
+    if value is None:
+        return NOTHING
+    if metric.unit == "share":
+        base = group.known[metric.name]
+        return f"{percent(value, whole_from=0.01)} ({count_of(metric, group):,} of {base:,})"
+    return f"{value:,.0f}" if metric.unit == "integer" else in_unit(metric.unit)(value)
+
+
+def course_rows(report: MetricsReport, metric: ReportMetric) -> list[dict[str, Any]]:
+    """Return a metric by period as rows of its chart, without periods in which it isn't known."""
+    return [
+        {
+            "at": group.name,
+            "name": period_name(report.period, group.name or ""),
+            "value": value,
+            "audits": value_text(metric, group),
+        }
+        for group in report.periods
+        if (value := group.values[metric.name]) is not None
+    ]
 
 
 class SpreadView(NamedTuple):
-    """One distribution: title, bars and marks of its chart, key numbers, and its limit in words."""
+    """A distribution: bars and marks of its chart, key numbers, and its limit in words."""
 
-    measure: Measure
-    title: str
     bars: list[dict[str, Any]]
     marks: list[dict[str, Any]]
+    median: str
     numbers: str
     limit: str
     held: bool
@@ -160,27 +108,35 @@ class SpreadView(NamedTuple):
 
 def spread_view(distribution: Distribution) -> SpreadView:
     """Describe one distribution for its chart."""
-    spread = SPREADS[distribution.measure]
-    write = in_unit(spread.unit)
-    held = (
-        spread.limit is not None
-        and distribution.p95 is not None
-        and distribution.p95 <= spread.limit
-    )
+    metric = REPORT_METRICS[distribution.measure]
+    write, p95 = in_unit(metric.unit), distribution.p95
+    held = metric.limit is not None and p95 is not None and p95 <= metric.limit
     limit = ""
-    if spread.limit is not None:
-        limit = f"95% {'are' if held else 'are not'} within the limit of {write(spread.limit)}"
+    if metric.limit is not None:
+        limit = f"95% {'are' if held else 'are not'} within the limit of {write(metric.limit)}"
     return SpreadView(
-        distribution.measure,
-        spread.title,
         bars(distribution, write),
         _percentile_marks(distribution),
+        write(distribution.p50),
         f"mean {write(distribution.mean)}, median {write(distribution.p50)}, "
-        f"95% up to {write(distribution.p95)}, "
+        f"95% up to {write(p95)}, "
         f"at most {write(distribution.most)}; {distribution.count:,} measured",
         limit,
         held,
     )
+
+
+SPREAD_TITLES = ("", "count", "mean", "p50", "p95", "most", "95% under")
+
+
+def spread_cells(distribution: Distribution) -> list[str]:
+    """Return the row of a distribution in tables with ``SPREAD_TITLES``."""
+    metric = REPORT_METRICS[distribution.measure]
+    write, limit = in_unit(metric.unit), ""
+    if metric.limit is not None and distribution.p95 is not None:
+        limit = f"{write(metric.limit)} {'met' if distribution.p95 <= metric.limit else 'MISSED'}"
+    values = (distribution.mean, distribution.p50, distribution.p95, distribution.most)
+    return [metric.label, f"{distribution.count:,}", *map(write, values), limit]
 
 
 def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
@@ -201,8 +157,8 @@ def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
     return [{"value": distribution.p50, "name": names}, {"value": distribution.p95, "name": ""}]
 
 
-COUNT_MEASURES: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
-"""Measures that are counts. Their bars are centred on whole numbers."""
+COUNTS = frozenset({"iterations", "issues", "claims"})
+"""Metrics that are counts. Their bars are centred on whole numbers."""
 
 
 def bars(distribution: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
@@ -216,7 +172,7 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
         if len(inner) > 1
         else abs(inner[0] - (distribution.least or 0.0)) or 1.0
     )
-    aside = 0.5 if distribution.measure in COUNT_MEASURES else 0.0
+    aside = 0.5 if distribution.measure in COUNTS else 0.0
     first = inner[0] - width
     if not aside and (distribution.least or 0.0) >= 0.0:  # Times and shares can't be negative.
         first = max(first, 0.0)

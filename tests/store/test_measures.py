@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from masis.audit import critique
-from masis.audit.measures.metrics import Distribution, Measure, equal_bounds
+from masis.audit.measures.metrics import Distribution, equal_bounds
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
+from masis.services.records import MeasureFilter, Pick
 from masis.store import Store
-from masis.store.audits.metrics import MeasureFilter, Pick
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
 
 
@@ -46,7 +46,7 @@ def kept(
     return run
 
 
-def spread(store: Store, measure: Measure) -> Distribution:
+def spread(store: Store, measure: str) -> Distribution:
     return store.measures.distributions(MeasureFilter(), (measure,))[0]
 
 
@@ -60,19 +60,28 @@ def test_a_finished_run_stores_its_figures(store: Store) -> None:
         usage=Usage(calls=3, tries=4, prompt_tokens=1000, completion_tokens=50, cost_usd=0.25),
     )
     found = store.measures.added_up(MeasureFilter(), "month").total
-    assert (found.runs, found.critique_hallucination_rate, found.critique_revision_rate) == (
+    assert (found.runs, found.values["hallucination"], found.values["revision"]) == (
         1,
         1.0,
         1.0,
     )
-    assert (found.critique_latency_ms, found.claims_per_draft, found.critique_confidence_avg) == (
+    assert (found.values["loop_ms"], found.values["claims"], found.values["claim_confidence"]) == (
         1000.0,
         1.0,
         0.95,
     )
-    assert (found.convergence_rate, found.needs_review_rate, found.iterations) == (1.0, 1.0, 2.0)
-    assert (found.improvement_percentage, found.quality) == (100.0, 0.4)
-    assert (found.calls, found.input_tokens, found.output_tokens, found.cost_usd) == (
+    assert (
+        found.values["convergence_ending"],
+        found.values["needs_review"],
+        found.values["iterations"],
+    ) == (1.0, 1.0, 2.0)
+    assert (found.values["improvement_percentage"], found.values["quality"]) == (100.0, 0.4)
+    assert (
+        found.values["calls"],
+        found.values["input_tokens"],
+        found.values["output_tokens"],
+        found.values["cost"],
+    ) == (
         3,
         1000,
         50,
@@ -95,12 +104,12 @@ def test_a_rate_counts_only_known_values(store: Store) -> None:
     kept(store, 1, iterations=(a_failed(),), termination_reason="error", converged=False)
     kept(store, 2, iterations=(an_iteration(1, invalid=()),))
     found = store.measures.added_up(MeasureFilter(), "month").total
-    assert (found.runs, found.hallucination_known, found.critique_hallucination_rate) == (2, 1, 0.0)
-    assert (found.converged_rate, found.convergence_rate) == (0.5, 0.5)
+    assert (found.runs, found.known["hallucination"], found.values["hallucination"]) == (2, 1, 0.0)
+    assert (found.values["converged"], found.values["convergence_ending"]) == (0.5, 0.5)
     assert (
-        store.measures.added_up(
-            MeasureFilter(since="2027-01-01"), "month"
-        ).total.critique_hallucination_rate
+        store.measures.added_up(MeasureFilter(since="2027-01-01"), "month").total.values[
+            "hallucination"
+        ]
         is None
     )
 
@@ -189,9 +198,13 @@ def test_all_normal_endings_count_as_converged(store: Store) -> None:
     for number, ending in enumerate(("no_issues", "no_issues", "convergence", "max_iterations")):
         kept(store, number, termination_reason=ending, converged=ending == "convergence")
     found = store.measures.added_up(MeasureFilter(), "month").total
-    assert (found.converged_rate, found.convergence_rate, found.no_issues_rate) == (0.75, 0.25, 0.5)
-    assert store.measures.find_runs(MeasureFilter(), Pick(rate="converged")).total == 3
-    assert store.measures.find_runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
+    assert (
+        found.values["converged"],
+        found.values["convergence_ending"],
+        found.values["no_issues"],
+    ) == (0.75, 0.25, 0.5)
+    assert store.measures.find_runs(MeasureFilter(), Pick(metric="converged")).total == 3
+    assert store.measures.find_runs(MeasureFilter(), Pick(metric="convergence_ending")).total == 1
 
 
 def test_the_runs_behind_a_figure_can_be_listed(store: Store) -> None:
@@ -205,12 +218,12 @@ def test_the_runs_behind_a_figure_can_be_listed(store: Store) -> None:
         return [each.run_id for each in page.rows]
 
     assert found() == ["run-2", "run-1"]
-    assert found(rate="hallucination") == ["run-1"]
-    assert found(rate="hallucination", yes=False) == ["run-2"]
-    assert found(measure="critic_ms", above=500.0) == ["run-1"]
-    assert found(measure="critic_ms", above=20.0, most=100.0) == []
+    assert found(metric="hallucination") == ["run-1"]
+    assert found(metric="hallucination", yes=False) == ["run-2"]
+    assert found(metric="critic_ms", above=500.0) == ["run-1"]
+    assert found(metric="critic_ms", above=20.0, most=100.0) == []
     assert found(termination="error") == []
-    row = measures.find_runs(MeasureFilter(), Pick(measure="critic_ms", above=500.0)).rows[0]
+    row = measures.find_runs(MeasureFilter(), Pick(metric="critic_ms", above=500.0)).rows[0]
     assert (row.case_id, row.query, row.value) == ("case-1", "When was the bridge opened?", 900.0)
     assert measures.find_runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"
 
@@ -226,14 +239,10 @@ def test_an_unfinished_run_stores_no_figures(store: Store) -> None:
 def test_figures_follow_changes_of_runs(store: Store) -> None:
     for number in range(1, 6):
         kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
-    assert (
-        store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.6
-    )
+    assert store.measures.added_up(MeasureFilter(), "month").total.values["hallucination"] == 0.6
     kept(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
     found = store.measures.added_up(MeasureFilter(), "month").total
-    assert (found.runs, found.hallucination_known, found.error_rate) == (6, 5, 1 / 6)
+    assert (found.runs, found.known["hallucination"], found.values["failed"]) == (6, 5, 1 / 6)
     store.database.execute("DELETE FROM run_measures WHERE seq = 2")
-    assert (
-        store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.75
-    )
+    assert store.measures.added_up(MeasureFilter(), "month").total.values["hallucination"] == 0.75
     assert store.measures.count_names("critic") == {"offline": 5}

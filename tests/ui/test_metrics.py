@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import re
+import csv
+import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import streamlit as st
+from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
+from masis.audit.measures.metrics import REPORT_METRICS, ReportMetric, select_metrics
+from masis.cli import main
+from masis.datasets.writers.metrics import metrics_csv
 from masis.schema.run import RunWarning
 from masis.services import Workbench
-from masis.services.records import Rate
+from masis.services.records import MeasureFilter, Pick
 from masis.services.trust.service import TrustFilter
 from masis.services.trust.summary import IN_VIEW, figure_text, interval_text
-from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import LinkedRow
-from masis.ui.metrics.page import picked_words, rate_table, run_table
-from masis.ui.shell.address import link
-from masis.views.metrics import RATES, SPREADS, rate_course, rate_share, spread_view
+from masis.ui.metrics.page import picked_words, run_table
+from masis.ui.metrics.sections import group_table
+from masis.views.metrics import course_rows, spread_view, value_text
 from tests.reviewing import ADA, decide, undone
 from tests.store.factories import a_case, a_run
 from tests.ui.conftest import AUDITED, open_page, texts
-
-
-def way(**parameters: str) -> str:
-    return link("metrics", role="reviser", **parameters)
 
 
 def cells(row: LinkedRow) -> list[Any]:
@@ -40,16 +42,16 @@ def test_each_figure_has_its_base_an_explanation_and_a_link_to_its_cases(
     audited_workbench: Workbench,
 ) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
-    found = rate_share(total, "hallucination")
-    assert found.words == f"{found.percent} ({found.held} of {len(AUDITED)})"
-    app = open_page("metrics")
+    found = value_text(REPORT_METRICS["hallucination"], total)
+    assert found.endswith(f" of {len(AUDITED)})")
+    app = open_page("metrics", **{"as": "tables"})
     said = texts(app)
     drawn = drawn_on(app)
     assert f"{len(AUDITED)} audits: what they found" in said
     for part in (
-        found.words,
-        RATES["hallucination"].title,
-        "metrics?show=hallucination",
+        found,
+        REPORT_METRICS["hallucination"].label,
+        "metrics?as=tables&show=hallucination",
         "queue?flag=contradicted",
     ):
         assert part in drawn
@@ -61,7 +63,7 @@ def test_each_figure_has_its_base_an_explanation_and_a_link_to_its_cases(
     decide(audited_workbench, AUDITED[0], "reject")
     decide(audited_workbench, AUDITED[1], "approve")
     decide(audited_workbench, AUDITED[4], "approve")
-    drawn = drawn_on(open_page("metrics"))
+    drawn = drawn_on(open_page("metrics", **{"as": "tables"}))
     precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
     for part in (
         figure_text(precision),
@@ -76,20 +78,6 @@ def test_each_figure_has_its_base_an_explanation_and_a_link_to_its_cases(
         "no passed answer was drawn at random: nobody knows what is missed"
     )
     assert "Overrides" not in drawn  # the cases overridden are counted once
-
-
-def test_rates_over_the_same_audits_share_one_figure(audited_workbench: Workbench) -> None:
-    same, alone = re.compile(r"Each of them has a serious issue"), RATES["revision"].meaning
-    drawn = drawn_on(open_page("metrics"))
-    assert same.search(drawn)
-    assert alone not in drawn
-    with audited_workbench.store.database.transaction() as connection:  # as many, but of others
-        connection.execute("""UPDATE run_measures SET revision = 1 - revision WHERE seq IN (
-                   SELECT min(seq) FROM run_measures GROUP BY revision)""")
-    st.cache_data.clear()
-    drawn = drawn_on(open_page("metrics"))
-    assert not same.search(drawn)
-    assert alone in drawn
 
 
 def test_own_work_is_a_section_without_empty_rows(
@@ -127,19 +115,19 @@ def test_recorded_replies_have_no_time_and_no_revision_means_no_improvement(
     audited_workbench: Workbench,
 ) -> None:
     app = open_page("metrics", {"metrics-run": True})
-    assert SPREADS["critic_ms"].title in texts(app)
+    assert REPORT_METRICS["critic_ms"].label in texts(app)
     assert "No answer was revised." not in drawn_on(app)
     with audited_workbench.store.database.transaction() as connection:
         connection.execute("UPDATE run_measures SET critic = 'replay:demo', iterations = 1")
     st.cache_data.clear()
     app = open_page("metrics", {"metrics-run": True})
     for measure in ("critic_ms", "reviser_ms", "iteration_ms", "loop_ms", "improvement_percentage"):
-        assert SPREADS[measure].title not in texts(app)  # type: ignore[index]
+        assert REPORT_METRICS[measure].label not in texts(app)
     drawn = drawn_on(app)
     for part in (
         "no model took time for them",
         "No answer was revised.",
-        SPREADS["iterations"].title,
+        REPORT_METRICS["iterations"].label,
     ):
         assert part in drawn
     assert "The answers were checked by recorded replies of a model" in texts(app)
@@ -153,7 +141,9 @@ def test_recorded_replies_have_no_time_and_no_revision_means_no_improvement(
     asked = runs[0].model_copy(update={"models": {"critic": "openai:gpt-4o"}, "loop_ms": 900})
     assert "Time" in [each["title"] for each in run_table([asked, replayed[0]], None, {})[0]]
     assert "Time" not in [each["title"] for each in run_table(replayed, None, {})[0]]
-    assert SPREADS["iterations"].title not in texts(app), "all are alike: there is nothing to draw"
+    assert REPORT_METRICS["iterations"].label not in texts(app), (
+        "all are alike: there is nothing to draw"
+    )
 
 
 def test_decisions_with_a_visible_verdict_arent_evidence_for_the_audit(
@@ -211,7 +201,7 @@ def test_technical_metrics_are_collapsed_and_complete(
         if each.count
     }
     for measure in measured - {"tokens"}:
-        assert SPREADS[measure].title in said
+        assert REPORT_METRICS[measure].label in said
     assert {
         "critic_ms",
         "reviser_ms",
@@ -221,8 +211,8 @@ def test_technical_metrics_are_collapsed_and_complete(
         "issues",
     } <= measured
     for part in (
-        RATES["converged"].title,
-        RATES["convergence_ending"].title,
+        REPORT_METRICS["converged"].label,
+        REPORT_METRICS["convergence_ending"].label,
         "Confidence in claims",
     ):
         assert part in drawn
@@ -240,36 +230,83 @@ def test_every_figure_links_to_as_many_runs_as_it_counts(audited_workbench: Work
     found = store.measures.report(MeasureFilter(), "week")
     for each in found.distributions:
         for bin_ in each.bins:
-            pick = Pick(measure=each.measure, above=bin_.low, most=bin_.high)
+            pick = Pick(metric=each.measure, above=bin_.low, most=bin_.high)
             runs = store.measures.find_runs(MeasureFilter(), pick).total
             assert (runs > 0) is (bin_.count > 0), each.measure
             assert runs <= bin_.count
-    for rate, share in (
-        ("hallucination", found.total.critique_hallucination_rate),
-        ("converged", found.total.converged_rate),
-        ("convergence_ending", found.total.convergence_rate),
-        ("needs_review", found.total.needs_review_rate),
-    ):
-        pick = Pick(rate=rate)  # type: ignore[arg-type]
-        assert store.measures.find_runs(MeasureFilter(), pick).total == round(
-            (share or 0) * found.total.runs
-        )
+    for metric in select_metrics("share"):
+        runs = store.measures.find_runs(MeasureFilter(), Pick(metric=metric.name)).total
+        share = found.total.values[metric.name] or 0
+        assert runs == round(share * found.total.known[metric.name]), metric.name
 
 
 def test_links_keep_the_url_filters(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
-    alike: dict[Rate, list[Rate]] = {
-        "hallucination": ["hallucination", "revision"],
-        "needs_review": ["needs_review"],
-    }
-    columns, (offline,) = rate_table(found, "of", way, alike)
+    columns, (offline,) = group_table(found, "of")
     assert [each["title"] for each in columns][:4] == [
-        *("Model", "Audits", "Fabricated, unsupported or contradicted", "Needs review")
+        *("Model", "Audits", "Fabricated, unsupported or contradicted", "A serious issue")
     ]
-    assert cells(offline)[2]["href"] == "metrics?role=reviser&of=offline&show=hallucination"
-    _, (week,) = rate_table(found, "at", way, alike)
+    assert cells(offline)[2]["href"] == "metrics?of=offline&show=hallucination"
+    _, (week,) = group_table(found, "at")
     assert cells(week)[0]["text"].startswith("week of ")
     assert cells(week)[0]["open"].startswith("at=2")
+    drawn = drawn_on(open_page("metrics", **{"as": "tables", "role": "reviser"}))
+    assert "metrics?as=tables&role=reviser&of=offline&show=hallucination" in drawn
+
+
+def test_a_declared_metric_is_on_the_page_in_the_command_and_in_the_file(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    many = ReportMetric(
+        "many_claims",
+        "Long answers",
+        "Original answers with more than one claim.",
+        "share",
+        "claims > 1",
+        chart="share",
+        topic="answers",
+        listed="Audits of long answers",
+        is_column=True,
+    )
+    monkeypatch.setitem(REPORT_METRICS, many.name, many)
+    total = audited_workbench.metrics.report(MeasureFilter(), "week").total
+    words = value_text(many, total)
+    assert "Long answers: " + words in drawn_on(open_page("metrics"))
+    drawn = drawn_on(open_page("metrics", **{"as": "tables"}))
+    for part in (many.label, many.meaning, words, "show=many_claims"):
+        assert part in drawn
+    listed = audited_workbench.metrics.find_runs(MeasureFilter(), Pick(metric=many.name))
+    assert words.endswith(f"({listed.total} of {total.known[many.name]})")
+    assert "Audits of long answers" in texts(open_page("metrics", show=many.name))
+    database, file = ("--db", str(audited_workbench.store.path)), tmp_path / "metrics.csv"
+    printed = CliRunner().invoke(main, ["metrics", *database, "--csv", str(file)]).stdout
+    assert "long answers" in printed.splitlines()[2]
+    assert f"many_claims,Long answers,1,all,,{total.values[many.name]}" in file.read_text()
+    report = json.loads(CliRunner().invoke(main, ["metrics", *database, "--json"]).stdout)
+    assert report["total"]["many_claims"] == total.values[many.name]
+
+
+def test_the_page_offers_the_numbers_as_a_file(audited_workbench: Workbench) -> None:
+    report = audited_workbench.metrics.report(MeasureFilter(), "week")
+    rows = list(csv.DictReader(io.StringIO(metrics_csv(report))))
+    assert {row["group"] for row in rows} == {"all", "week", "critic", "distribution", "bin"}
+    bins = [row for row in rows if row["metric"] == "issues" and row["group"] == "bin"]
+    assert sum(int(row["value"]) for row in bins) == int(bins[0]["known"])
+    assert "Numbers (CSV)" in [each.label for each in open_page("metrics").get("download_button")]
+
+
+def test_over_several_weeks_shares_and_sums_are_drawn_by_week(
+    audited_workbench: Workbench,
+) -> None:
+    with audited_workbench.store.database.transaction() as connection:
+        connection.execute(
+            "UPDATE run_measures SET finished_at = '2026-01-01T00:00:00.000Z', calls = 2"
+            " WHERE seq = 1"
+        )
+    drawn = drawn_on(open_page("metrics"))
+    assert "A serious issue: by week" in drawn
+    assert "Model calls: by week" in drawn
+    assert "Tokens: by week" in drawn
 
 
 @pytest.mark.parametrize(
@@ -365,11 +402,11 @@ def test_a_listed_run_shows_its_headline_and_case_status_without_constant_column
 
 def test_the_list_has_a_title() -> None:
     assert (
-        picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline")
+        picked_words(Pick(metric="converged"), "week", "2026-11-16", "offline")
         == "Audits with nothing left to improve, week of 16 Nov 2026, offline"
     )
     assert (
-        picked_words(Pick(measure="critic_ms", above=5000.0), "week", "", "")
+        picked_words(Pick(metric="critic_ms", above=5000.0), "week", "", "")
         == "Audits with critic time per answer: over 5 s"
     )
     assert picked_words(Pick(), "week", "", "") == "Audits"
@@ -379,7 +416,9 @@ def test_the_list_has_a_title() -> None:
     "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
 )
 def test_times_are_shown_with_the_limits_of_the_spec(audited_workbench: Workbench) -> None:
-    limits = {name: spread.limit for name, spread in SPREADS.items() if spread.limit is not None}
+    limits = {
+        metric.name: metric.limit for metric in select_metrics("spread") if metric.limit is not None
+    }
     assert limits == {
         "critic_ms": 15_000,
         "reviser_ms": 15_000,
@@ -401,8 +440,8 @@ def test_a_table_of_days_is_limited_to_a_readable_length(
         for n in range(336)
     )
     long = found.model_copy(update={"periods": days})
-    assert len(rate_course(long.periods, "hallucination", long.period)) == 336
-    columns, listed = rate_table(long, "at", way, {each: [each] for each in RATES})
+    assert len(course_rows(long, REPORT_METRICS["hallucination"])) == 336
+    columns, listed = group_table(long, "at")
     assert len(listed) == 60
     assert cells(listed[0])[0]["text"] == "28 Dec 2026"
     assert {len(cells(each)) for each in listed} == {len(columns)}

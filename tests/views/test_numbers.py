@@ -19,7 +19,7 @@ from masis.schema.run import Iteration, Run, TerminationReason
 from masis.schema.wording import shorten
 from masis.settings import Settings
 from masis.views import comparison, story, verdicts, words
-from masis.views.charts import rate_chart, spread_chart
+from masis.views.charts import period_chart, spread_chart
 from masis.views.comparison import (
     changed_settings_words,
     differing,
@@ -253,7 +253,7 @@ def test_an_entry_shows_its_undo_and_its_content() -> None:
 
 
 def test_score_axes_range_from_0_to_1() -> None:
-    described: Any = rate_chart().to_dict()
+    described: Any = period_chart("share").to_dict()
     assert described["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 1]
     spread: Any = spread_chart("ms", "answers").to_dict()
     assert spread["layer"][0]["encoding"]["y"]["title"] == "answers"

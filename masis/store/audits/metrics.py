@@ -8,28 +8,31 @@ where nothing was measured.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masis.audit.measures import run_metrics
 from masis.audit.measures.metrics import (
-    SUMMED,
+    ITERATION_VIEW,
+    REPORT_METRICS,
+    RUN_VIEW,
     AddedUp,
     Distribution,
-    Measure,
+    MeasureFilter,
+    MetricsReport,
     Period,
-    Rate,
-    Rates,
     Sums,
     add_up,
+    per_run_metrics,
+    select_metrics,
     spread_of,
 )
 from masis.schema.base import Page, Record
 from masis.schema.run import Run
-from masis.settings import ROLES, Role
+from masis.settings import ROLES
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import (
     Condition,
@@ -40,60 +43,17 @@ from masis.store.core.sql import (
     record_of,
 )
 
-COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
-    "critic_ms": ("iteration", "critic_ms"),
-    "reviser_ms": ("iteration", "reviser_ms"),
-    "iteration_ms": ("iteration", "iteration_ms"),
-    "loop_ms": ("run", "loop_ms"),
-    "iterations": ("run", "iterations"),
-    "improvement_delta": ("iteration", "improvement_delta"),
-    "improvement_percentage": ("run", "improvement_percentage"),
-    "issues": ("iteration", "issues"),
-    "claims": ("run", "claims"),
-    "confidence": ("run", "confidence"),
-    "tokens": ("run", "(input_tokens + output_tokens)"),
-    "cost_usd": ("run", "cost_usd"),
-}
-"""Where each figure stands: once a run, or once an iteration, which is one audited answer."""
-
-
-class MeasureFilter(Record):
-    """Which runs. Times are ISO 8601, ``until`` is excluded; ``models`` are those of ``role``.
-    Empty doesn't filter.
-    """
-
-    since: str | None = None
-    until: str | None = None
-    role: Role = "critic"
-    models: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ()
-
-
-class MetricsReport(Record):
-    """The figures of the runs that match, added up in all, by period and by the model of the
-    filter's role.
-    """
-
-    measure_filter: MeasureFilter
-    period: Period
-    total: Rates
-    periods: tuple[Rates, ...]
-    models: tuple[Rates, ...]
-    distributions: tuple[Distribution, ...]
-    spread_over: int | None = None
-    """Of how many of the newest runs the distributions are, where these are not all that match."""
-
 
 class Pick(Record):
-    """The runs behind one figure: those of which ``rate`` is ``yes``, those that ended so, those
-    with an iteration (or themselves) whose ``measure`` lies above ``above`` and at most at
-    ``most``.
+    """The runs behind one metric, or all of them.
+
+    Of a share, those for which it is ``yes``; otherwise those with a value, or an iteration with
+    one, above ``above`` and at most ``most``. ``termination`` picks those that ended so.
     """
 
-    rate: Rate | None = None
+    metric: str | None = None
     yes: bool = True
     termination: str | None = None
-    measure: Measure | None = None
     above: float | None = None
     most: float | None = None
 
@@ -123,22 +83,6 @@ class MeasuredRun(Record):
 
 _OF_RUN = ("converged", "needs_review", "improvement_percentage", "quality", "revised_quality")
 _OF_USAGE = ("calls", "tries", "cached_tokens", "cost_usd")
-_OF_ITERATION = run_metrics.IterationMeasures._fields
-
-_ENDED = {
-    "converged": "(termination IN ('no_issues', 'convergence'))",
-    "convergence": "(termination = 'convergence')",
-    "no_issues": "(termination = 'no_issues')",
-    "failed": "(termination = 'error')",
-}
-"""Columns that how a run ended gives."""
-_OF_RATE: dict[Rate, str] = {
-    "hallucination": "hallucination",
-    "revision": "revision",
-    "converged": _ENDED["converged"],
-    "convergence_ending": _ENDED["convergence"],
-    "needs_review": "needs_review",
-}
 _ROWS_AT_ONCE = 20_000
 _PACE_OF = 2_000
 """How many of the newest audits ``pace`` searches. Older ones say little about the current pace."""
@@ -202,91 +146,59 @@ class Measures(StorePart):
         """
         with self._database.reading():
             added = self.added_up(measure_filter, period)
-            spread = self.distributions(measure_filter, tuple(COLUMNS), newest)
+            spread = self.distributions(
+                measure_filter, [metric.name for metric in select_metrics("spread")], newest
+            )
         over = newest if newest is not None and added.total.runs > newest else None
         figures = added._asdict() | {"distributions": spread, "spread_over": over}
         return MetricsReport(measure_filter=measure_filter, period=period, **figures)
 
     def added_up(self, measure_filter: MeasureFilter, period: Period) -> AddedUp:
-        """Sum the matching runs by day and model in one statement, then combine these sums."""
+        """Sum the matching runs by period and model in one statement, then combine these sums."""
         where, values = _measure_condition(measure_filter)
         summed = ", ".join(
-            f"total({_ENDED.get(column, column)}) AS {column}, count({_ENDED.get(column, column)})"
-            f" AS {column}_known"
-            for column in SUMMED
+            f"total({metric.column}) AS {metric.name},"
+            f" count({metric.column}) AS {metric.name}_known"
+            for metric in per_run_metrics()
         )
-        sql = f"""SELECT substr(finished_at, 1, 10), {measure_filter.role}, count(*) AS runs,
-            {summed}
-                  FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
+        sql = f"""SELECT {period}, {measure_filter.role}, count(*) AS runs, {summed}
+                  FROM {RUN_VIEW} WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
         rows = self._database.cached_rows(sql, values)
-        names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
+        names = [*rows[0].keys()][2:] if rows else ()  # the first two are the period and the model
         return add_up(
-            {(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period
+            {(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}
         )
 
     def distributions(
-        self, measure_filter: MeasureFilter, asked: Iterable[Measure], newest: int | None = None
+        self, measure_filter: MeasureFilter, asked: Iterable[str], newest: int | None = None
     ) -> tuple[Distribution, ...]:
         """Return the mean, the percentiles (nearest rank) and a histogram of metrics.
 
-        A value on a bound belongs to the bin below it. Each table is read once. ``newest`` limits
+        A value on a bound belongs to the bin below it. Each view is read once. ``newest`` limits
         the matching runs to that many of those stored last.
         """
-        values: dict[Measure, NDArray[np.float64]] = {}
-        for table in ("run", "iteration"):
-            in_table = [measure for measure in asked if COLUMNS[measure][0] == table]
-            if in_table:
-                values |= self._values(measure_filter, table, in_table, newest)
-        return tuple(spread_of(measure, values[measure]) for measure in asked)
-
-    def _values(
-        self,
-        measure_filter: MeasureFilter,
-        table: str,
-        asked: Sequence[Measure],
-        newest: int | None,
-    ) -> dict[Measure, NDArray[np.float64]]:
-        """Return the known values of the figures of one table in ascending order."""
         where, bound = _measure_condition(measure_filter)
-        source = "run_measures"
         if newest is not None:
-            source = (
-                f"(SELECT * FROM run_measures WHERE {where} "  # noqa: S608
-                f"ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"
+            where = (
+                f"seq IN (SELECT seq FROM run_measures WHERE {where}"  # noqa: S608
+                f" ORDER BY seq DESC LIMIT {int(newest)})"
             )
-            where = "1"
-        if table == "iteration" and where == "1" and newest is None:
-            source = "iteration_measures AS it"
-        elif table == "iteration":
-            # CROSS JOIN keeps SQLite from reordering the tables: fewer runs match than there
-            # are iterations (sqlite.org/optoverview.html, "Manual Control Of Query Plans Using
-            # CROSS JOIN").
-            source = (
-                f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq ="
-                " run_measures.seq"
-            )
-        prefix = "it." if table == "iteration" else ""
-        columns = ", ".join(f"{prefix}{COLUMNS[measure][1]}" for measure in asked)
-        parts = []
-        with self._database.reading() as connection:
-            cursor = connection.cursor()
-            cursor.row_factory = None  # tuples are read faster
-            cursor.execute(f"SELECT {columns} FROM {source} WHERE {where}", bound)  # noqa: S608
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-                parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
-        read = np.concatenate(parts) if parts else np.empty((0, len(asked)))
-        columns_read = zip(asked, read.T, strict=True)
-        return {measure: np.sort(column[~np.isnan(column)]) for measure, column in columns_read}
-
-    def same_runs(self, measure_filter: MeasureFilter, one: Rate, other: Rate) -> bool:
-        """Return whether two rates apply to the same runs."""
-        where, values = _measure_condition(measure_filter)
-        differ = f"coalesce({_OF_RATE[one]}, 0) <> coalesce({_OF_RATE[other]}, 0)"
-        sql = (
-            f"SELECT NOT EXISTS (SELECT 1 FROM run_measures "  # noqa: S608
-            f"WHERE {where} AND {differ})"
-        )
-        return bool(self._database.value(sql, values))
+        values: dict[str, NDArray[np.float64]] = {}
+        for view in (RUN_VIEW, ITERATION_VIEW):
+            metrics = [REPORT_METRICS[name] for name in asked if REPORT_METRICS[name].view == view]
+            if not metrics:
+                continue
+            columns = ", ".join(metric.column for metric in metrics)
+            parts = [np.empty((0, len(metrics)))]
+            with self._database.reading() as connection:
+                cursor = connection.cursor()
+                cursor.row_factory = None  # tuples are read faster
+                cursor.execute(f"SELECT {columns} FROM {view} WHERE {where}", bound)  # noqa: S608
+                while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                    parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
+            for metric, column in zip(metrics, np.concatenate(parts).T, strict=True):
+                values[metric.name] = np.sort(column[~np.isnan(column)])
+        return tuple(spread_of(name, values[name]) for name in asked)
 
     def find_runs(
         self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20
@@ -299,12 +211,12 @@ class Measures(StorePart):
         where, values = join_conditions([_measure_condition(measure_filter), *conditions])
         with self._database.reading() as connection:
             total = connection.execute(
-                f"SELECT count(*) FROM run_measures WHERE {where}",  # noqa: S608
+                f"SELECT count(*) FROM {RUN_VIEW} WHERE {where}",  # noqa: S608
                 values,
             ).fetchone()[0]
             rows = connection.execute(
                 f"""SELECT found.*, cases.id AS case_id, cases.query_start AS query FROM (
-                        SELECT *, {value} AS value FROM run_measures WHERE {where}
+                        SELECT *, {value} AS value FROM {RUN_VIEW} WHERE {where}
                         ORDER BY finished_at DESC, seq DESC LIMIT ? OFFSET ?
                     ) AS found LEFT JOIN runs ON runs.id = found.run_id
                     LEFT JOIN cases ON cases.seq = runs.case_seq
@@ -368,29 +280,21 @@ def _measure_condition(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:
 
 def _picked_condition(pick: Pick) -> tuple[list[Condition], str]:
     """Return the conditions that pick the runs, and the SQL of the figure shown with each."""
-    conditions, shown = compare_column("termination", "=", pick.termination), "NULL"
-    if pick.rate is not None:
-        conditions += compare_column(_OF_RATE[pick.rate], "=", int(pick.yes))
-    if pick.measure is not None:
-        table, column = COLUMNS[pick.measure]
-        known: Condition = (f"{column} IS NOT NULL", ())
-        asked, bounds = join_conditions(
-            [
-                known,
-                *compare_column(column, ">", pick.above),
-                *compare_column(column, "<=", pick.most),
-            ]
-        )
-        if table == "iteration":
-            asked = (
-                f"seq IN (SELECT measures_seq FROM iteration_measures "  # noqa: S608
-                f"WHERE {asked})"
-            )
-            shown = (
-                f"(SELECT max({column}) FROM iteration_measures "  # noqa: S608
-                f"WHERE measures_seq = run_measures.seq)"
-            )
-        else:
-            shown = column
-        conditions.append((asked, bounds))
-    return conditions, shown
+    conditions = compare_column("termination", "=", pick.termination)
+    if pick.metric is None:
+        return conditions, "NULL"
+    metric = REPORT_METRICS[pick.metric]
+    if metric.unit == "share":
+        return [*conditions, *compare_column(metric.column, "=", int(pick.yes))], "NULL"
+    bounds = [
+        *compare_column(metric.column, ">", pick.above),
+        *compare_column(metric.column, "<=", pick.most),
+    ]
+    asked, values = join_conditions([(f"{metric.column} IS NOT NULL", ()), *bounds])
+    if metric.view == RUN_VIEW:
+        return [*conditions, (asked, values)], metric.column
+    of_run = f"FROM {ITERATION_VIEW} WHERE"
+    return [
+        *conditions,
+        (f"seq IN (SELECT seq {of_run} {asked})", values),
+    ], f"(SELECT max({metric.column}) {of_run} seq = {RUN_VIEW}.seq)"

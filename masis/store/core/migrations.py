@@ -75,7 +75,39 @@ def m002_structured_headlines(db: Database) -> None:
     )
 
 
-def m003_api_tokens(db: Database) -> None:
+def m003_metric_views(db: Database) -> None:
+    """Add the views that metrics are read from: one row for each run, one for each iteration.
+
+    Days, weeks, months and how a run ended are derived here once. If a statement reads no column
+    of the run, SQLite leaves out the LEFT JOIN of the second view (sqlite.org/optoverview.html,
+    "The Omit LEFT JOIN Optimization"), so that a metric over all iterations reads one table.
+    """
+    db.execute(
+        """CREATE VIEW run_metrics AS SELECT
+            *,
+            substr(finished_at, 1, 10) AS day,
+            date(finished_at, 'weekday 0', '-6 days') AS week,
+            substr(finished_at, 1, 7) || '-01' AS month,
+            termination IN ('no_issues', 'convergence') AS ended_well,
+            termination = 'convergence' AS ended_by_convergence,
+            termination = 'no_issues' AS ended_without_issues,
+            termination = 'error' AS ended_by_error,
+            input_tokens + output_tokens AS tokens
+        FROM run_measures"""
+    )
+    db.execute(
+        """CREATE VIEW iteration_metrics AS SELECT
+            iteration.measures_seq AS seq, iteration.number, critic_ms, reviser_ms, evaluator_ms,
+            iteration_ms, improvement_delta, issues, major_issues, conflicts, invalid_citations,
+            uncited_claims, faithfulness, relevance, completeness, reasoning, iteration.quality,
+            iteration.confidence, iteration.overall,
+            finished_at, dataset, drafter, verifier, critic, reviser, evaluator
+        FROM iteration_measures AS iteration
+        LEFT JOIN run_measures AS run ON run.seq = iteration.measures_seq"""
+    )
+
+
+def m004_api_tokens(db: Database) -> None:
     """Add the personal tokens of the JSON API. Only the SHA-256 of a token is stored."""
     db.execute(
         """CREATE TABLE api_tokens (
@@ -94,7 +126,12 @@ def m003_api_tokens(db: Database) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_schema, m002_structured_headlines, m003_api_tokens)
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_schema,
+    m002_structured_headlines,
+    m003_metric_views,
+    m004_api_tokens,
+)
 
 
 @cache

@@ -119,13 +119,17 @@ def linked_table(
 
 
 class LinkedFigure(NamedTuple):
-    """A figure with its base in words, an explanation, and a link to the cases behind it."""
+    """A figure with its base in words, an explanation, and a link to the cases behind it.
+
+    ``share`` is its value if that is a share, which can be drawn as a bar.
+    """
 
     title: str
     value: str
     reads: str
     page: str = ""
     parameters: Mapping[str, str] = {}
+    share: float | None = None
 
 
 def figure_table(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import repeat
 from typing import Any, get_args
-from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from masis.schema.model_ref import REPLAY
+from masis.audit.measures.metrics import REPORT_METRICS, ReportMetric
+from masis.datasets.writers.metrics import metrics_csv
 from masis.schema.review import Standing
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
@@ -23,49 +21,46 @@ from masis.services.records import (
     CaseSummary,
     DecisionFilter,
     Facets,
-    Measure,
     MeasuredRun,
     MeasureFilter,
     MetricsReport,
     Period,
     Pick,
-    Rate,
-    Rates,
 )
 from masis.services.trust.service import ReviewerStats, TrustFilter
 from masis.services.trust.summary import IN_VIEW, agreement_summary, figure_text, interval_text
 from masis.settings import ROLES, Role
-from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import (
     LinkedFigure,
     LinkedRow,
     TableCell,
     TableColumn,
     column,
-    figure_table,
     linked_table,
     row,
+)
+from masis.ui.metrics.sections import (
+    FILTERS,
+    PICKED,
+    draw_figures,
+    draw_group_tables,
+    draw_topic,
+    shows_tables,
 )
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
-from masis.views.charts import rate_chart, spread_chart
 from masis.views.comparison import models_words
 from masis.views.metrics import (
-    RATES,
-    SPREADS,
-    TIME_MEASURES,
-    SpreadView,
     bin_text,
+    has_replayed,
     period_bounds,
     period_name,
-    rate_course,
-    rate_share,
-    spread_view,
+    unmet_needs,
 )
-from masis.views.numbers import dollars, duration, in_unit, moment, number, percent
+from masis.views.numbers import duration, in_unit, moment, number, percent
 from masis.views.words import (
     DECIDED,
     FLAG,
@@ -82,111 +77,33 @@ from masis.views.words import (
 )
 
 PERIODS: tuple[Period, ...] = get_args(Period)
-FILTERS = ("by", "since", "until", "role", "model", "dataset")
-PICKED = ("show", "above", "most", "at", "of", "page")
 RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
 """Most audits in a distribution, because sorting the figures of all audits takes too long."""
-SPENT: tuple[Measure, ...] = ("tokens", "cost_usd")
-IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", "reviser_ms")
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads people's work without being asked."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 LONGEST_FAILURE = 600
 """Longest reason of a failed step in characters."""
-PERIODS_LISTED = 60
-"""Periods in the table, newest first; the charts show all."""
-
-
-EqualRates = dict[Rate, list[Rate]]
-"""Rates, each with the rates that cover the same audits."""
-
-
 LISTED: tuple[Standing, ...] = tuple(standing for standing in STANDING if standing != "planted")
 """Statuses of counted cases. Copies with a planted fault aren't counted once they are decided."""
 
 
-def _replay_flags(models: Iterable[str | None]) -> list[bool]:
-    """Return for each model whether its replies were recorded, so that no time was measured."""
-    return [REPLAY in (model or "") for model in models]
-
-
-def rate_table(
-    report: MetricsReport, by: str, way: Callable[..., str], alike: EqualRates
-) -> tuple[list[TableColumn], list[LinkedRow]]:
-    """Return a table of rates by model or by period, newest first.
-
-    Args:
-        report: The metrics of the role in the filter.
-        by: The parameter that names the row's model (``of``) or period (``at``).
-        way: Returns the page's address with additional parameters. Every count links to its runs.
-        alike: Rates that cover the same audits share a column.
-
-    """
-    recorded = _replay_flags(rates_of_model.name for rates_of_model in report.models)
-    groups = zip(report.models, recorded, strict=True)
-    if by == "at":
-        groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
-    details = (
-        column(title, "figure", hide="hide-medium")
-        for title in ("Mean time", "Mean quality", "Cost")
-    )
-    columns = [
-        column("Model" if by == "of" else report.period.capitalize()),
-        column("Audits", "figure"),
-    ]
-    columns += [*(column(RATES[rate].title, "figure") for rate in alike), *details]
-    rows = []
-    for rates, untimed in groups:
-        name = rates.name or ""
-
-        def link(text: str, show: str, name: str = name) -> TableCell:
-            return {
-                "text": text,
-                "href": way(**{by: name}, show=show),
-                "open": urlencode({by: name, "show": show}),
-            }
-
-        shares = {rate: rate_share(rates, rate) for rate in alike}
-        rows.append(
-            row(
-                link(
-                    (
-                        model_words(name or "not reported")
-                        if by == "of"
-                        else period_name(report.period, name)
-                    ),
-                    "all",
-                ),
-                link(f"{rates.runs:,}", "all"),
-                *(
-                    link(share.words, rate) if share.held else share.words
-                    for rate, share in shares.items()
-                ),
-                None if untimed else duration(rates.critique_latency_ms),
-                number(rates.quality),
-                dollars(rates.cost_usd),
-            )
-        )
-    return columns, rows
-
-
 def run_table(
-    runs: Sequence[MeasuredRun], measure: Measure | None, cases: Mapping[str, CaseSummary]
+    runs: Sequence[MeasuredRun], metric: ReportMetric | None, cases: Mapping[str, CaseSummary]
 ) -> tuple[list[TableColumn], list[LinkedRow]]:
     """Return the runs behind a metric as a table; each links to its run unless that was removed.
 
-    The metric ``measure`` is one of the columns. Columns and marks that are equal for all runs are
-    left out. ``cases`` holds the current cases by id.
+    Unless it's a share, ``metric`` is one of the columns. Columns and marks that are equal for all
+    runs are left out. ``cases`` holds the current cases by id.
     """
-    say = in_unit(SPREADS[measure].unit) if measure else None
     signs = [mark for mark in _RUN_MARKS if len({bool(getattr(run, mark[1])) for run in runs}) > 1]
     columns: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Question", "main"), partial(_question_cell, cases, signs)),
         (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
         *(
-            [(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))]
-            if measure and say
+            [(column(metric.label, "figure"), lambda run: in_unit(metric.unit)(run.value))]
+            if metric and metric.unit != "share"
             else []
         ),
         (column("Quality", "figure"), lambda run: number(run.quality)),
@@ -196,7 +113,7 @@ def run_table(
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
         (
             column("Time", "figure", hide="hide-medium"),
-            lambda run: None if any(_replay_flags(run.models.values())) else duration(run.loop_ms),
+            lambda run: None if has_replayed(run.models.values()) else duration(run.loop_ms),
         ),
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (
@@ -243,24 +160,24 @@ def _question_cell(
     }
 
 
+_FABRICATED = REPORT_METRICS["hallucination"]
 _RUN_MARKS: tuple[tuple[Word, str], ...] = (
     (
-        Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning),
+        Word(_FABRICATED.label.lower(), "bad", _FABRICATED.meaning),
         "hallucination",
     ),
-    (Word("needed review", "warn", RATES["needs_review"].meaning), "needs_review"),
+    (Word("needed review", "warn", REPORT_METRICS["needs_review"].meaning), "needs_review"),
 )
 
 
 def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
     """Describe in one line which runs are listed."""
     title = "Audits"
-    if pick.rate is not None:
-        title = RATES[pick.rate].listed
-    elif pick.measure is not None:
-        spread = SPREADS[pick.measure]
-        values = bin_text(Bin(low=pick.above, high=pick.most, count=0), in_unit(spread.unit))
-        title = f"Audits with {spread.title[0].lower()}{spread.title[1:]}: {values}"
+    if metric := REPORT_METRICS.get(pick.metric or ""):
+        values = bin_text(Bin(low=pick.above, high=pick.most, count=0), in_unit(metric.unit))
+        title = f"Audits with {metric.label[0].lower()}{metric.label[1:]}: {values}"
+        if metric.unit == "share":
+            title = metric.listed or f"Audits: {metric.label}"
     return ", ".join(part for part in (title, period_name(period, at) if at else "", of) if part)
 
 
@@ -284,8 +201,12 @@ def show_metrics(workbench: Workbench) -> None:
     _draw_metric_controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
-    report, alike = _metrics_report(
-        str(served_database()), newest, chosen.model_dump_json(), chosen_period()
+    report = _metrics_report(
+        str(served_database()),
+        newest,
+        chosen.model_dump_json(),
+        chosen_period(),
+        tuple(REPORT_METRICS.values()),
     )
     if not report.total.runs:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
@@ -300,18 +221,39 @@ def show_metrics(workbench: Workbench) -> None:
     elif address.value("show"):
         _draw_runs(workbench, chosen)
     facets = workbench.cases.facets_for(actor())
-    _draw_answer_figures(workbench, report.total, alike, facets)
+    _draw_answer_figures(workbench, report, facets)
+    if shows_tables():
+        draw_group_tables(report)
     _draw_people_figures(workbench, facets)
-    _draw_cost(report)
-    _draw_rates_over_time(report)
+    st.header("What it cost", anchor=False)
+    models = [model.name for model in report.models]
+    if report.total.values["calls"]:
+        draw_topic(report, "cost", "Of these audits")
+    else:
+        judged = f"by {RECORDED}" if has_replayed(models) else "offline"
+        st.markdown(
+            f"Nothing: no model was called. The answers were checked {judged}, which costs no"
+            " money."
+        )
     internals = st.expander(
-        "How the audits ran: times, iterations, scores, models",
+        "How the audits ran: times, iterations, scores",
         key="metrics-run",
         on_change="rerun",
     )
     if internals.open:  # its charts would take most of the page's time, so draw them on demand
         with internals:
-            _draw_machine_figures(report, alike)
+            if has_replayed(models) and "time" not in unmet_needs(report):
+                st.caption("Some replies are recorded, so no model time was measured.")
+            draw_topic(report, "machine", "Of the audits")
+    st.download_button(
+        "Numbers (CSV)",
+        metrics_csv(report),
+        file_name="metrics.csv",
+        mime="text/csv",
+        key="metrics-csv",
+        icon=":material/download:",
+        on_click="ignore",
+    )
     st.caption("Times are UTC. On the command line, `masis metrics` prints the same.")
 
 
@@ -350,12 +292,8 @@ def _role_in_address() -> Role:
 def pick_in_address() -> Pick:
     """Return which of the matching runs the address lists; an unknown figure lists all."""
     show = address.value("show")
-    if show in RATES:
-        return Pick(rate=show)
-    if show in SPREADS:
-        return Pick(
-            measure=show, above=_number_in_address("above"), most=_number_in_address("most")
-        )
+    if show in REPORT_METRICS:
+        return Pick(metric=show, above=_number_in_address("above"), most=_number_in_address("most"))
     return Pick()
 
 
@@ -371,18 +309,11 @@ def _number_in_address(name: str) -> float | None:
 
 @st.cache_data(show_spinner=False, max_entries=50)
 def _metrics_report(
-    path: str, newest: int, chosen: str, period: Period
-) -> tuple[MetricsReport, EqualRates]:
-    """Return the metrics and the equal rates, recomputed only after another run has finished."""
+    path: str, newest: int, chosen: str, period: Period, metrics: tuple[ReportMetric, ...]
+) -> MetricsReport:
+    """Return the metrics, recomputed only after another run has finished or the table changed."""
     measure_filter = MeasureFilter.model_validate_json(chosen)
-    report = served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
-    return report, _find_equal_rates(report.total, measure_filter)
-
-
-def _list_runs(**way: str) -> None:
-    """List the runs behind a metric by naming it in the address."""
-    for name in PICKED:
-        address.set_param(name, way.get(name, ""))
+    return served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
 
 
 # --- The sections.
@@ -414,7 +345,20 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                     "by", "week", shows=chosen_period(), **_widget_binding("by")
                 ),
             )
-        used = sum(bool(address.value(name)) for name in FILTERS[1:])
+        st.segmented_control(
+            "Show as",
+            ("charts", "tables"),
+            format_func=str.capitalize,
+            required=True,
+            label_visibility="collapsed",
+            **address.bind_query_param(
+                "as",
+                "charts",
+                shows="tables" if shows_tables() else "charts",
+                **_widget_binding("as"),
+            ),
+        )
+        used = sum(bool(address.value(name)) for name in FILTERS[2:])
         # The label holds the number of filters, and a new label makes a new popover, which would
         # close at each choice.
         st.session_state["metrics-filters"] = st.session_state.get("metrics-filters", False)
@@ -471,65 +415,13 @@ def _choose_span() -> None:
     address.clear(("until", *PICKED))
 
 
-def _draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str) -> None:
-    """Draw figures that list their audits when clicked."""
-    filters = {name: address.value(name) for name in FILTERS if address.value(name)}
-    if chosen := figure_table(
-        figures, key=key, description=description, here="metrics", keeps=filters
-    ):
-        _list_runs(**chosen.parameters)
-        st.rerun()
-
-
-def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> EqualRates:
-    """Group rates that cover the same audits, so that they share one figure and one column."""
-    measures, rates = served_workbench().metrics, EqualRates()
-    for rate, words in RATES.items():
-        share = rate_share(total, rate)
-        same = (
-            first
-            for first in rates
-            if share.held
-            and RATES[first].machine is words.machine
-            and share == rate_share(total, first)
-            and measures.same_runs(measure_filter, first, rate)
-        )
-        rates.setdefault(next(same, rate), []).append(rate)
-    return rates
-
-
-def _rate_figures(total: Rates, alike: EqualRates, *, machine: bool) -> list[LinkedFigure]:
-    """Return the rates of the answers, or of how audits ran; each above 0 lists its audits."""
-    figures = []
-    for rate, (_, *same) in alike.items():
-        words, share = RATES[rate], rate_share(total, rate)
-        if words.machine is machine:
-            also = (
-                f" Each of them {' and '.join(RATES[other_rate].each for other_rate in same)}."
-                if same
-                else ""
-            )
-            page = "metrics" if share.held else ""
-            figures.append(
-                LinkedFigure(
-                    words.title, share.words, f"{words.meaning}{also}", page, {"show": rate}
-                )
-            )
-    return figures
-
-
-def _draw_answer_figures(
-    workbench: Workbench, total: Rates, alike: EqualRates, facets: Facets
-) -> None:
+def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Facets) -> None:
     """Draw the number of audits, their results, the statuses of cases, and the kinds of issues."""
-    st.header(f"{count_noun(total.runs, 'audit')}: what they found", anchor=False)
-    _draw_figures(
-        _rate_figures(total, alike, machine=False),
-        key="metrics-found",
-        description="Of the original answers",
-    )
+    st.header(f"{count_noun(report.total.runs, 'audit')}: what they found", anchor=False)
+    draw_topic(report, "answers", "Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
+    description = "Kinds of issues in all audited cases, the critic's own left out"
     if issues[0][0]:
         figures = [
             LinkedFigure(
@@ -538,15 +430,12 @@ def _draw_answer_figures(
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
                 "queue",
                 {"flag": flag, "standing": ",".join(LISTED)},
+                count / audited,
             )
             for count, flag in issues
             if count
         ]
-        _draw_figures(
-            figures,
-            key="issues",
-            description="Kinds of issues in all audited cases, the critic's own left out",
-        )
+        draw_figures(figures, key="issues", description=description)
     if failed := facets.flags.get("error", 0):
         _draw_failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
@@ -632,20 +521,21 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
                 f"{STATE[state].meaning}.",
                 "queue",
                 {"state": state, "standing": "decided,waits"},
+                count / sum(settled.values()),
             )
             for state, count in settled.items()
             if count
         ),
     ]
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
-    _draw_figures(figures, key="metrics-people", description=description)
+    draw_figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
         figures = [
             yours,
             LinkedFigure("Your time a decision", own.median_time, _TIME_MEANING),
             *details,
         ]
-        _draw_figures(figures, key="metrics-own", description="Of your own decisions")
+        draw_figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
@@ -683,7 +573,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
             "That says nothing about faulty answers that nobody chose. Random spot checks of passed"
             " answers would show how many the audit misses, but none has been decided."
         )
-    _draw_figures(
+    draw_figures(
         [
             LinkedFigure(
                 f"Flags that were right{how}",
@@ -752,195 +642,6 @@ _TIME_MEANING = (
 )
 
 
-def _draw_cost(report: MetricsReport) -> None:
-    """Draw the cost of audits: calls, tokens and dollars, or a sentence if no model was called."""
-    total = report.total
-    st.header("What it cost", anchor=False)
-    if not total.calls:
-        judged = (
-            f"by {RECORDED}"
-            if any(_replay_flags(model.name for model in report.models))
-            else "offline"
-        )
-        st.markdown(
-            f"Nothing: no model was called. The answers were checked {judged}, which costs no"
-            " money."
-        )
-        return
-    tokens = total.input_tokens + total.output_tokens
-    per_audit = (
-        ""
-        if total.cost_usd is None
-        else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
-    )
-    _draw_figures(
-        [
-            LinkedFigure(
-                "Cost",
-                dollars(total.cost_usd),
-                f"The sum over the calls whose price is known. {per_audit}",
-            ),
-            LinkedFigure(
-                "Model calls",
-                f"{total.calls:,}",
-                f"{number(total.calls / total.runs)} an audit in the mean.",
-            ),
-            LinkedFigure(
-                "Tokens",
-                f"{tokens:,}",
-                f"{total.input_tokens:,} sent, {total.output_tokens:,} received.",
-            ),
-        ],
-        key="metrics-cost",
-        description="Of these audits",
-    )
-
-
-def _draw_rates_over_time(report: MetricsReport, *, machine: bool = False) -> None:
-    """Draw the rates of the answers or of the machine over time, if there are several periods."""
-    if len(report.periods) < 2:
-        return
-    if not machine:
-        st.header("Over time", anchor=False)
-    st.caption("Click a point to list the audits of its period.")
-    rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
-    courses = {rate: rate_course(report.periods, rate, report.period) for rate in rates}
-    drawn = {rate: rows for rate, rows in courses.items() if len(rows) > 1}
-    for box, (rate, rows) in zip(_chart_boxes(len(drawn)), drawn.items(), strict=True):
-        with box:
-            words = rates[rate]
-            st.markdown(f"**{words.title}**")
-            key = f"metrics-rate-{rate}"
-            draw_chart(
-                rate_chart,
-                rows=rows,
-                description=f"{words.title} by {report.period}, as in the table below",
-                key=key,
-                on_select=partial(_on_chart_select, key, rate),
-            )
-
-
-def _draw_machine_figures(report: MetricsReport, alike: EqualRates) -> None:
-    """Draw how audits ran: endings, times, distributions, and rates by model and period."""
-    total = report.total
-    recorded = _replay_flags(model.name for model in report.models)
-    replayed = " Some replies are recorded, so no model time was measured." if any(recorded) else ""
-    time = (duration(total.critique_latency_ms), f"Mean over these audits.{replayed}")
-    if timeless := all(recorded):
-        time = ("not measured", "All replies are recorded: no model took time for them.")
-    revised = any(
-        distribution.measure == "iterations" and (distribution.most or 0) > 1
-        for distribution in report.distributions
-    )
-    # Without a model nothing was sent. Zeros, or local work compared with a limit for calls, would
-    # be misleading.
-    spent = {
-        *(() if total.calls else SPENT),
-        *(TIME_MEASURES if timeless else ()),
-        *(() if revised else IMPROVED),
-    }
-    spreads = [
-        (distribution, spread_view(distribution))
-        for distribution in report.distributions
-        if distribution.count and distribution.measure not in spent
-    ]
-    figures = [
-        *_rate_figures(total, alike, machine=True),
-        LinkedFigure("Time an audit", *time),
-        LinkedFigure(
-            "Claims an answer",
-            number(total.claims_per_draft),
-            "Mean number of claims found in an answer.",
-        ),
-        LinkedFigure(
-            "Confidence in claims",
-            number(total.critique_confidence_avg),
-            "Mean confidence of verdicts on claims.",
-        ),
-        *(
-            ()
-            if revised
-            else (LinkedFigure("Improvement", "not measured", "No answer was revised."),)
-        ),
-        # Equal values have no distribution to draw.
-        *(
-            LinkedFigure(
-                shown.title,
-                in_unit(SPREADS[shown.measure].unit)(distribution.p50),
-                f"{shown.numbers.capitalize()}.",
-            )
-            for distribution, shown in spreads
-            if not shown.bars
-        ),
-    ]
-    _draw_figures(figures, key="metrics-machine", description="Of the audits")
-    _draw_rates_over_time(report, machine=True)
-    _draw_distributions(report, [shown for _, shown in spreads if shown.bars])
-    _draw_rate_tables(report, alike)
-
-
-def _draw_distributions(report: MetricsReport, spreads: Sequence[SpreadView]) -> None:
-    of = f" Of the newest {report.spread_over:,} audits that match." if report.spread_over else ""
-    st.caption(f"Click a bar to list its audits.{of}")
-    for box, shown in zip(_chart_boxes(len(spreads)), spreads, strict=True):
-        with box:
-            st.markdown(f"**{shown.title}**")
-            key = f"metrics-spread-{shown.measure}"
-            draw_chart(
-                spread_chart,
-                SPREADS[shown.measure].unit,
-                SPREADS[shown.measure].counted,
-                rows=shown.bars,
-                marks=shown.marks,
-                description=f"{shown.title}: {shown.numbers}",
-                key=key,
-                on_select=partial(_on_chart_select, key, shown.measure),
-            )
-            st.caption(f"{shown.numbers}.".replace("$", r"\$"))
-            if shown.limit and report.total.calls:
-                sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
-                st.caption(f"{sign} {shown.limit}")
-
-
-def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
-    """Yield bordered boxes, three in a row and equally high."""
-    for first in range(0, count, 3):
-        for place in st.columns(3, gap="medium")[: count - first]:
-            yield place.container(border=True, height="stretch")
-
-
-def _on_chart_select(key: str, show: str) -> None:
-    """List the runs behind the clicked part of a chart."""
-    picked = st.session_state[key].selection.get("picked") or []
-    if picked:
-        mark = picked[0]
-        _list_runs(
-            show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", "")
-        )
-
-
-def _draw_rate_tables(report: MetricsReport, alike: EqualRates) -> None:
-    filters = {name: address.value(name) for name in FILTERS if address.value(name)}
-
-    def way(**parameters: str) -> str:
-        return address.link("metrics", **{**filters, **parameters})
-
-    role, period = report.measure_filter.role, report.period
-    opened = None
-    for by, heading in (("of", f"By model of the {role}"), ("at", f"By {period}")):
-        st.header(heading)
-        if by == "at" and len(report.periods) > PERIODS_LISTED:
-            st.caption(
-                f"The newest {PERIODS_LISTED} of {len(report.periods):,}; the charts above show "
-                f"all."
-            )
-        columns, rows = rate_table(report, by, way, alike)
-        opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened
-    if opened:
-        _list_runs(**dict(parse_qsl(opened)))
-        st.rerun()
-
-
 def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     """List the runs behind a metric."""
     picked, period, at, of = (
@@ -981,7 +682,7 @@ def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
             return
         case_ids = {run.case_id for run in page.rows if run.case_id is not None}
         cases = {case_id: workbench.cases.summary(case_id) for case_id in case_ids}
-        columns, rows = run_table(page.rows, picked.measure, cases)
+        columns, rows = run_table(page.rows, REPORT_METRICS.get(picked.metric or ""), cases)
         opened = linked_table(
             columns, rows, description="Audits behind the metric", key="metrics-runs"
         )
