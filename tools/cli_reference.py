@@ -23,7 +23,7 @@ Data go to stdout or to `--out`; everything said to people, progress included, g
 |---|---|
 | 0 | success |
 | 1 | the job failed, or part of it: what went wrong is named, what went well is kept |
-| 2 | wrong use: an unknown command, option, setting or model; a file that is missing or a directory |
+| 2 | wrong usage: an unknown command, option, setting or model; a file that is missing or a directory |
 | 130 | interrupted with Ctrl-C (or SIGTERM): what was finished is kept, and the same command goes on from there |
 
 An error about a file names file, line, field and hint, for example

@@ -79,7 +79,7 @@ def test_metrics_can_be_filtered(
 
 def test_metrics_without_a_matching_run_say_so(masis: Masis, audited: Path) -> None:
     done = masis("metrics", "--db", audited, "--since", "2999-01-01")
-    assert (done.exit_code, done.stdout) == (0, "No finished run matches.\n")
+    assert (done.exit_code, done.stdout) == (0, "No finished runs match.\n")
 
 
 @pytest.mark.slow
