@@ -152,7 +152,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "how many of these also ended with this person's answer" in texts(team)
     # as Trust says it
-    assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)
+    assert "1 case, too few to tell how strong the agreement beyond chance is." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     assert cells(team, "team-verdicts") == [
         ["Ada Lind: Approved", None, 1],

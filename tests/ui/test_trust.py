@@ -23,7 +23,7 @@ def test_every_view_explains_what_is_missing_before_the_first_decision(
 ) -> None:
     page = texts(open_page("trust", view=view))
     assert "Unknown so far." in page
-    assert "No, there is no evidence for it yet." in page
+    assert "No, there is no evidence for that yet." in page
 
 
 def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workbench) -> None:
@@ -33,11 +33,11 @@ def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workb
     for part in (
         *(
             "100% (2 of 2; 95% interval",
-            "2 are too few to tell: it may be anything from 16% to 100%.",
+            "2 are too few to tell. The true share may be anything from 16% to 100%.",
         ),
         *(
             "Always giving the same verdict has 0.",
-            "3 cases: too few to tell how strong agreement beyond chance is",
+            "3 cases, too few to tell how strong the agreement beyond chance is",
         ),
     ):
         assert part in drawn
@@ -73,7 +73,7 @@ def test_a_sample_needs_enough_answers(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
     pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
     assert "149 blind draws without a fault show it" in texts(page)
-    # in What next? too
+    # in What should you do next? too
     assert (
         texts(page).count(f"{pool} undecided answers can be drawn, {149 - pool} more are needed")
         == 2

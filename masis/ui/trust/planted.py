@@ -54,7 +54,7 @@ def _draw_planting_form(workbench: Workbench) -> None:
     ):
         if not copies.sound:
             st.markdown(
-                "**There is no sound answer to copy.** Approve some cases first. A copy is made"
+                "**There are no correct answers to copy.** Approve some cases first. A copy is made"
                 " from an answer that a person approved unchanged, one per answer."
             )
         else:
