@@ -459,8 +459,8 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
 
 def test_adjudication_keys_are_distinct_and_named_like_their_buttons() -> None:
     shown = page_key_map("team", CASE)
-    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Look and go on"]
-    assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
+    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "View and navigate"]
+    assert ("N", "Next case that needs your adjudication") in shown["keys"][1]["keys"]
     assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     for page, there in (("team", True), ("queue", True), ("metrics", False)):
@@ -478,7 +478,7 @@ def test_the_url_opens_a_team_view_and_highlights_a_field(
     assert app.session_state["team-view"] == "Policy"
     app = opened("team")
     assert app.session_state["team-view"] == "Progress"
-    assert "The default applies, as nobody has changed it." in texts(app)
+    assert "The default applies." in texts(app)
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     said = texts(opened("team", view="policy")).replace("\\", "")
     assert "Version 1, set by Ben on" in said
@@ -752,7 +752,7 @@ def test_an_unchanged_rule_says_so_and_the_policy_names_the_needed_role(
     app = opened("team")
     rule = next(each for each in app.radio if each.label == "Verdict that counts")
     assert rule.proto.captions[1].startswith(says)
-    assert "anybody who types a name can set the policy and adjudicate" in texts(app)
+    assert "anyone who types a name can set the policy and adjudicate" in texts(app)
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
@@ -868,7 +868,7 @@ def test_an_empty_queue_says_why() -> None:
     ):
         assert part in said
     assert explain_empty_queue(EmptyQueue(0, 0, 0, (), {}, 4)).startswith(
-        "No case in this search waits"
+        "Nothing left to decide in this search"
     )
     assert "Import more cases" in explain_empty_queue(EmptyQueue(0, 0, 0, (), {}, 0))
 

@@ -65,7 +65,7 @@ def test_without_spot_checks_the_page_explains_how_to_start(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("trust", view="missed")
-    assert "No answer has been drawn yet" in texts(page)
+    assert "No spot checks yet" in texts(page)
     assert not page.slider
 
 
@@ -161,7 +161,7 @@ def test_a_score_needs_enough_decisions_of_both_kinds(
     app = open_page("trust", view="next")
     assert app.button(key="score-fit").disabled
     assert "There are 1: 1 faulty and 0 right" in texts(app)
-    assert "Too few to tell which order finds faults sooner." in texts(app)
+    assert "Too few decisions to compare the orders of the queue." in texts(app)
 
 
 def test_links_use_the_name_of_the_section_they_open(
