@@ -645,7 +645,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert any("give a reason unless they approve as a reviewer did" in text for text in captions)
     machine = next(each for each in app.radio if each.label.startswith("When reviewers"))
     machine.set_value("after").run()
-    warned = "undecided cases from everybody who hasn't decided them. That includes you"
+    warned = "undecided cases from everyone who hasn't decided them. That includes you"
     assert warned in app.warning[0].value
     press(app, "discard-policy")
     assert not app.warning

@@ -72,7 +72,7 @@ def test_without_spot_checks_the_page_explains_how_to_start(
 def test_a_sample_needs_enough_answers(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
     pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
-    assert "149 blind draws without a fault show it" in texts(page)
+    assert "You need 149 blind decisions if none is faulty" in texts(page)
     # in What should you do next? too
     assert (
         texts(page).count(f"{pool} undecided answers can be drawn, {149 - pool} more are needed")
