@@ -1,8 +1,8 @@
 """The command line: ``masis COMMAND``.
 
-Exit codes: 0 success, 1 a job that failed or only partly succeeded, 2 wrong use, 130 interrupted
-with Ctrl-C. Data go to stdout or to ``--out``, messages to people go to stderr. A command's module
-is imported when the command runs, so that ``masis --help`` answers at once.
+Exit codes: 0 success, 1 the command failed completely or in part, 2 wrong usage, 130 interrupted
+with Ctrl-C. Data is written to stdout or to ``--out``, and messages for people to stderr. A
+command's module is imported only when the command runs, so that ``masis --help`` is fast.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from masis.version import APP
 
 GROUPS: dict[str, dict[str, Lazy]] = {
     "Start": {
-        "demo": Lazy("masis.cli.servers:demo", "Open the workbench on cases written to show it."),
-        "serve": Lazy("masis.cli.servers:serve", "Open the workbench on your own cases."),
+        "demo": Lazy("masis.cli.servers:demo", "Open the workbench with demo cases."),
+        "serve": Lazy("masis.cli.servers:serve", "Open the workbench with your own cases."),
         "config": Lazy(
             "masis.cli.config:config",
-            "Show settings and their sources; check or write the file.",
+            "Show the settings and their sources; check or create the file.",
             True,
         ),
         "completion": Lazy(
@@ -26,16 +26,16 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         ),
     },
     "Audit": {
-        "audit": Lazy("masis.cli.audit:audit", "Audit every case of a file, and store the runs."),
+        "audit": Lazy("masis.cli.audit:audit", "Audit every case in a file and store the runs."),
         "bench": Lazy(
             "masis.cli.models:bench", "Measure the auditor on labelled data against baselines."
         ),
         "optimize": Lazy(
-            "masis.cli.models:optimize", "Compile a critic on labelled answers, with DSPy."
+            "masis.cli.models:optimize", "Compile a critic on labelled answers with DSPy."
         ),
         "models": Lazy(
             "masis.cli.models:models",
-            "Download, list and examine verifier models.",
+            "Test, download and list the models that judge answers.",
             True,
         ),
     },
@@ -47,7 +47,7 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "Approve, override, reject or escalate a case, or a file of them.",
         ),
         "label": Lazy(
-            "masis.cli.desk:label", "Label words of an answer, or report an issue in it."
+            "masis.cli.desk:label", "Label words in an answer, or report an issue in it."
         ),
         "comment": Lazy("masis.cli.desk:comment", "Add a comment to a case."),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
@@ -62,14 +62,14 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         ),
         "planted": Lazy(
             "masis.cli.planted:planted",
-            "Plant faults in copies of sound answers and see who finds them.",
+            "Plant faults in copies of correct answers; see who finds them.",
             True,
         ),
     },
     "Data": {
         "import": Lazy("masis.cli.data:import_files", "Import cases, or files of other tools."),
         "export": Lazy(
-            "masis.cli.data:export", "Export cases, runs, or data sets made from decisions."
+            "masis.cli.data:export", "Export cases, runs or data sets made from decisions."
         ),
         "dataset": Lazy(
             "masis.cli.data:dataset",
@@ -80,17 +80,17 @@ GROUPS: dict[str, dict[str, Lazy]] = {
     "Screening": {
         "screen": Lazy(
             "masis.cli.screening:screen",
-            "Screen abstracts for a question: is the evidence sufficient?",
+            "Check whether abstracts are sufficient evidence for a question.",
         ),
         "screening": Lazy(
             "masis.cli.screening:screening",
-            "Search further, store corpora, show drift, import labels.",
+            "Continue screenings, store corpora, show drift, import labels.",
             True,
         ),
     },
     "Connect": {
         "ingest": Lazy("masis.cli.servers:ingest", "Receive cases from programs over HTTP."),
-        "mcp": Lazy("masis.cli.servers:mcp", "Serve the tools of the workbench to agents (MCP)."),
+        "mcp": Lazy("masis.cli.servers:mcp", "Serve the workbench's tools to agents (MCP)."),
         "token": Lazy(
             "masis.cli.remote:token", "Create, list and revoke tokens for programs.", True
         ),
@@ -98,30 +98,28 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "masis.cli.servers:person", "Print a person's sign-in entry with a new secret."
         ),
     },
-    "Care": {
+    "Maintain": {
         "health": Lazy(
             "masis.cli.database:health", "Check that the workbench and its database work."
         ),
         "verify-log": Lazy(
             "masis.cli.database:verify_log", "Check that no decision was changed or removed."
         ),
-        "purge": Lazy(
-            "masis.cli.database:purge", "Remove audits past their retention time, and record it."
-        ),
+        "purge": Lazy("masis.cli.database:purge", "Remove audits past their retention period."),
         "db": Lazy(
             "masis.cli.database:db", "Back up, restore, redact and reassess a database.", True
         ),
     },
 }
 
-HELP = """Audit AI answers against their evidence: citations, claims, a critic, a reviser, a judge,
-and the person who decides. Needs no key and no network unless you choose a model that does.
+HELP = """Audit AI answers against their evidence, and review the results. Works offline and without
+an API key unless you choose a model that needs them.
 
-  masis demo                                  look around with prepared cases
-  masis audit cases.jsonl                     audit your own, and see what is wrong with them
-  masis queue                                 list the cases that wait for a decision
+  masis demo                                  explore the workbench with demo cases
+  masis audit cases.jsonl                     audit your own cases and list their issues
+  masis queue                                 list the cases that need a decision
 
-Every command explains itself: masis COMMAND --help.
+For help with a command, run: masis COMMAND --help
 """
 
 

@@ -1,5 +1,6 @@
-"""``masis audit`` audits every case of a file and stores the runs. Running it again continues where
-it stopped.
+"""``masis audit`` audits every case in a file and stores the runs.
+
+Running the same command again continues from the last finished audit.
 """
 
 from __future__ import annotations
@@ -79,11 +80,13 @@ from masis.views.words import FLAG, ISSUES, status_label
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="local: audit in this process and its workers, and store the runs in the database. ray"
-    " (extra: ray): audit inputs of any size, and write a folder of Parquet files.",
+    help="local: audit on this machine and store the runs in the database. ray (extra: ray): audit"
+    " inputs of any size on Ray and write a folder of Parquet files.",
 )
 @click.option(
-    "--address", metavar="ADDR", help="With --engine ray: the cluster. Default: start Ray here."
+    "--address",
+    metavar="ADDR",
+    help="With --engine ray: the address of the cluster. Default: start Ray on this machine.",
 )
 @shared.reading_options
 @click.option(
@@ -97,51 +100,51 @@ from masis.views.words import FLAG, ISSUES, status_label
     "--max-cost",
     type=shared.COST,
     metavar="USD",
-    help="Start no further audit once the total cost would exceed this. Audits under way are"
+    help="Stop starting audits when the next one could exceed this total. Audits in progress are"
     " finished.",
 )
 @shared.database_option
 @click.option(
     "--out",
     metavar="PATH",
-    help="Also write the runs here, one JSON object per line ('-' for stdout), or their issues as"
-    " a table if PATH ends in .csv. With --engine ray: the folder for the Parquet files"
+    help="Also write the runs to PATH, one JSON object per line ('-' for stdout), or their issues"
+    " as a table if PATH ends in .csv. With --engine ray: the folder for the Parquet files"
     " (docs/scale.md).",
 )
 @click.option(
     "--again/--resume",
-    help="Audit every case again, or only those without a finished run of the same text and"
+    help="Audit every case again, or only cases without a finished run for the same text and"
     " settings. Default: --resume.",
 )
 @click.option(
     "--retry-errors",
     is_flag=True,
-    help="Also repeat audits that a failure left partly unscored, such as a model that couldn't"
-    " be reached.",
+    help="Also repeat audits that are partly unscored because something failed, such as a call to"
+    " a model.",
 )
 @click.option(
     "--ask/--no-ask",
     default=True,
-    help="Send each model a test request before the first audit, so that a wrong key stops the"
-    " job at once. Default: --ask.",
+    help="Send each model a test request before the first audit, so that a wrong key is reported"
+    " at once. Default: --ask.",
 )
 @click.option(
     "--record",
     metavar="FILE",
-    help="Append every model reply to FILE (JSON Lines), to replay it without the model. The file"
-    " is yours; redaction, purge and retention don't affect it.",
+    help="Append every model reply to FILE (JSON Lines), for use with --replay. Redaction, purge"
+    " and retention don't change this file.",
 )
 @click.option(
     "--replay",
     metavar="FILE",
-    help="Use the replies that --record wrote to FILE in all roles, without calling a model. For"
+    help="Use the replies that --record wrote to FILE for all roles, without calling a model. For"
     " one role: --model ROLE=replay:FILE.",
 )
 @click.option(
     "--depth",
     type=click.Choice(get_args(Depth)),
-    help="quick: citations and claims only; standard: all roles; thorough: samples and second"
-    " opinions as well (docs/models.md). Default: standard, or the value in the settings.",
+    help="quick: citations and claims only. standard: all roles. thorough: several samples and"
+    " second opinions as well (docs/models.md). Default: standard, or the value in the settings.",
 )
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N", help="Only the first N cases in the file."
@@ -171,17 +174,17 @@ def audit(
     insecure: bool,
     emit: Emit,
 ) -> None:
-    """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show
+    """Audit every case in the file CASES ('-' for stdin), store the runs in the database, and list
     the worst answers.
 
-    With --engine ray CASES is a file or a folder of JSON Lines, Parquet or any format of 'masis
-    import', here or at an address that fsspec reads, and the audits go into the folder --out, by
-    outcome; the database is left alone.
+    CASES has one case per line, such as {"id": "1", "query": "...", "answer": "...", "evidence":
+    [{"id": "1", "text": "..."}]}, or any format that 'masis import' reads. If a case has no answer,
+    one is drafted from its evidence. If it has no id, the id is derived from its content. A line
+    that can't be read is reported with a hint, and the other lines are audited.
 
-    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text":
-    "..."}]}; or any format of 'masis import'. Without an answer one is drafted from the evidence
-    first, without an id it is made of the content. A line that can't be read is named with its
-    hint, and the others are still audited.
+    With --engine ray, CASES is a file or a folder of any of these formats, on this machine or at an
+    address that fsspec supports. The audits are written to the folder --out, grouped by outcome,
+    and the database isn't used.
 
       masis audit cases.jsonl
       masis audit answers.csv --map query=question --map answer=response --map evidence=context
@@ -200,10 +203,10 @@ def audit(
       masis audit cases.jsonl --url https://audits.example.org
       masis audit s3://bucket/answers/ --engine ray --out s3://bucket/audited/ --max-cost 500
 
-    Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes
-    on from there.
+    Ctrl-C finishes the audits in progress and then stops. Run the same command again to continue.
 
-    Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
+    Exit code 0: every line was read and audited. 1: some lines weren't. 2: wrong usage. 130:
+    interrupted.
     """
     if url is not None:
         from masis.cli.remote import audit_on_server
@@ -286,7 +289,7 @@ def audit(
     )
 
 
-_OF_ENGINE = {
+_ENGINE_OPTIONS = {
     "local": ("db", "again", "retry_errors", "record", "limit", "emit"),
     "ray": ("address",),
 }
@@ -295,7 +298,7 @@ _OF_ENGINE = {
 def _refuse_engine_options(engine: str) -> None:
     """Raise UsageError for an option that belongs to the other engine."""
     given_options = shared.given_options()
-    for other_engine, names in _OF_ENGINE.items():
+    for other_engine, names in _ENGINE_OPTIONS.items():
         if other_engine != engine and (
             wrong := [given_options[name] for name in names if name in given_options]
         ):
@@ -303,18 +306,20 @@ def _refuse_engine_options(engine: str) -> None:
 
 
 def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings:
-    """Return the settings for the audits, after checking that all models respond. Raises
-    SettingsError and JobFailed.
+    """Return the settings for the audits, after checking that all models respond.
+
+    Raises SettingsError if a name in the settings is unknown, and JobFailed if a model doesn't
+    respond.
     """
     loaded = judges.load()
     download_missing(loaded.settings)
     check_named(loaded)
-    # a model that nothing answers to is wrong use, not a failure of each case
+    # An unknown model is reported once as wrong usage, instead of as a failure of every case.
     check_models(loaded.settings)
     settings = pin_versions(loaded.settings)
     if settings.record:
-        reach = "The file is yours; redaction, purge and retention don't affect it."
-        say(f"Replies are recorded in {settings.record}. {reach}")
+        note = "Redaction, purge and retention don't change this file."
+        say(f"Replies are recorded in {settings.record}. {note}")
     if not uses_models(settings):
         return settings
     settings = with_concurrency(settings, concurrency)
@@ -330,7 +335,7 @@ def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> 
 
 @dataclass
 class _AuditJob:
-    """One execution of the command on this machine."""
+    """One execution of ``masis audit --engine local``."""
 
     cases: Path
     read: Callable[[], Iterator[MappedRow]]
@@ -348,7 +353,7 @@ class _AuditJob:
         self.summary = BatchSummary()
         self.with_models = uses_models(self.settings)
         self.in_processes = self.concurrency > 1 and not self.with_models
-        self.worst = WorstAnswers(self.emit, beside_data=self.out == shared.STDIO)
+        self.worst = WorstAnswers(self.emit, stdout_has_runs=self.out == shared.STDIO)
         self.progress = ProgressBar(
             "Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size
         )
@@ -367,17 +372,17 @@ class _AuditJob:
                 to_stdout = self.out == shared.STDIO
                 write = sys.stdout.buffer if to_stdout else stack.enter_context(self.out.open("wb"))
             stop = stack.enter_context(
-                Interruption("Stopping after the audits under way (Ctrl-C again to drop them).")
+                Interruption("Stopping after the audits in progress (Ctrl-C again to drop them).")
             )
             stack.enter_context(self.progress)
             for done in self._audits(self._jobs(stop.is_stopped), stop.is_stopped):
                 if isinstance(done.outcome, OverBudget):
                     break
-                self._take(done.job, done.outcome, write, show_traces)
+                self._record_outcome(done.job, done.outcome, write, show_traces)
         return not stop.asked
 
     def report(self) -> None:
-        """Show the worst answers, then say what was done and where the results are."""
+        """Show the worst answers, then summarize the job and say where the results are."""
         self.worst.show()
         for line in self.summary.lines(self.settings):
             say(line)
@@ -391,9 +396,7 @@ class _AuditJob:
         say(f"Database: {self.database}")
 
     def _jobs(self, stopping: Callable[[], bool]) -> Iterator[BatchItem]:
-        """Yield the cases of the file after storing each in the database, and report rows that
-        can't be read.
-        """
+        """Yield the cases in the file after storing each one; report rows that can't be read."""
         read = 0
         try:
             for row in self.read():
@@ -414,11 +417,12 @@ class _AuditJob:
                     yield BatchItem(
                         row.number, row.case, row.end, skip=not self._is_needed(row.case)
                     )
-        # the file has another format or is truncated; report it and keep the rows before
+        # The file is truncated, or part of it has another format. The rows before are still used.
         except InputError as error:
             self.errors.add(error)
 
     def _is_needed(self, case: Case) -> bool:
+        """Return whether to audit a case, given ``--again`` and ``--retry-errors``."""
         if self.again or self.workbench.audits.is_needed(case, self.settings):
             return True
         run = (
@@ -431,6 +435,10 @@ class _AuditJob:
     def _audits(
         self, jobs: Iterable[BatchItem], stopping: Callable[[], bool]
     ) -> Iterator[ItemResult]:
+        """Audit the jobs: in threads if models are called, in processes if ``--concurrency`` asks.
+
+        Waiting for a model releases Python's global interpreter lock; the offline checks don't.
+        """
         if self.in_processes:
             return audit_in_processes(
                 jobs,
@@ -442,9 +450,7 @@ class _AuditJob:
             )
 
         def audit_here(job: BatchItem, cancelled: Callable[[], bool]) -> Run | AuditFailure:
-            """Audit a case; its run is stored as it goes: one cut short is resumed after its last
-            finished step.
-            """
+            """Audit a case and store each step, so that an interrupted run can be resumed."""
             audit = self.workbench.audits.audit
             return guarded_audit(
                 lambda: audit(
@@ -457,13 +463,15 @@ class _AuditJob:
             jobs, audit_here, at_once=at_once, budget=self.budget, stopping=stopping
         )
 
-    def _take(
+    def _record_outcome(
         self,
         job: BatchItem,
         outcome: Run | AuditFailure | None,
         write: BinaryIO | None,
         show_traces: bool,
     ) -> None:
+        # Worker processes return their runs, because SQLite has one writer at a time. Threads
+        # store their runs themselves.
         if isinstance(outcome, Run) and self.in_processes:
             try:
                 self.workbench.audits.store_run(shared.operator(), outcome)
@@ -497,6 +505,7 @@ class _AuditJob:
         from masis.views.tables import runs_to_pandas
 
         rows = runs_to_pandas([run], of="issues")
+        # A spreadsheet evaluates a cell that starts with "=" (CWE-1236), also one from an answer.
         safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
         write.write(safe.to_csv(index=False, header=write.tell() == 0).encode())
 
@@ -505,22 +514,22 @@ WORST_SHOWN = 20
 """How many answers the table shows; the rest are in the queue."""
 
 ISSUES_SHOWN = 5
+"""How many issues are listed in full below the table."""
 
-
-_PRESSING: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed")
+_URGENT: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed")
 """The most urgent statuses, in the order of the queue."""
 
 
 class WorstAnswers:
-    """The answers of a file with the worst issues, as a table.
+    """Collects the answers with the worst issues and shows them as a table.
 
-    With ``beside_data`` the runs are written to stdout, so the table is written to stderr.
+    ``stdout_has_runs`` says that stdout holds the runs, so that the table is written to stderr.
     """
 
-    def __init__(self, emit: Emit, *, beside_data: bool = False) -> None:
+    def __init__(self, emit: Emit, *, stdout_has_runs: bool = False) -> None:
         self._worst: list[tuple[tuple[int, int, int, float, int], dict[str, Any]]] = []
         """Records by rank, the worst first."""
-        self._count, self._emit, self._beside_data = 0, emit, beside_data
+        self._count, self._emit, self._stdout_has_runs = 0, emit, stdout_has_runs
 
     def add(self, case: Case, run: Run, summary: CaseSummary) -> None:
         """Add an audited answer; ``summary`` has the current status of its case."""
@@ -545,28 +554,28 @@ class WorstAnswers:
                 issue.description for issue in (original.issues if original else ()) if issue.major
             ],
         }
-        if self._emit.as_json:  # each as it comes: nobody waits for the last
+        if self._emit.as_json:  # a program that reads a pipe gets each record at once
             self._emit(record)
             return
-        where, _ = status_label(summary.standing, summary.state, summary.severity)
-        pressing = (
-            _PRESSING.index(summary.standing) if summary.standing in _PRESSING else len(_PRESSING)
-        )
-        grave = SEVERITIES.index(summary.severity) if summary.severity else len(SEVERITIES)
-        rank = (pressing, grave, place, 1.0 if quality is None else quality, self._count)
-        self._worst = sorted([*self._worst, (rank, record | {"stands": drafted + where.text})])[
+        label, _ = status_label(summary.standing, summary.state, summary.severity)
+        urgency = _URGENT.index(summary.standing) if summary.standing in _URGENT else len(_URGENT)
+        severity = SEVERITIES.index(summary.severity) if summary.severity else len(SEVERITIES)
+        # The count makes ranks unique: sorting must never compare the records, which are dicts.
+        rank = (urgency, severity, place, 1.0 if quality is None else quality, self._count)
+        self._worst = sorted([*self._worst, (rank, record | {"status": drafted + label.text})])[
             :WORST_SHOWN
         ]
 
     def show(self) -> None:
-        """Write the table, followed by the worst issues in full. In JSON mode they have been
-        written already.
+        """Write the table, followed by the worst issues in full.
+
+        In JSON mode the records were already written as they were added.
         """
         records = [record for _, record in self._worst]
         rows = [
             (
                 record["case"],
-                record["stands"],
+                record["status"],
                 record["headline"],
                 score_text(record["quality"]),
                 shorten(record["question"], MAX_QUESTION_LENGTH),
@@ -581,20 +590,20 @@ class WorstAnswers:
         shown = [shorten(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
         lines = (*table(("case", "status", "worst issue", "quality", "question"), rows), *worst)
-        if self._beside_data:
+        if self._stdout_has_runs:
             for line in lines:
                 say(line)
         else:
             self._emit.lines(lines)
         if not self._emit.as_json and self._count > len(rows):
             say(
-                f"{self._count - len(rows):,} more: 'masis queue' lists the cases that need a"
-                " person."
+                f"{self._count - len(rows):,} more. 'masis queue' lists the cases that need a"
+                " decision."
             )
 
 
 SAMPLED = 200
-"""How many cases an estimate reads. The rest of the file is assumed to be similar per byte."""
+"""How many cases an estimate reads; the rest of the file is assumed to have the same density."""
 
 
 def show_estimate(
@@ -604,8 +613,10 @@ def show_estimate(
     limit: int | None,
     needed: Callable[[Case], bool],
 ) -> None:
-    """Show the estimated calls, tokens and cost of the ``needed`` cases, extrapolated from the
-    first ones.
+    """Show the estimated calls, tokens and cost of the ``needed`` cases.
+
+    The estimate is extrapolated from the first ``SAMPLED`` cases by their share of the file's
+    ``size`` in bytes.
     """
     total, number, seen, read = CostEstimate(), 0, 0, 0
     try:
@@ -616,18 +627,18 @@ def show_estimate(
                     total, number = total.plus(estimate(row.case, settings)), number + 1
             if number >= SAMPLED or seen == limit:
                 break
-    except InputError:  # shown when the line is reached in earnest
+    except InputError:  # the audit reports it when it reaches the line
         pass
     if not number:
         return
-    left = max(0, size - read) / (max(1, read) / seen)  # not looked at; taken to be needed
+    left = max(0, size - read) / (max(1, read) / seen)  # unread cases, assumed to be needed
     scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
     cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
-    skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
+    skipped = f" ({seen - number:,} already audited)" if seen > number else ""
     say(
         "Estimate for"
         f" {'about ' if scale > 1 else ''}{count_noun(round(number * scale), 'case')}{skipped}: "
         f"up to"
         f" {round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
-        f" Depth {settings.depth}. {UNCHECKED[settings.depth]}"
+        f" Depth: {settings.depth}. {UNCHECKED[settings.depth]}"
     )

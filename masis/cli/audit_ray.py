@@ -1,5 +1,6 @@
-"""``masis audit --engine ray`` runs the same audits on Ray and writes Parquet files. Running it
-again continues.
+"""``masis audit --engine ray`` runs the same audits on Ray and writes Parquet files.
+
+Running the same command again audits the cases that aren't audited yet.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def run_ray_audit(
     """Audit the cases that aren't audited yet, show progress, and report the result."""
     if reading.names or isinstance(reading.profile, str):
         raise click.UsageError(
-            "--map FIELD=KEY doesn't work with --engine ray. Write the paths into a TOML file"
-            " and pass that."
+            "--map FIELD=KEY doesn't work with --engine ray. Write the keys to a TOML file and"
+            " pass it with --map FILE."
         )
     if cases == "-" or out in (None, "-"):
         raise click.UsageError(
-            "--engine ray: name a file or a folder to read, and with --out a folder to write."
+            "--engine ray needs a file or folder to read, and --out with a folder to write."
         )
     if max_cost is not None and (unpriced := unpriced_models(settings)):
         raise click.UsageError(
@@ -51,7 +52,7 @@ def run_ray_audit(
     )
     with (
         send_telemetry(settings),
-        Interruption("Stopping after the audits under way (Ctrl-C again to drop them).") as stop,
+        Interruption("Stopping after the audits in progress (Ctrl-C again to drop them).") as stop,
         ProgressBar("Auditing") as progress,
     ):
         errors = ErrorReport()
@@ -68,17 +69,17 @@ def run_ray_audit(
             raise click.UsageError(str(error)) from error
     totals, seconds = report.totals, time.monotonic() - began
     if not totals.cases and report.complete:
-        say("Everything was audited before.")
+        say("All cases were already audited.")
     else:
         speed = f"{duration(seconds * 1000)} ({totals.cases / max(seconds, 1e-9):.1f} a second)"
-        came_to = (
+        outcomes = (
             f"{totals.accepted:,} auto-accepted, {totals.needs_review:,} need review,"
             f" {totals.failed:,} failed"
         )
-        say(f"{count_noun(totals.cases, 'case')} in {speed}: {came_to}.")
+        say(f"{count_noun(totals.cases, 'case')} in {speed}: {outcomes}.")
     if totals.incomplete:
         say(
-            f"{count_noun(totals.incomplete, 'audit')} left something unscored after a failure;"
+            f"{count_noun(totals.incomplete, 'audit')} partly unscored because something failed;"
             " see the column incomplete."
         )
     if totals.calls:
@@ -130,4 +131,4 @@ def repeats(repeated: Repeats) -> Iterator[str]:
         yield f"  {case_id}: {'; '.join(rows)}"
     if repeated.total > len(repeated.named):
         yield f"  and {repeated.total - len(repeated.named):,} more"
-    yield "A database holds one case per id. Give each its own id before you import them."
+    yield "A database holds one case per id. Give each case its own id before you import them."

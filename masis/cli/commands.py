@@ -16,16 +16,16 @@ from masis.errors import MasisError, SettingsError
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
-EXIT_CODES = "Exit code 0: done. 1: failed; the message says why. 2: wrong use."
+EXIT_CODES = "Exit code 0: success. 1: failure; the message says why. 2: wrong usage."
 """The default last line of a command's help."""
 
 
 class JobFailed(click.ClickException):
-    """The job failed completely or in part, as the message explains. Exit code 1."""
+    """Ends a command that failed completely or in part with exit code 1 and a message."""
 
 
 def end_interrupted(message: str) -> NoReturn:
-    """End a command that a person stopped; the message says how to continue."""
+    """Exit with code 130 after a person stopped the command; the message says how to continue."""
     say(message)
     raise click.exceptions.Exit(INTERRUPTED)
 
@@ -36,7 +36,9 @@ def help_text(docstring: str) -> str:
     for part in inspect.cleandoc(docstring).split("\n\n"):
         lines = part.splitlines()
         if lines and all(line.startswith(("  ", "masis ")) for line in lines):
-            # inspect.cleandoc removes an indentation that all lines share
+            # click rewraps a paragraph unless it starts with a line that holds only \b (click's
+            # documentation, "Preventing Rewrapping"). inspect.cleandoc removes an indentation
+            # that all lines share, so a docstring with examples only needs it again.
             indent = "" if part.startswith(" ") else "  "
             parts.append("\n".join(["\b", *(f"{indent}{line}" for line in lines)]))
         else:
@@ -45,10 +47,10 @@ def help_text(docstring: str) -> str:
 
 
 class RegisteredChoice(click.Choice[str]):
-    """A choice of the names of a registry, which it asks whenever an option is parsed or shown.
+    """A choice among the names in a registry, which are read when an option is parsed or shown.
 
-    Reading them when a command is imported would miss entries that are added later, and would open
-    the metadata of every installed package even to print a version.
+    Reading them when a command is imported would miss entries that are added later. It would also
+    read the metadata of every installed package, even to print a version.
     """
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
@@ -57,7 +59,7 @@ class RegisteredChoice(click.Choice[str]):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names that are valid now."""
+        """The names that are currently registered."""
         return tuple(self._names())
 
 
@@ -71,9 +73,7 @@ class Command(click.Command):
 
 
 class Lazy(NamedTuple):
-    """The location of a command (``module:name``), imported on first use, and its line in the
-    overview.
-    """
+    """A command that is imported on first use: its location (``module:name``) and summary line."""
 
     target: str
     summary: str
@@ -81,11 +81,10 @@ class Lazy(NamedTuple):
 
 
 class CommandGroup(click.Group):
-    """A group that lists its commands in order of definition, and turns errors into one line and an
-    exit code.
+    """A group that lists commands in order of definition and reports each error in one line.
 
-    ``headings`` holds commands by heading. They are imported when called, so the overview stays
-    fast.
+    ``headings`` maps headings to commands, which are imported when they are called, so that the
+    overview is fast.
     """
 
     command_class = Command
@@ -122,13 +121,14 @@ class CommandGroup(click.Group):
                 group = self.get_command(ctx, name)
                 if isinstance(group, click.Group) and args[0] in group.commands:
                     ctx.fail(f"There is no command {args[0]!r} here. Use: masis {name} {args[0]}")
+            # shortened because the time difflib needs is quadratic in the length of the text
             near = difflib.get_close_matches(args[0][:40], names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(names)}."
+            hint = f" Did you mean {near[0]!r}?" if near else f" Commands: {', '.join(names)}."
             ctx.fail(f"There is no command {args[0][:80]!r}.{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the overview without importing a command."""
+        """Write the overview without importing the commands."""
         own = {name: Lazy("", command.short_help or "") for name, command in self.commands.items()}
         width = max(map(len, self.list_commands(ctx)))
         for heading, entries in {**self.headings, **({"Commands": own} if own else {})}.items():
@@ -138,10 +138,7 @@ class CommandGroup(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and report each error in one line.
-
-        An unexpected error says how to see its traceback.
-        """
+        """Run the command, and report an error in one line instead of a traceback."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -155,6 +152,8 @@ class CommandGroup(click.Group):
             )
         except KeyboardInterrupt:
             end_interrupted("Interrupted.")
+        # click itself handles these three: it ends silently when the reader of a pipe, such as
+        # 'head', has closed it
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except OSError as error:
@@ -166,7 +165,8 @@ class CommandGroup(click.Group):
         except Exception as error:
             if ctx.find_root().params.get("debug"):
                 raise
-            bug = "This is a bug; 'masis --debug COMMAND ...' shows where."
+            bug = "This is a bug. Run 'masis --debug COMMAND ...' to see the traceback."
             usage, problem = None, f"Unexpected error: {type(error).__name__}: {error}. {bug}"
-        shown = printable(problem)  # text from a file must not control the terminal
+        # A problem may quote a file, and an escape sequence in it must not control the terminal.
+        shown = printable(problem)
         raise JobFailed(shown) if usage is None else click.UsageError(shown, usage)

@@ -1,6 +1,4 @@
-"""``masis config`` shows and checks the settings; ``masis completion`` prints shell completion
-scripts.
-"""
+"""``masis config`` shows and checks settings; ``masis completion`` prints completion scripts."""
 
 from __future__ import annotations
 
@@ -42,8 +40,9 @@ DEFAULT_FILE = Path("masis.toml")
 
 
 def check_named(loaded: LoadedSettings) -> None:
-    """Raise SettingsError if the settings of an audit name something that doesn't exist, and say
-    where.
+    """Raise SettingsError if the settings of an audit name something that doesn't exist.
+
+    The message says in which file or option the name is.
     """
     if errors := _name_errors(loaded):
         raise SettingsError("\n".join(errors))
@@ -76,7 +75,7 @@ def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ())
     return errors
 
 
-def _misnamed_anywhere(loaded: LoadedSettings) -> list[str]:
+def _all_name_errors(loaded: LoadedSettings) -> list[str]:
     """Return the errors in all names in the settings, including the graders of screenings."""
     names = grader_names(loaded.settings)
     return _name_errors(
@@ -90,16 +89,17 @@ def _misnamed_anywhere(loaded: LoadedSettings) -> list[str]:
 
 @click.group(cls=CommandGroup)
 def config() -> None:
-    """Show the settings and where each comes from; check the configuration file.
+    """Show the settings and where each is set, and check or create the configuration file.
 
       masis config show
       masis config check masis.toml
       masis config init
 
-    A value comes, strongest first, from the command line (--set, --model), the environment
-    (MASIS_MAX_ITERATIONS=2), the file masis.toml, the defaults. The file is the one that
-    MASIS_CONFIG names, else masis.toml in the working folder, else masis.toml in your configuration
-    folder. Keys of providers are no settings, and never shown.
+    A value on the command line (--set, --model) overrides the environment
+    (MASIS_MAX_ITERATIONS=2), which overrides the configuration file, which overrides the default.
+    The configuration file is the one named by MASIS_CONFIG, or else masis.toml in the current
+    folder, or else masis.toml in your configuration folder. Provider keys aren't settings and are
+    never shown.
     """
 
 
@@ -109,14 +109,14 @@ def config() -> None:
 @shared.json_option
 @shared.database_option
 def show(judges: Judges, changed: bool, emit: Emit, db: Path | None) -> None:
-    """Print every setting with its value and the place it comes from.
+    """Print every setting with its value and where it is set.
 
       masis config show
       masis config show --changed
       masis config show --model openai --set max_iterations=2 --json
 
-    With options as those of 'masis audit', it shows the settings of that audit. Keys are never
-    printed: only whether there is one.
+    Pass --model and --set as to 'masis audit' to see the settings of that audit. Keys are never
+    printed, only whether one is set.
     """
     loaded, secrets, database = judges.load(), secrets_file(), database_path(db)
     rows_by_group = {
@@ -159,13 +159,16 @@ def show(judges: Judges, changed: bool, emit: Emit, db: Path | None) -> None:
         (
             "* differs from its default"
             if any(row.changed for row in every)
-            else "Nothing is changed."
+            else "All settings have their default values."
         ),
     ]
-    lines += ["", "Every setting has a variable: MASIS_ and its name in capitals. Others are:"]
+    lines += [
+        "",
+        "Every setting has an environment variable: MASIS_ and its name in capitals. Others:",
+    ]
     lines += [f"  {variable:<14}  {meaning}" for variable, meaning in OTHER_VARIABLES.items()]
     emit(record, lines)
-    for error in _misnamed_anywhere(loaded):
+    for error in _all_name_errors(loaded):
         say(error)
 
 
@@ -173,12 +176,12 @@ def show(judges: Judges, changed: bool, emit: Emit, db: Path | None) -> None:
 @click.argument("file", type=shared.FILE, required=False)
 @shared.json_option
 def check(file: Path | None, emit: Emit) -> None:
-    """Check FILE (default: the one in use): every wrong name and value is shown with its hint.
+    """Check a configuration file, by default the one in use, and show each error with a hint.
 
       masis config check
       masis config check deploy/masis.toml
 
-    The environment is not considered. Exit code 0: all in order. 2: something is wrong.
+    Environment variables are ignored. Exit code 0: the file is valid. 2: it has errors.
     """
     checked_file = file or config_file()
     if file is not None and not file.exists():
@@ -188,19 +191,19 @@ def check(file: Path | None, emit: Emit) -> None:
             f"There is no file to check. None of these exist: {_config_places_text()}."
         )
     loaded = load(environment={}, file=checked_file)
-    if errors := _misnamed_anywhere(loaded):
+    if errors := _all_name_errors(loaded):
         raise SettingsError("\n".join(errors))
     number = sum(
         row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded)
     )
     emit({"file": checked_file, "settings": number})
     say(
-        f"{checked_file}: in order. It sets {count_noun(number, 'setting')}; 'masis config show'"
+        f"{checked_file} is valid. It sets {count_noun(number, 'setting')}; 'masis config show'"
         " shows the values in effect."
     )
 
 
-@config.command(short_help="Write a configuration file with every default in it.")
+@config.command(short_help="Write a configuration file that lists every setting.")
 @shared.out_option("The file to write, or '-' for stdout.", DEFAULT_FILE)
 @click.option(
     "--user",
@@ -209,14 +212,14 @@ def check(file: Path | None, emit: Emit) -> None:
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(out: Path, user: bool, force: bool) -> None:
-    """Write a configuration file with every setting in it: what it does, what it may be, and its
+    """Write a configuration file that lists every setting with its explanation, valid values and
     default.
 
       masis config init
       masis config init --user
       masis config init --out - | less
 
-    Everything in it is commented out, so that it changes nothing until you do.
+    All settings in it are commented out, so the file has no effect until you edit it.
     """
     if user:
         out = config_places()[-1]
@@ -229,11 +232,11 @@ def init(out: Path, user: bool, force: bool) -> None:
             f"{out} already exists. Name another file with --out, or overwrite it with --force."
         )
     out.write_text(template(), encoding="utf-8")
-    say(f"{out}: written. Uncomment what you want to change; 'masis config check' checks it.")
+    say(f"Wrote {out}. Uncomment the settings you want to change, then run 'masis config check'.")
 
 
 def _value_origin(row: SettingRow) -> str:
-    """Return where a value is set. For a provider's key, say only whether it is set."""
+    """Return where a value is set. For a provider's key, add whether its variable is set."""
     if row.origin.kind == "default":
         return "default"
     place = (
@@ -253,14 +256,14 @@ def _config_places_text() -> str:
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
-    """Print the script that completes 'masis' in SHELL.
+    """Print the completion script of 'masis' for SHELL.
 
     masis completion bash >> ~/.bashrc
     masis completion zsh >> ~/.zshrc
     masis completion fish > ~/.config/fish/completions/masis.fish
     """
     completion_class = get_completion_class(shell)
-    assert completion_class is not None  # one of those that click knows
+    assert completion_class is not None  # click has a class for each of these shells
     click.echo(
         completion_class(
             click.get_current_context().find_root().command, {}, "masis", "_MASIS_COMPLETE"

@@ -1,6 +1,4 @@
-"""``masis import``, ``export`` and ``dataset``: put cases into a database and create data sets from
-it.
-"""
+"""``masis import``, ``export`` and ``dataset`` move cases and data sets into and out of MASIS."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ from masis.views.words import unanswered_words
 _SHOWN_ROWS = 3
 """How many parsed rows ``--dry-run`` shows."""
 
-_WIDE = 100
+_SHOWN_LENGTH = 100
 """How many characters of a text ``--dry-run`` shows."""
 
 
@@ -68,7 +66,7 @@ def _parse_share(value: str | float) -> float:
     help="Show the first parsed rows and every problem, without storing anything.",
 )
 @click.option(
-    "--suggest", is_flag=True, help="Propose a map for the file and show two cases parsed with it."
+    "--suggest", is_flag=True, help="Suggest a map for the file and show two cases parsed with it."
 )
 @click.option(
     "--save", type=shared.FILE, metavar="PATH", help="With --suggest: write the map to a TOML file."
@@ -76,14 +74,14 @@ def _parse_share(value: str | float) -> float:
 @click.option(
     "--needs-review",
     is_flag=True,
-    help="From a folder of audited cases: import those that need review or failed.",
+    help="From a folder of audited cases: import cases that need review or failed.",
 )
 @click.option(
     "--sample",
     type=_parse_share,
     metavar="SHARE",
     help="From a folder of audited cases: import a random share, such as 2%, of the auto-accepted"
-    " ones.",
+    " cases.",
 )
 @click.option(
     "--seed", metavar="N", default=0, show_default=True, help="The random seed of the sample."
@@ -102,19 +100,20 @@ def import_files(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Read cases, or files of other tools, into the database, without auditing them.
+    """Import cases from files of MASIS or of other tools into the database, without auditing them.
 
-    A FILE holds cases, one a line ('-' for stdin). A case that is there already is left alone;
-    another case under an id that is taken is an error, for decisions refer to ids.
+    A FILE has one case per line ('-' for stdin). A case that is already in the database is skipped.
+    A different case with an id that is already in use is an error, because decisions refer to ids.
 
     Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo,
-    RAGTruth, replies of OpenAI and Anthropic, and more) are recognised by their first row, or named
-    with --as; they may be JSON Lines, JSON, CSV, TSV or Parquet, packed with gzip or zip.
+    RAGTruth, replies of OpenAI and Anthropic, and more) are detected by their first row; use --as
+    to name the format. They may be JSON Lines, JSON, CSV, TSV or Parquet, compressed with gzip or
+    zip.
 
-    A folder of audited cases ('masis audit --engine ray --out') comes with its audits:
-    --needs-review brings in what a person must see, --sample a random share of what was
-    auto-accepted, as spot checks. Their decisions estimate how many wrong answers passed unseen;
-    'masis metrics' says so. The seed is recorded.
+    A folder of audited cases ('masis audit --engine ray --out') is imported with its audits:
+    --needs-review imports the cases that need review or failed, and --sample a random share of the
+    auto-accepted cases for spot checks. Decisions on that sample estimate how many wrong answers
+    were auto-accepted, which 'masis metrics' shows. The seed is recorded.
 
       masis import cases.jsonl more-cases.jsonl
       masis import audited/ --needs-review --sample 2%
@@ -123,7 +122,8 @@ def import_files(
       masis import answers.csv --suggest --save own.toml
       masis import answers.csv --map query=question --map answer=response --dry-run
 
-    Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
+    Exit code 0: everything was read. 1: some of it couldn't be read; the rest is stored. 2: wrong
+    usage.
     """
     paths = [
         file
@@ -133,14 +133,14 @@ def import_files(
     lakes = [str(file) for file in files if file not in paths]
     for lake in lakes:
         if not is_lake(lake):
-            problem = f"{lake} has no audited cases. Name a folder that masis audit wrote."
+            problem = f"{lake} has no audited cases. Name a folder written by masis audit."
             raise click.BadParameter(problem, param_hint="'FILE...'")
     if lakes and (paths or any(reading)):
         raise click.UsageError(
             "import a folder of audited cases on its own, without --as and --map."
         )
     if lakes and not (needs_review or sample or dry_run):
-        raise click.UsageError("choose what to import: --needs-review, --sample 2%, or both.")
+        raise click.UsageError("use --needs-review, --sample 2%, or both, to select the cases.")
     if not lakes and (needs_review or sample is not None):
         raise click.UsageError("--needs-review and --sample need a folder of audited cases.")
     if suggest or save is not None:
@@ -153,9 +153,9 @@ def import_files(
             counts = LakeService.count_outcomes(lake)
             emit({"file": lake, **counts})
             say(f"{lake}: {_amounts(counts)}. Nothing is stored.")
-        if failed := sum(_try(file, reading, emit) for file in paths):
+        if failed := sum(_preview(file, reading, emit) for file in paths):
             raise JobFailed(
-                f"{count_noun(failed, 'row')} can't be imported, for the reasons above."
+                f"{count_noun(failed, 'row')} can't be imported. The reasons are listed above."
             )
         return
     database, errors = database_path(db), ErrorReport()
@@ -216,9 +216,10 @@ def _import_lake(
     return sum(done.imported.values()) + done.unchanged
 
 
-def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
-    """Show a summary and three parsed cases on stdout and all problems on stderr. Returns the
-    number of bad rows.
+def _preview(file: Path, reading: FileOptions, emit: Emit) -> int:
+    """Show a summary and the first parsed cases on stdout, and all problems on stderr.
+
+    Returns the number of rows that can't be imported.
     """
     name, errors = _data_file_name(file), ErrorReport()
     counts, shown, bad = Counter[str](), list[str](), 0
@@ -244,7 +245,7 @@ def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
                     counts["with labels"] += case.labels is not None
                     counts["with citations beside the answer"] += bool(case.given_citations)
                     if counts["read as cases"] <= _SHOWN_ROWS:
-                        shown += _as_read(case)
+                        shown += _case_lines(case)
     except InputError as error:
         errors.add(error)
         bad += 1
@@ -257,15 +258,13 @@ def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
 
 
 def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: Emit) -> None:
-    """Print the most likely map for a file, two cases parsed with it, and the command that imports
-    the file.
-    """
+    """Print the most likely map for a file, two cases parsed with it, and the import command."""
     suggestion = loading.suggest(path, sheet=sheet)
     emit({"file": name, "format": suggestion.format, "map": suggestion.names})
     chosen_sheet = [] if sheet is None else [f"--sheet {shlex.quote(sheet)}"]
     file = "-" if name == "stdin" else shlex.quote(name)
     if suggestion.format:
-        options = " ".join(filter(None, (*chosen_sheet, _as_options(suggestion.names))))
+        options = " ".join(filter(None, (*chosen_sheet, _map_options(suggestion.names))))
         command = " ".join(filter(None, ("masis import", file, options, "--dry-run")))
         say(
             f"{name} has the format {suggestion.format}; options needed: {options or 'none'}."
@@ -275,18 +274,18 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
     if suggestion.profile is None:
         keys = ", ".join(suggestion.row)
         raise JobFailed(
-            f"{name}: nothing in the first row looks like a question with evidence (it holds"
-            f" {shorten(keys, 300)}). Name them: --map query=KEY --map evidence=KEY."
+            f"{name}: the first row has no key that looks like a question with evidence (its keys:"
+            f" {shorten(keys, 300)}). Name the keys: --map query=KEY --map evidence=KEY."
         )
     read = read_any(path, None, suggestion.names, name=name, sheet=sheet)
     rows = islice((row for row in read if row.case or row.problems), 2)
     shown = [
         line
         for row in rows
-        for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))
+        for line in (*map(str, row.problems), *(_case_lines(row.case) if row.case else ()))
     ]
     emit.lines((profile_text(suggestion.profile), *shown))
-    map_options = _as_options(suggestion.names)
+    map_options = _map_options(suggestion.names)
     used = {
         part.partition(".")[0]
         for key in suggestion.names.values()
@@ -299,32 +298,35 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
         )
     if save is not None:
         save.write_text(profile_text(suggestion.profile), encoding="utf-8")
-        split = _as_options({SPLIT: suggestion.names[SPLIT]} if SPLIT in suggestion.names else {})
+        # the separator of chunks isn't part of a profile, so the command needs it as well
+        split = _map_options({SPLIT: suggestion.names[SPLIT]} if SPLIT in suggestion.names else {})
         map_options = f"--map {shlex.quote(str(save))} {split}".rstrip()
     say(" ".join(("Import it: masis import", file, *chosen_sheet, map_options)))
 
 
-def _as_options(names: dict[str, str]) -> str:
+def _map_options(names: dict[str, str]) -> str:
+    """Return the ``--map`` options for a field map, quoted for the shell."""
+    # JSON's escapes keep a separator such as a line break on one line
     written = {
         field: json.dumps(key)[1:-1] if field == SPLIT else key for field, key in names.items()
     }
     return " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in written.items())
 
 
-def _as_read(case: Case) -> Iterator[str]:
+def _case_lines(case: Case) -> Iterator[str]:
     """Yield lines that show how each field of a case was parsed."""
     answer = " ".join(
         (case.answer or unanswered_words(case) or "none: an audit drafts one").split()
     )
-    yield f"id        {shorten(case.id, _WIDE)}"
-    yield f"question  {shorten(' '.join(case.query.split()), _WIDE)}"
-    yield f"answer    {shorten(answer, _WIDE)}"
+    yield f"id        {shorten(case.id, _SHOWN_LENGTH)}"
+    yield f"question  {shorten(' '.join(case.query.split()), _SHOWN_LENGTH)}"
+    yield f"answer    {shorten(answer, _SHOWN_LENGTH)}"
     if case.model_reasoning:
-        yield f"reasoning {shorten(' '.join(case.model_reasoning.split()), _WIDE)} (not audited)"
+        reasoning = shorten(" ".join(case.model_reasoning.split()), _SHOWN_LENGTH)
+        yield f"reasoning {reasoning} (not audited)"
     for chunk in case.evidence[:2]:
-        yield (
-            f"evidence  [{shorten(chunk.id, 20)}] {shorten(' '.join(chunk.text.split()), _WIDE)}"
-        )
+        text = shorten(" ".join(chunk.text.split()), _SHOWN_LENGTH)
+        yield f"evidence  [{shorten(chunk.id, 20)}] {text}"
     if len(case.evidence) > 2:
         yield f"          and {len(case.evidence) - 2:,} more"
     yield ""
@@ -359,13 +361,14 @@ def _import_cases(
                 if step.notes and not noted:
                     noted = True
                     say(f"{step.notes[0]} (Shown once per file.)")
+    # also after Ctrl-C, because the batches that were read are already stored
     finally:
         emit({"file": name, "imported": added, "there_already": unchanged, "refused": refused})
         _say_imported(name, added, unchanged)
     return added + unchanged
 
 
-def _shares(value: str | SplitShares) -> SplitShares:
+def _parse_shares(value: str | SplitShares) -> SplitShares:
     """Parse shares of train, validation and test such as ``80/10/10``. Raises BadParameter."""
     if isinstance(value, SplitShares):
         return value
@@ -376,7 +379,7 @@ def _shares(value: str | SplitShares) -> SplitShares:
         raise shared.wrong(value, "write the shares as 80/10/10.")
     shares = SplitShares(*map(int, parts))
     if sum(shares) != 100:
-        raise shared.wrong(value, f"the shares sum up to {sum(shares)}, not to 100.")
+        raise shared.wrong(value, f"the shares add up to {sum(shares)} instead of 100.")
     return shares
 
 
@@ -386,11 +389,11 @@ SIDES = click.Choice(SPLITS)
 def selection_options(command: shared.Body) -> shared.Body:
     """Add the filters of the queue, ``--split`` and ``--shares``, passed as ``selection``."""
 
-    @shared.filter_options("those that a person decided", DECIDED)
+    @shared.filter_options("cases that a person decided", DECIDED)
     @click.option("--split", type=SIDES, help="Only one part of the split by question.")
     @click.option(
         "--shares",
-        type=_shares,
+        type=_parse_shares,
         default="80/10/10",
         metavar="SHARES",
         show_default=True,
@@ -418,9 +421,9 @@ out_option = shared.out_option("The file to write (a folder for hf); '-' for std
 WHOLE = {
     "cases": "the cases as imported",
     "runs": "the newest finished run of each case",
-    "executions": "the log of executions, numbers without texts",
+    "executions": "the execution log, with counts and times but no texts",
 }
-"""Formats that accept no filter because they copy all records of their kind."""
+"""Formats without filters, because they copy all records of their kind."""
 
 
 @click.command(cls=Command)
@@ -453,18 +456,19 @@ def export(
     insecure: bool,
     emit: Emit,
 ) -> None:
-    """Write cases, runs or executions as they are, or data sets out of what people decided.
+    """Export cases, runs or executions as stored, or data sets made from people's decisions.
 
-    'masis import' reads cases and decided again. 'masis db backup' makes a lossless copy of the
-    whole database.
+    'masis import' can read the formats cases and decided. For a lossless copy of the whole
+    database, use 'masis db backup'.
 
-    The formats after executions are data sets: they take the filters of the queue, put
-    near-duplicate questions on one side of a split, and come with a manifest beside the file:
-    versions, filter, counts, class balance, provenance, licences and digests. A file is replaced
-    only once the new one is complete; a device, a pipe or a symbolic link is written through.
-    decided into a folder writes Parquet: a row for each decided case, with its digest and its whole
-    record as JSON; in a folder of audited cases it goes to _decided/. --json prints what was
-    written.
+    The other formats are data sets. They accept the filters of the queue, keep near-duplicate
+    questions on one side of a split, and write a manifest next to the file with versions, filter,
+    counts, class balance, provenance, licences and digests.
+
+    An existing file is replaced only when the new one is complete. If --out is a device, a pipe or
+    a symbolic link, the data is written through it. With the format decided and a folder as --out,
+    the file is Parquet and has a row for each decided case, with its digest and its full record as
+    JSON; in a folder of audited cases it is written to _decided/. --json prints the manifest.
 
       masis export --format cases --out cases.jsonl
       masis export --format runs --out runs.jsonl
@@ -482,7 +486,7 @@ def export(
         return
     workbench = shared.open_existing(db)
     if form == "decided" and out != shared.STDIO and out.is_dir():
-        if is_lake(str(out)):  # apart from the audited cases, so that readers pass over it
+        if is_lake(str(out)):  # readers of Parquet folders skip names that start with "_"
             out /= "_decided"
             out.mkdir(exist_ok=True)
         out /= "decided.parquet"
@@ -494,7 +498,7 @@ def export(
         for name, written in shared.given_options().items():
             if name not in ("form", "out", "db", "emit"):
                 raise click.UsageError(f"{written}: the format {form} has no filters or encodings.")
-    # A command ignores the policy because anyone with the file can read everything in it.
+    # The export isn't refused: anyone who can run this command can read the database file anyway.
     if count := workbench.exports.shows_hidden(form, None if form in WHOLE else selection):
         say(
             f"Warning: this shows audit results of {count_noun(count, 'undecided case')} that"
@@ -516,7 +520,7 @@ def export(
     if manifest is not None:
         with whole_file(manifest) as stream:
             stream.write(manifest_bytes(exported.manifest))
-    _say_what(exported.manifest, out, emit)
+    _report_manifest(exported.manifest, out, emit)
 
 
 def _check_out(form: str, out: Path, emit: Emit) -> None:
@@ -525,16 +529,20 @@ def _check_out(form: str, out: Path, emit: Emit) -> None:
     if not is_folder:
         shared.writable_file(out)
     if out == shared.STDIO and (is_folder or emit.as_json):
-        what = f"{form} is a folder" if is_folder else "--json says what was written"
-        raise click.UsageError(f"{what}: name one with --out.")
+        what = (
+            f"The format {form} writes a folder"
+            if is_folder
+            else "--json writes the manifest to stdout, so the data needs a file"
+        )
+        raise click.UsageError(f"{what}. Name it with --out.")
 
 
 def _to(out: Path) -> str:
     return "" if out == shared.STDIO else f" to {out}"
 
 
-def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
-    """Report how many rows were written, and which were left out and why."""
+def _report_manifest(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
+    """Report how many rows were written, how many were left out, and why."""
     emit(manifest)
     counts = manifest["counts"]
     say(
@@ -542,7 +550,7 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
         f"written{_to(out)}."
     )
     for reason, number in counts["left_out"].items():
-        hint = " --format decided has a row for every decided case." if reason == "no label" else ""
+        hint = " Use --format decided to get every decided case." if reason == "no label" else ""
         say(f"Left out: {number:,} ({reason}).{hint}")
 
 
@@ -565,26 +573,26 @@ CHANGES = {
     "removed": "removed",
     "relabelled": "relabelled",
     "moved": "moved to another side of the split",
-    "audited_anew": "decided about another audit or answer",
+    "audited_anew": "decided on another audit or answer",
 }
-"""The kinds of changes in words."""
+"""The kinds of differences between two versions, in words."""
 
 
 @click.group(cls=CommandGroup)
 def dataset() -> None:
-    """Freeze data sets under names, compare them, and write them again byte for byte.
+    """Freeze data sets under names, compare them, and export them again byte for byte.
 
       masis dataset freeze pilot-1 --format labels --dataset pilot --description "first round"
       masis dataset compare pilot-1 pilot-2
       masis dataset export pilot-1 --out pilot-1.jsonl
 
-    A version keeps which cases, decisions and audits it was made of, and the digest of its bytes:
-    decisions, undos and audits that come later change none of it. Once a case of it is redacted, or
-    retention has removed its audit, it can be compared still, but not rebuilt, and says so.
+    A version records its cases, decisions and audits, and the digest of its bytes, so that later
+    decisions, undos and audits don't change it. After one of its cases is redacted, or retention
+    has removed an audit, a version can still be compared but not exported.
     """
 
 
-@dataset.command(short_help="Freeze the cases that match, in a format, under a name.")
+@dataset.command(short_help="Freeze an export of the matching cases under a name.")
 @click.argument("name")
 @click.option(
     "--format",
@@ -609,12 +617,12 @@ def freeze(
     emit: Emit,
     workbench: Workbench,
 ) -> None:
-    """Freeze what an export of the cases that match holds now, under NAME (letters, digits, '.',
-    '-', '_').
+    """Freeze an export of the matching cases under NAME, which may have letters, digits, '.', '-'
+    and '_'.
 
       masis dataset freeze pilot-3 --format claims --state any
 
-    Exit code 0: frozen. 1: the name is taken, or no case that matches gives a row.
+    Exit code 0: frozen. 1: the name is in use, or the matching cases have no rows in this format.
     """
     with ProgressBar("Freezing", workbench.cases.count(selection.cases)) as progress:
         version = workbench.datasets.freeze(
@@ -637,8 +645,7 @@ def freeze(
 @shared.json_option
 @shared.workbench_option
 def list_all(emit: Emit, workbench: Workbench) -> None:
-    """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it
-    is for.
+    """List the dataset versions, newest first, with name, time, format, rows, author and purpose.
 
     masis dataset list
     """
@@ -671,7 +678,7 @@ def show(name: str, emit: Emit, workbench: Workbench) -> None:
 
 
 @dataset.command(
-    short_help="List the cases that two versions differ in: added, removed, relabelled."
+    short_help="List the differences between two versions: added, removed, relabelled."
 )
 @click.argument("first")
 @click.argument("second")
@@ -686,16 +693,17 @@ def show(name: str, emit: Emit, workbench: Workbench) -> None:
 @shared.json_option
 @shared.workbench_option
 def compare(first: str, second: str, limit: int, emit: Emit, workbench: Workbench) -> None:
-    """Say which cases the version SECOND adds to FIRST, removes, or has another label for.
+    """List the cases that were added, removed or relabelled between the versions FIRST and SECOND.
 
-    A line for each case: how it differs, its id, its state and side of the split before and after.
+    Each line has the difference, the id of the case, and its state and side of the split before
+    and after.
 
       masis dataset compare pilot-1 pilot-2
     """
     comparison = workbench.datasets.compare(first, second, limit)
     lines = []
     for case in comparison.cases:
-        before, after = (" ".join(stood) if stood else "absent" for stood in (case.was, case.now))
+        before, after = (" ".join(state) if state else "absent" for state in (case.was, case.now))
         lines.append(
             f"{', '.join(CHANGES[kind] for kind in case.kinds)}  {case.case_id}  {before} -> "
             f"{after}"
@@ -708,33 +716,34 @@ def compare(first: str, second: str, limit: int, emit: Emit, workbench: Workbenc
 
 
 @dataset.command(
-    "export", short_help="Write a version again byte for byte, or explain why that isn't possible."
+    "export", short_help="Export a version again byte for byte, or explain why that isn't possible."
 )
 @click.argument("name")
 @out_option
 @shared.json_option
 @shared.workbench_option
 def export_version(name: str, out: Path, emit: Emit, workbench: Workbench) -> None:
-    """Write the version NAME again with its manifest: the bytes that were frozen.
+    """Export the version NAME with its manifest, with exactly the bytes that were frozen.
 
       masis dataset export pilot-1 --out pilot-1.jsonl
 
-    Exit code 0: written. 1: it can't be rebuilt, and why; a file that is there stays as it was.
+    Exit code 0: exported. 1: it can't be rebuilt, and the message says why; an existing file isn't
+    changed.
     """
     version = workbench.store.datasets.get(name)
     _check_out(version.form, out, emit)
     with ProgressBar("Exporting", version.cases) as progress:
         exported = workbench.datasets.write(shared.operator(), name, out, on_case=progress.move)
-    _say_what(exported.manifest, out, emit)
+    _report_manifest(exported.manifest, out, emit)
 
 
-@dataset.command(short_help="Remove a version; cases and decisions stay.")
+@dataset.command(short_help="Remove a version, but not its cases and decisions.")
 @click.argument("name")
 @shared.yes_option
 @shared.json_option
 @shared.workbench_option
 def remove(name: str, yes: bool, emit: Emit, workbench: Workbench) -> None:
-    """Remove the version NAME; its cases and their decisions stay.
+    """Remove the version NAME. Its cases and their decisions aren't removed.
 
     masis dataset remove pilot-1
     """

@@ -1,6 +1,4 @@
-"""Maintenance commands: ``health``, ``verify-log``, ``purge``, and ``db`` for backups and
-redaction.
-"""
+"""Maintenance: ``masis health``, ``verify-log``, ``purge``, and ``db`` for copies and redaction."""
 
 from __future__ import annotations
 
@@ -50,23 +48,23 @@ from masis.views.numbers import file_size, moment
 @shared.json_option
 @shared.database_option
 def health(judges: Judges, ask: bool, emit: Emit, db: Path | None) -> None:
-    """Check that everything the workbench needs is in order: database, decision log, auditor,
-    models, disk.
+    """Check that the workbench works: its database, logs, auditor and models.
 
-    What is checked: the database (intact, current, writable), both logs, every module, a small
-    audit, the models, room on the disk. docs/running.md says what each line means and what to do.
+    The checks cover the database (intact, current, writable), both logs, every module, a small
+    audit, the models, and free disk space. docs/running.md explains each check and what to do if it
+    fails.
 
       masis health
       masis health --json --db review.db
-      masis health --model critic=openai:gpt-4o     does this one answer?
+      masis health --model critic=openai:gpt-4o     check that this model responds
 
-    Exit code 0: all in order. 1: something is not.
+    Exit code 0: every check passed. 1: a check failed.
     """
     settings, path = judges.load().settings, database_path(db)
     if path.exists():
         try:
             report = shared.open_existing(db, "open").health(settings, ask_models=ask)
-        except StoreError as error:  # one that can't be opened is reported too
+        except StoreError as error:  # an unreadable database is a failed check, not a crash
             report = report_without_database(path, settings, error, ask_models=ask)
     else:
         report = report_without_database(
@@ -81,7 +79,7 @@ def health(judges: Judges, ask: bool, emit: Emit, db: Path | None) -> None:
     emit(report.to_json(), lines)
     if not report.ok:
         raise JobFailed(
-            f"Not in order: {', '.join(item.name for item in report.items if not item.ok)}."
+            f"Checks failed: {', '.join(item.name for item in report.items if not item.ok)}."
         )
 
 
@@ -90,14 +88,15 @@ def health(judges: Judges, ask: bool, emit: Emit, db: Path | None) -> None:
     "--note",
     type=shared.FILE,
     metavar="PATH",
-    help="A file stored elsewhere: compare with the head noted there, then note the current one.",
+    help="A file on another disk or machine: compare the log with the head noted in it, then note"
+    " the current head.",
 )
 @click.option(
     "--key",
     type=shared.FILE,
     metavar="PATH",
-    help="The file with the key that signs entries. Default: MASIS_LOG_KEY. Without a key,"
-    " signatures aren't checked.",
+    help="The file with the signing key. Default: MASIS_LOG_KEY. Without a key, signatures aren't"
+    " checked.",
 )
 @click.option(
     "--new-key", type=shared.FILE, metavar="PATH", help="Create a key and sign every entry with it."
@@ -105,7 +104,7 @@ def health(judges: Judges, ask: bool, emit: Emit, db: Path | None) -> None:
 @click.option(
     "--sign",
     is_flag=True,
-    help="Sign the entries without a signature, if everything else is in order.",
+    help="Sign entries that have no signature, if the log is otherwise intact.",
 )
 @click.option("--rearm", is_flag=True, help="Restore the triggers of a log that has lost them.")
 @shared.json_option
@@ -119,74 +118,82 @@ def verify_log(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Check that no decision was changed or removed, nor what it was about, and print the log's
-    length and head.
+    """Check that no decision was changed or removed, nor the case, run and answer it refers to.
+    Print the length and the head of the log.
 
-    Entries form a hash chain, so that a changed one is named. Each carries digests of the case, the
-    run and the answer that were decided about, which are compared with what is stored; an entry
-    whose case was redacted or whose run was removed is not checkable, which is no problem.
+    Entries form a hash chain, so a changed entry can be named. Each entry has digests of its case,
+    run and answer, which are compared with the stored data. If the case was redacted or the run
+    removed, the entry can't be compared, which isn't a problem.
 
-    Who can write the file can rewrite the whole chain. With a key that lies elsewhere the workbench
-    signs each entry (MASIS_LOG_KEY names its file), and an entry that was rewritten, moved in time
-    or appended by another shows. A log cut off at its end, or replaced by an older copy, shows only
-    against a head noted elsewhere: --note does both. The log is guarded by triggers that refuse
-    every change; where something has removed them, --rearm puts them back.
+    Anyone with write access to the database can rewrite the whole chain. Use a signing key stored
+    elsewhere (MASIS_LOG_KEY names its file) to detect entries that were rewritten, backdated or
+    added without the key. Use --note to detect a log that was cut off or replaced by an older copy;
+    it compares the log with a head noted elsewhere and then updates the note. Database triggers
+    refuse any change to the log; if they were removed, --rearm restores them.
 
-    People's overrides of grades in screenings are a log and a chain of their own, which is checked
-    too and printed where it holds anything; --note is the decision log's.
+    Overrides of grades in screenings have a separate log with its own chain. It is checked too, and
+    printed if it has entries, but --note applies only to the decision log.
 
       masis verify-log
       masis verify-log --new-key /secure/log.key
       masis verify-log --key /secure/log.key --note /elsewhere/head.json
 
-    Exit code 0: the log is intact. 1: it is not; what is wrong is listed.
+    Exit code 0: the log is intact. 1: it isn't; the problems are listed.
     """
     if new_key is not None and key is not None:
-        raise click.UsageError("--key and --new-key: name one of them.")
+        raise click.UsageError("Use --key or --new-key, not both.")
     secret = log_key(key) if new_key is None else None
     if sign and secret is None:
         raise click.UsageError(
-            "--sign: name the key with --key FILE, or make one with --new-key FILE."
+            "--sign needs a key: name it with --key FILE, or create one with --new-key FILE."
         )
     writes = rearm or sign or new_key is not None
-    path = click.get_current_context().with_resource(_to_check(database_path(db), writes=writes))
+    path = click.get_current_context().with_resource(
+        _openable_database(database_path(db), writes=writes)
+    )
     workbench = shared.open_existing(path, "rearm" if rearm else "open")
     check, graded = workbench.store.decisions.verify(), workbench.store.screening_log.verify()
     figures = {name: getattr(check, name) for name in ("length", "head", "redacted")}
-    of_grades = {name: getattr(graded, name) for name in figures} if graded.length else {}
+    screening_figures = {name: getattr(graded, name) for name in figures} if graded.length else {}
     emit.lines(f"{name:<8} {value}" for name, value in figures.items())
-    emit.lines(f"screening {name:<8} {value}" for name, value in of_grades.items())
-    for odd in (*check.set_back, *graded.set_back):
-        say(f"{odd}: the clock was set back, or the entry was written later.")
-    about, grades = (
+    emit.lines(f"screening {name:<8} {value}" for name, value in screening_figures.items())
+    for entry in (*check.set_back, *graded.set_back):
+        say(f"{entry}: the clock was set back, or the entry was written later.")
+    subjects, grades = (
         workbench.store.decisions.check_subjects(),
         workbench.store.screening_log.check_subjects(),
     )
-    _say_compared(about, "entry", "entries", "case, run and answer as stored")
+    _say_compared(subjects, "entry", "entries", "the stored case, run and answer")
     if graded.length:
-        _say_compared(grades, "screening entry", "screening entries", "screening and grade")
-    wrong = [*check.broken, *graded.broken, *about.broken, *grades.broken]
+        _say_compared(grades, "screening entry", "screening entries", "the screening and grade")
+    problems = [*check.broken, *graded.broken, *subjects.broken, *grades.broken]
     if note is not None and note.exists():
-        wrong += _missing_log_entries(workbench.reviews, check, note)
+        problems += _differences_from_note(workbench.reviews, check, note)
     if secret and not sign:
-        wrong += workbench.reviews.check_signatures(secret).broken
+        problems += workbench.reviews.check_signatures(secret).broken
     signed = None
-    if not wrong and new_key is not None:
+    # A log with problems is never signed, because a signature would vouch for the changed entries.
+    if not problems and new_key is not None:
         secret = _make_key(new_key)
-    if not wrong and secret is not None:
+    if not problems and secret is not None:
         if sign or new_key is not None:
             new = workbench.reviews.sign(shared.operator(), secret)
-            say(f"{count_noun(new, 'entry', 'entries')} signed that had no signature.")
+            say(f"{count_noun(new, 'entry', 'entries')} without a signature signed.")
         signatures = workbench.reviews.check_signatures(secret)
-        wrong += signatures.broken
+        problems += signatures.broken
         signed = signatures.signed
-    record = {**figures, "screening": of_grades or None, "signed": signed, "problems": wrong}
+    record = {
+        **figures,
+        "screening": screening_figures or None,
+        "signed": signed,
+        "problems": problems,
+    }
     emit(record, [f"signed   {signed}"] if signed is not None else ())
-    for problem in wrong:
+    for problem in problems:
         say(problem)
-    if wrong:
+    if problems:
         raise JobFailed(
-            f"The decision log is not intact: {count_noun(len(wrong), 'problem')}, listed above."
+            f"The decision log isn't intact: {count_noun(len(problems), 'problem')}, listed above."
         )
     say("The decision log is intact.")
     if note is not None:
@@ -201,9 +208,11 @@ def _say_compared(checked: SubjectCheck, singular: str, plural: str, what: str) 
 
 
 @contextlib.contextmanager
-def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
-    """Yield the database to check. If it is read-only, yield a copy, since SQLite needs write
-    access for WAL.
+def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
+    """Yield the database to check, or a temporary copy if it is read-only.
+
+    SQLite needs write access to the folder even to read a database in WAL mode
+    (sqlite.org/wal.html, "Read-Only Databases").
     """
     if path.exists() and not path.stat().st_size:
         raise JobFailed(f"{path} is empty and has no decision log. Compare with a backup.")
@@ -242,9 +251,10 @@ def _make_key(file: Path) -> bytes:
     return key.encode()
 
 
-def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
-    """Yield the differences from the head noted earlier. Raises JobFailed if the file holds no
-    head.
+def _differences_from_note(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
+    """Yield the differences between the log and the head noted earlier.
+
+    Raises JobFailed if the file doesn't have a head.
     """
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
@@ -255,15 +265,14 @@ def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Ite
         ) from error
     if check.length < length:
         yield (
-            f"the log has {count_noun(check.length, 'entry', 'entries')}, {length:,} were "
-            f"noted: the"
-            " end was cut off"
+            f"the log has {count_noun(check.length, 'entry', 'entries')}, but {length:,} were"
+            " noted, so its end was cut off"
         )
     elif length > 0:
         entry = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows[0]
         if entry.digest != head:
             yield (
-                f"entry {length:,} has another digest than the head that was noted: the log was"
+                f"entry {length:,} has another digest than the head that was noted, so the log was"
                 " rewritten or cut off"
             )
 
@@ -273,14 +282,16 @@ def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Ite
     "--older-than",
     type=click.IntRange(0, 36_500),
     metavar="DAYS",
-    help=option_help("retention_days", "What ended longer ago than this; 0: all that has ended."),
+    help=option_help(
+        "retention_days", "Remove audits that ended longer ago than this; 0: all that have ended."
+    ),
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed without removing it.")
 @shared.yes_option
 @click.option(
     "--include-decided",
     is_flag=True,
-    help="Also remove audits that people decided about. The decisions stay.",
+    help="Also remove audits that people decided about. Their decisions are kept.",
 )
 @click.option("--keep-waiting", is_flag=True, help="Keep audits that need review, however old.")
 @click.option(
@@ -290,7 +301,7 @@ def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Ite
     help="Return the freed space to the disk.",
 )
 @click.option(
-    "--list", "listed", is_flag=True, help="List every run and screening, not only their number."
+    "--list", "listed", is_flag=True, help="List every run and screening, not only their counts."
 )
 @click.option("--history", is_flag=True, help="Show past purges and who ran them.")
 @shared.by_option
@@ -309,20 +320,21 @@ def purge(
     emit: Emit,
     workbench: Workbench,
 ) -> None:
-    """Remove audits and screenings that are past their time: their results, iterations, drafts,
-    events and grades.
+    """Remove audits and screenings past their retention period, with their results, iterations,
+    drafts, events and grades.
 
-    What people decided on stays unless you say otherwise; what needs review is removed, and named,
-    unless you keep it. Cases, corpora, decisions, the metrics of every audit and the execution log
-    always stay. What was removed is recorded, without its texts.
+    Audits that people decided about are kept, unless you pass --include-decided. Audits that need
+    review are removed and counted, unless you pass --keep-waiting. Cases, corpora, decisions, the
+    metrics of every audit and the execution log are always kept. The purge is recorded without the
+    removed texts.
 
-      masis purge --dry-run                      what would be removed?
+      masis purge --dry-run                      show what would be removed
       masis purge --older-than 90
-      masis purge --yes --json                   for a job that runs every night
+      masis purge --yes --json                   for a nightly job
       masis purge --history
 
-    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130:
-    interrupted; what was removed by then is recorded.
+    Exit code 0: success, or nothing to remove. 1: the purge failed, or you answered no. 2: wrong
+    usage. 130: interrupted; records removed so far are in the history.
     """
     if history:
         _show_history(workbench, emit, listed=listed)
@@ -334,8 +346,8 @@ def purge(
         return
     rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
     plan = workbench.store.retention.plan(rule)
-    # Compiled programs may hold texts of cases; no rule removes them: a person checks whether they
-    # are in use.
+    # Compiled programs may contain texts of cases, but they may also be in use, so a person has to
+    # decide whether to delete them.
     folder = programs.folder(workbench.settings.programs_folder)
     old = [program.string for program in programs.with_texts_from_before(folder, rule.cutoff)]
     goes = [record.model_dump(include={"kind", "id", "ended_at", "bytes"}) for record in plan.goes]
@@ -345,17 +357,17 @@ def purge(
     emit.lines(_plan_lines(workbench, plan, listed=listed))
     if old:
         critics = count_noun(len(old), "compiled critic or reviser", "compiled critics or revisers")
-        note = f"which may hold texts of cases; delete files that are not in use from {folder}"
-        emit.lines((f"  stays  {critics}: {', '.join(old)}", f"         {note}"))
+        note = f"which may contain texts of cases; delete files that aren't in use from {folder}"
+        emit.lines((f"  keep    {critics}: {', '.join(old)}", f"          {note}"))
     if dry_run or not plan.goes:
         emit(record)
         say(
             "This was a dry run; nothing was removed." if dry_run else "There is nothing to remove."
         )
         return
-    shared.confirm("Remove this for good?", yes=yes)
+    shared.confirm("Remove this permanently?", yes=yes)
     with (
-        Interruption("Stopping after the batch under way.") as stop,
+        Interruption("Stopping after the batch in progress.") as stop,
         ProgressBar("Removing", len(plan.goes)) as progress,
     ):
         done = workbench.retention.purge(
@@ -371,17 +383,16 @@ def purge(
     emit(record | {"removed": gone, "file": file}, [line] if line else ())
     if gone is not None and gone.runs < plan.runs:
         say(
-            f"{count_noun(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when "
-            f"it was"
-            " stopped."
+            f"{count_noun(plan.runs - gone.runs, 'run')} kept, because they were decided or resumed"
+            " meanwhile, or the purge was stopped."
         )
     if done.lingers:
         say(
             "Another program is still reading the old state. Until it ends,"
-            f" {workbench.database}-wal holds the removed data."
+            f" {workbench.database}-wal contains the removed data."
         )
     if file is not None:
-        why = f"; it did not give all room back: {file.why_not}" if file.why_not else ""
+        why = f"; not all space was freed: {file.why_not}" if file.why_not else ""
         say(
             f"{workbench.database}: {file_size(file.before)} before, {file_size(file.after)}"
             f" now{why}."
@@ -392,21 +403,17 @@ def purge(
 
 def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Iterator[str]:
     yield f"{_rule_words(plan.rule)}, of {count_noun(plan.runs_in_all, 'run')}"
-    yield f"  goes   {_amount(plan)}"
+    yield f"  remove  {_amount(plan)}"
     if plan.waiting:
-        yield (
-            f"         {count_noun(plan.waiting, 'of them', 'of them')} needing review; "
-            f"--keep-waiting"
-            " keeps those"
-        )
+        yield f"          {plan.waiting:,} of these need review (--keep-waiting keeps them)"
     reasons = {
-        "decided": "for what people decided (--include-decided removes that too)",
-        "waiting": "since a person has yet to decide",
+        "decided": "because people decided about them (--include-decided removes them too)",
+        "waiting": "because they need review",
     }
     for why, number in plan.kept.items():
-        yield f"  stays  {count_noun(number, 'of these', 'of these')} {reasons[why]}"
+        yield f"  keep    {number:,} more {reasons[why]}"
     yield (
-        "  stays  cases, decisions, metrics of every audit, the execution log;"
+        "  keep    cases, decisions, metrics of every audit, the execution log;"
         f" {workbench.database}"
     )
     for record in plan.goes if listed else ():
@@ -416,15 +423,15 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
 
 
 def _rule_words(rule: RetentionRule) -> str:
-    age = f"older than {count_noun(rule.days, 'day')}" if rule.days else "all that has ended"
+    age = f"older than {count_noun(rule.days, 'day')}" if rule.days else "everything that has ended"
     return f"Ended before {moment(rule.cutoff)} UTC ({age})"
 
 
-def _amount(of: PurgePlan | Purge) -> str:
-    """Return in words how much will be, or was, removed."""
-    amounts = {"runs": of.runs, "screenings": of.screenings, **of.parts.model_dump()}
+def _amount(purge: PurgePlan | Purge) -> str:
+    """Return in words how much a purge will remove, or has removed."""
+    amounts = {"runs": purge.runs, "screenings": purge.screenings, **purge.parts.model_dump()}
     words = [count_noun(count, name.removesuffix("s")) for name, count in amounts.items() if count]
-    return f"{', '.join(words) or 'nothing'}: {file_size(of.bytes)}"
+    return f"{', '.join(words) or 'nothing'}: {file_size(purge.bytes)}"
 
 
 def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
@@ -440,13 +447,13 @@ def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
             f"  - {removal.kind} {removal.id}  sha256 {removal.digest}" for removal in removed
         ]
     if not records:
-        say("Nothing has been removed so far.")
+        say("Nothing has been purged yet.")
     emit({"purges": records}, lines)
 
 
 @click.group(cls=CommandGroup)
 def db() -> None:
-    """Look after a database: copies, redaction, the acceptance rule of stored audits.
+    """Back up and restore a database, redact texts, and apply the current acceptance rule.
 
     masis db backup backups/ --keep 7
     masis db redact case strategy-01 --reason "asked by the person"
@@ -461,21 +468,21 @@ def db() -> None:
 @shared.json_option
 @shared.workbench_option
 def backup(target: Path, keep: int | None, emit: Emit, workbench: Workbench) -> None:
-    """Copy the database to TARGET while it is in use, and verify the copy.
+    """Copy the database to TARGET, even while it is in use, and verify the copy.
 
-    TARGET is a file that does not exist yet, or a folder, in which the copy gets a name with the
-    time. The copy is of one moment and a single file; it gets its name only when it has been read
-    whole and everything in it fits, so a file of that name is always a good backup. A database that
-    is not in order is not backed up: 'masis health' says what is wrong. The setting backup_folder
-    has 'masis serve' do it by itself.
+    TARGET is a new file, or a folder, where the copy's name includes the time. The copy is a
+    consistent snapshot in a single file. It gets its final name only after it was read completely
+    and verified, so a file with that name is always a good backup. A damaged database isn't backed
+    up; 'masis health' shows what is wrong. If the setting backup_folder is set, 'masis serve' makes
+    backups automatically.
 
       masis db backup backups/ --keep 14
       masis db backup before-the-update.db --db review.db
 
-    Exit code 0: the backup was made and verified. 1: it was not, and nothing is left of it.
+    Exit code 0: the backup was made and verified. 1: the backup failed, and no file is left of it.
     """
     if keep is not None and not target.is_dir():
-        raise click.UsageError(f"--keep: {target} is no folder that exists.")
+        raise click.UsageError(f"--keep: {target} isn't an existing folder.")
     result = workbench.backups.make(shared.operator(), target, keep=keep or 0)
     emit({**plain(result.check), "removed": plain(result.removed)})
     say(f"Backup: {backups.backup_line(result.check)}")
@@ -483,62 +490,64 @@ def backup(target: Path, keep: int | None, emit: Emit, workbench: Workbench) -> 
         say(f"Removed: {path}")
 
 
-@db.command(short_help="Put a backup in the place of the database.")
+@db.command(short_help="Restore the database from a backup.")
 @click.argument("copy", type=shared.FILE, metavar="BACKUP")
-@click.option("--check", is_flag=True, help="Only verify the backup; restore nothing.")
+@click.option("--check", is_flag=True, help="Only verify the backup, without restoring it.")
 @click.option(
     "--replace",
     is_flag=True,
-    help="Put it in the place of a database that is there, which is kept beside.",
+    help="Replace an existing database, which is kept under another name.",
 )
 @shared.yes_option
 @shared.json_option
 @shared.database_option
 def restore(copy: Path, check: bool, replace: bool, yes: bool, emit: Emit, db: Path | None) -> None:
-    """Verify BACKUP and put it where the database belongs.
+    """Verify BACKUP and restore the database from it.
 
-    The database that is there is replaced only with --replace, and kept under a name that ends in
-    the time. It must not be in use. Decisions made since the backup are in that file: 'masis
+    An existing database is replaced only with --replace, and is kept under a name that ends with
+    the time. It must not be in use. Decisions made since the backup are in that file; 'masis
     export' can read it.
 
       masis db restore backups/masis-20260301T020000Z.db --check
       masis db restore backups/masis-20260301T020000Z.db --replace
 
-    Exit code 0: it was restored (with --check: it is in order). 1: it was not, and nothing was
+    Exit code 0: the backup was restored (with --check: it is valid). 1: it wasn't, and nothing was
     changed.
     """
     database, aside = database_path(db), None
     if check:
         checked = backups.verify(copy)
-        say(f"In order: {backups.backup_line(checked)}")
+        say(f"Valid: {backups.backup_line(checked)}")
     else:
         if replace and database.exists():
-            question = f"Replace {database}? It is kept beside the backup that takes its place."
+            question = f"Replace {database}? The current file is kept under another name."
             shared.confirm(question, "Nothing was changed.", yes=yes)
         checked, aside = backups.restore(shared.operator(), copy, database, replace=replace)
         checked = checked.model_copy(update={"path": str(database)})
         if aside is not None:
-            say(f"The database that was there is {aside} now.")
+            say(f"The previous database is now {aside}.")
         say(f"Restored: {backups.backup_line(checked)}")
     emit({**plain(checked), "was_there": plain(aside)})
 
 
-@click.group(cls=CommandGroup, short_help="Remove the texts of a case or a decision, on request.")
+@click.group(cls=CommandGroup, short_help="Remove the texts of a case or a decision on request.")
 def redact() -> None:
-    """Remove texts on request, for good: those of a case, or those of one decision.
+    """Permanently remove the texts of a case or of one decision, on request.
 
       masis db redact case strategy-01 --reason "asked for by the person named in it"
       masis db redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
 
-    Ids, verdicts, figures and the hash chain of the log stay, so that 'masis verify-log' still
-    verifies; the log records who redacted, when and why. Backups and copies made before are not
+    Ids, verdicts, figures and the hash chain of the log are kept, so 'masis verify-log' still
+    succeeds. The log records who redacted, when and why. Existing backups and copies aren't
     changed.
     """
 
 
 db.add_command(redact)
 reason_option = click.option(
-    "--reason", required=True, help="Why; stored in the log, so it must not repeat what is to go."
+    "--reason",
+    required=True,
+    help="The reason. It is stored in the log, so it must not repeat the redacted text.",
 )
 
 
@@ -557,23 +566,22 @@ def case(
 
       masis db redact case strategy-01 --reason "asked for by the person named in it"
 
-    Its id, the digest of what it was, its verdicts and its figures stay. Its other versions are
-    redacted with it. Exit code 0: redacted. 1: there is no such case, it is redacted already or
-    being audited just now.
+    Its id, its digest, its verdicts and its figures are kept. Other versions of the case are
+    redacted as well. Exit code 0: redacted. 1: the case doesn't exist, is already redacted, or is
+    being audited.
     """
     workbench.cases.summary(case_id)
-    shared.confirm(f"Remove every text of case {case_id} for good?", yes=yes)
+    shared.confirm(f"Permanently remove every text of case {case_id}?", yes=yes)
     done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)
     emit({"case": case_id, **plain(done)})
     say(
         f"Case {case_id} is redacted: {count_noun(done.entries, 'decision')},"
-        f" {count_noun(done.runs, 'run')} and {count_noun(done.drafts, 'field')} of drafts with "
-        f"it. Entry"
+        f" {count_noun(done.runs, 'run')} and {count_noun(done.drafts, 'draft field')}. Entry"
         f" {done.entry.id} of the decision log records it."
     )
 
 
-@redact.command(short_help="Remove what was written in one entry of a log.")
+@redact.command(short_help="Remove the texts of one log entry.")
 @click.argument("entry_id", metavar="ID")
 @reason_option
 @shared.by_option
@@ -588,22 +596,23 @@ def decision(
 
       masis db redact decision 3f5a09... --reason "names a patient"
 
-    The verdict and the entry's place in the chain stay. Exit code 0: redacted. 1: there is no such
-    entry, or it is redacted already.
+    The verdict and the entry's place in the chain are kept. Exit code 0: redacted. 1: the entry
+    doesn't exist or is already redacted.
     """
-    shared.confirm(f"Remove what was written in entry {entry_id} for good?", yes=yes)
+    shared.confirm(f"Permanently remove the texts of entry {entry_id}?", yes=yes)
     record = workbench.reviews.redact_entry(shared.operator(by), entry_id, reason)
     emit(record)
     say(f"Entry {entry_id} is redacted. Entry {record.id} of the log records it.")
 
 
 @db.command(short_help="Apply the current acceptance rule to stored audits.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change without changing it.")
 @shared.yes_option
 @click.option(
     "--again",
     is_flag=True,
-    help="Also what the current rule has judged, if thresholds have changed.",
+    help="Also reassess audits that the current rule has judged, for example after a threshold was"
+    " changed.",
 )
 @shared.by_option
 @shared.json_option
@@ -611,32 +620,32 @@ def decision(
 def reassess(
     dry_run: bool, yes: bool, again: bool, by: str | None, emit: Emit, workbench: Workbench
 ) -> None:
-    """Recompute from stored iterations whether answers need review, by the current acceptance rule
-    and thresholds.
+    """Apply the current acceptance rule and thresholds to stored audits.
 
-    Nothing is audited again, no model is asked, and no entry of the log is rewritten: an answer
-    that is no longer accepted gets an entry that undoes its acceptance and says why, one that is
-    accepted now gets an entry of its own. What a person has decided or undone stays as it is.
-    docs/trust.md states the rule.
+    Answers aren't audited again, models aren't called, and log entries aren't rewritten. An answer
+    that is no longer accepted gets an entry that undoes its acceptance and says why; an answer that
+    is now accepted gets a new entry. Cases that a person decided, or whose decision a person undid,
+    aren't changed. docs/trust.md explains the rule.
 
-      masis db reassess --dry-run                   what would change?
-      masis db reassess                             shows it, asks, and does it
-      masis db reassess --again --yes               after review_threshold was changed
+      masis db reassess --dry-run                   show what would change
+      masis db reassess                             show the changes, ask, and apply them
+      masis db reassess --again --yes               after changing review_threshold
 
-    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130:
-    interrupted; what was reassessed by then stays, and the same command continues from there.
+    Exit code 0: success, or nothing to change. 1: it failed, or you answered no. 2: wrong usage.
+    130: interrupted; run the same command again to continue.
     """
-    planned = _reassess_with_progress(workbench, "Looking", by=by, apply=False, again=again)
-    over = dry_run or not planned.total
-    _show(planned, emit if over else Emit(as_json=False))
-    if over:
+    planned = _reassess_with_progress(workbench, "Checking", by=by, apply=False, again=again)
+    # The plan is the command's JSON result only if nothing follows it.
+    is_finished = dry_run or not planned.total
+    _show(planned, emit if is_finished else Emit(as_json=False))
+    if is_finished:
         say(
-            "Nothing was changed: this was a dry run."
+            "This was a dry run; nothing was changed."
             if dry_run
             else "There is nothing to reassess."
         )
         return
-    question = f"Reassess {count_noun(planned.total, 'case')} by rule {RULE_VERSION}?"
+    question = f"Reassess {count_noun(planned.total, 'case')} with rule {RULE_VERSION}?"
     shared.confirm(question, "Nothing was changed.", yes=yes)
     _show(_reassess_with_progress(workbench, "Reassessing", by=by, apply=True, again=again), emit)
 
@@ -646,7 +655,7 @@ def _reassess_with_progress(
 ) -> Reassessment:
     waiting = workbench.reassessment.waiting(again=again)
     with (
-        Interruption("Stopping after the batch under way.") as stop,
+        Interruption("Stopping after the batch in progress.") as stop,
         ProgressBar(title, waiting) as progress,
     ):
         reassessment = workbench.reassessment.run(

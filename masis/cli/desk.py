@@ -1,5 +1,6 @@
-"""The review desk on the command line, with the same rules as the page: ``masis queue``, ``show``,
-``decide`` and more.
+"""The review commands: ``masis queue``, ``show``, ``decide``, ``label``, ``undo`` and more.
+
+They follow the same rules as the pages, because both call the same services.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from masis.views.words import (
     verdict_word,
 )
 
-note_option = click.option("--note", default="", help="Anything else worth recording.")
+note_option = click.option("--note", default="", help="A note to record with the decision.")
 
 
 @click.command(cls=Command)
@@ -66,7 +67,7 @@ note_option = click.option("--note", default="", help="Anything else worth recor
 def queue(
     limit: int, text: str, fields: Names, datasets: Names, order: OrderName, desk: Desk, emit: Emit
 ) -> None:
-    """List the cases that wait for your decision, the most pressing first.
+    """List the cases that need your decision, most urgent first.
 
     masis queue
     masis queue --field Medicine --limit 5
@@ -79,11 +80,12 @@ def queue(
             " past decisions."
         )
     cells = []
-    for row in rows:  # what an audit found is empty where it is hidden
+    for row in rows:
+        # headline and quality are empty if the team's policy hides the audit from this reviewer
         worst = (row.headline or "").partition("\n")[0]
         quality = "" if row.quality is None else score_text(row.quality)
-        where, _ = status_label(row.standing, row.state, row.severity)
-        cells.append((row.id, where.text, worst, quality, shorten(row.query, MAX_QUESTION_LENGTH)))
+        label, _ = status_label(row.standing, row.state, row.severity)
+        cells.append((row.id, label.text, worst, quality, shorten(row.query, MAX_QUESTION_LENGTH)))
     emit(list(rows), table(("case", "status", "worst issue", "quality", "question"), cells))
 
 
@@ -92,7 +94,7 @@ def queue(
 @desk_options
 @shared.json_option
 def show(case: str, desk: Desk, emit: Emit) -> None:
-    """Show CASE: question, answer, evidence, what the audit found, and what was decided.
+    """Show CASE with its question, answer, evidence, audit and decisions.
 
     masis show strategy-01
     masis show strategy-01 --json | jq .run.review_reasons
@@ -121,7 +123,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         worst = headline(view.run)
         yield from ("", worst.text, *([worst.others] if worst.others else ()))
         if reasons := review_messages(view.run):
-            yield from ("", "Why a person should look", *(f"  {reason}" for reason in reasons))
+            yield from ("", "Reasons for review", *(f"  {reason}" for reason in reasons))
             if failed := failure_message(view.run):
                 yield f"    {failed}"
     yield from ("", "Question", f"  {view.case.query}", "")
@@ -159,7 +161,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
                 answer_name(revision.iteration_number).capitalize(),
                 score_text(revision.quality_score),
             )
-            how = f"to decide about with --iteration {revision.iteration_number}"
+            how = f"decide about it with --iteration {revision.iteration_number}"
             yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
             yield from (f"  {line}" for line in revision.answer.splitlines())
     if view.history:
@@ -188,11 +190,11 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     "--reason",
     default="",
     metavar="CODE|TEXT",
-    help="Why: a sentence, or"
+    help="The reason: a sentence, or"
     f" {', '.join(reason.code for reason in reasons_for('reject') if reason.code != OTHER)}.",
 )
 @note_option
-@click.option("--corrected-answer", help="With override: the answer as it should be.")
+@click.option("--corrected-answer", help="With override: the corrected answer.")
 @click.option(
     "--iteration",
     type=click.IntRange(1, 5),
@@ -209,12 +211,14 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     help="Label these words of the answer.",
 )
 @click.option(
-    "--acknowledge", is_flag=True, help="You have read the serious open issues of the answer."
+    "--acknowledge",
+    is_flag=True,
+    help="Confirm that you have read the serious open issues of the answer.",
 )
 @click.option(
     "--saw",
     type=click.Choice(["audit", "nothing"]),
-    help="What you saw of the audit before deciding. Default: unknown.",
+    help="Whether you saw the audit's results before you decided. Default: unknown.",
 )
 @click.option(
     "--version",
@@ -231,7 +235,9 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
 )
 @shared.sheet_option
 @click.option(
-    "--dry-run", is_flag=True, help="With --file: show the result of each row, and record nothing."
+    "--dry-run",
+    is_flag=True,
+    help="With --file: show the result of each row without recording anything.",
 )
 @desk_options
 @shared.json_option
@@ -252,16 +258,17 @@ def decide(
     desk: Desk,
     emit: Emit,
 ) -> None:
-    """Decide about CASE: approve, override, reject or escalate.
+    """Decide about CASE: approve, override, reject or escalate it.
 
-    The rules are the page's: override needs the corrected answer, override and reject a reason, and
-    an answer with serious issues is approved only with --acknowledge. 'masis undo' takes a decision
-    back.
+    The rules are the same as on the page: override needs a corrected answer, override and reject
+    need a reason, and to approve an answer with serious issues you need --acknowledge. Use 'masis
+    undo' to undo a decision.
 
-    A file has a decision a row: {"case": "a", "verdict": "reject", "reason": "unsupported"}. Each
-    gives one result a line; a wrong row stops no other. What a tool showed its reviewers of the
-    machine's verdict is recorded as unknown, which never counts as blind, unless a row says
-    "machine_shown". The same file again decides nothing twice.
+    A file has one decision per row, such as {"case": "a", "verdict": "reject", "reason":
+    "unsupported"}. The result of each row is printed on its own line, and an invalid row doesn't
+    affect the others. Unless a row has "machine_shown", it is recorded as unknown whether the
+    reviewer saw the audit's verdict, and such a decision doesn't count as blind. Importing the same
+    file again doesn't record its decisions twice.
 
       masis decide strategy-01 reject --reason unsupported
       masis decide strategy-01 override --corrected-answer "120 metres [1]." --reason contradicted
@@ -269,7 +276,8 @@ def decide(
       masis decide --file decisions.jsonl --dry-run
       masis decide --file label-studio-export.json --json
 
-    Exit code 0: recorded. 1: refused, or some rows were, and why. 2: wrong use.
+    Exit code 0: recorded. 1: the decision, or a row of the file, was refused; the message says why.
+    2: wrong usage.
     """
     if file is not None:
         if case or verdict:
@@ -278,7 +286,7 @@ def decide(
         return
     if case is None or verdict is None or dry_run:
         raise click.UsageError(
-            "Name a case and a verdict, such as: masis decide CASE approve. Or a --file."
+            "Name a case and a verdict, such as: masis decide CASE approve. Or use --file."
         )
     entry = desk.decide(
         case,
@@ -348,7 +356,8 @@ def _decide_file(
     )
     if failed:
         raise JobFailed(
-            f"{count_noun(failed, 'row')} refused, for the reasons above. The others were recorded."
+            f"{count_noun(failed, 'row')} refused for the reasons listed above. The others were"
+            " recorded."
         )
 
 
@@ -360,18 +369,18 @@ def _decide_file(
     "--start",
     type=click.IntRange(0),
     metavar="N",
-    help="The offset of the words, if they occur more than once.",
+    help="The offset of the words in the answer, if they occur more than once.",
 )
 @click.option(
     "--severity",
     type=click.Choice(["critical", "high", "medium", "low"]),
-    help="Report an issue that the audit missed.",
+    help="Report an issue of this severity that the audit missed.",
 )
-@click.option("--note", default="", help="What is wrong, in your words.")
+@click.option("--note", default="", help="What is wrong, in your own words.")
 @click.option(
     "--acknowledge",
     is_flag=True,
-    help="You have seen the serious issues of the answer that you approved.",
+    help="Confirm that you have seen the serious issues of the answer that you approved.",
 )
 @desk_options
 @shared.json_option
@@ -386,11 +395,11 @@ def label(
     desk: Desk,
     emit: Emit,
 ) -> None:
-    """Label WORDS of the answer that you decided about, or report an issue in it.
+    """Label WORDS in the answer that you decided about, or report an issue in it.
 
-    LABEL is supported, partial, unsupported, contradicted or a word of your team. Labels belong to
-    your decision on the case: a further entry repeats it with them. With --severity LABEL is one of
-    the team's types of issues, and without WORDS it is about the whole answer.
+    LABEL is supported, partial, unsupported, contradicted or one of your team's labels. Labels are
+    part of your decision on the case, so the decision is recorded again with the label. With
+    --severity, LABEL is one of the team's issue types; without WORDS, it is about the whole answer.
 
       masis label home-03 unsupported "It was opened in 1931"
       masis label home-03 "fabricated citation" "120 metres" --severity high
@@ -419,12 +428,12 @@ def label(
 @desk_options
 @shared.json_option
 def decision_log(case: str | None, limit: int, desk: Desk, emit: Emit) -> None:
-    """List the newest entries of the decision log, of CASE or of all cases.
+    """List the newest entries of the decision log, for CASE or for all cases.
 
       masis log
       masis log strategy-01 --json | jq .decision.verdict
 
-    'masis verify-log' checks that none was changed or removed.
+    Use 'masis verify-log' to check that no entry was changed or removed.
     """
     entries = desk.log(case, limit=limit)
     emit(list(entries), map(_entry_line, entries))
@@ -435,7 +444,7 @@ def decision_log(case: str | None, limit: int, desk: Desk, emit: Emit) -> None:
 @desk_options
 @shared.json_option
 def undo(entry: str, desk: Desk, emit: Emit) -> None:
-    """Undo the decision that ENTRY of the log made, by a further entry; 'masis log' shows the ids.
+    """Undo the decision in the log entry with the id ENTRY. 'masis log' shows the ids.
 
     masis undo 5f0c1d2e3a4b
     """
@@ -463,10 +472,10 @@ _ALL = CaseFilter(states=shared.STATES)
 @click.command(cls=Command)
 @click.argument("cases", nargs=-1, metavar="[CASE]...")
 @click.option(
-    "--run", "run_id", metavar="ID", help="A run of the case.  [default: the newest finished one]"
+    "--run", "run_id", metavar="ID", help="A run of the case.  [default: the newest finished run]"
 )
 @shared.out_option("The file to write ('-' for stdout), or a folder.", folders=True)
-@shared.filter_options("every state, if another filter is given", shared.STATES)
+@shared.filter_options("all, if another filter is given", shared.STATES)
 @shared.json_option
 @shared.workbench_option
 def report(
@@ -477,26 +486,28 @@ def report(
     emit: Emit,
     workbench: Workbench,
 ) -> None:
-    """Write the audit of one case as HTML, or of several as a folder.
+    """Write the audit of one case as an HTML page, or of several cases as a folder of pages.
 
-    CASE is the id of a case. A page has its question, marked answers, evidence, scores and
-    decisions; it needs nothing else and runs nothing: to print, to store, to pass on. Of several
-    cases, or those that a filter finds, a folder is written with a page each and an index.html that
-    lists them; it opens from disk.
+    CASE is the id of a case. A page has the question, marked answers, evidence, scores and
+    decisions. It is self-contained and has no scripts, so it can be printed, stored and sent. For
+    several cases, or for the cases that match a filter, a folder is written with one page per case
+    and an index.html that lists them.
 
       masis report strategy-01 --out audit.html
       masis report strategy-01 home-03 --out reports/
       masis report --state needs_review --field Medicine --out reports/
     """
     if (case_filter != _ALL) == bool(cases):
-        raise click.UsageError("Name cases or give a filter (--state any for all), but not both.")
+        raise click.UsageError("Name cases or use a filter (--state any for all), but not both.")
     several = not cases or len(cases) > 1 or (out != shared.STDIO and out.is_dir())
     if several and run_id:
         raise click.UsageError("--run needs exactly one case and one file.")
     if out == shared.STDIO and (several or emit.as_json):
-        what = "Several reports are a folder" if several else "--json says where the report is"
-        raise click.UsageError(f"{what}: name one with --out.")
-    # a second to import; --help must not wait
+        what = (
+            "Several reports need a folder" if several else "With --json, the report needs a file"
+        )
+        raise click.UsageError(f"{what}. Name it with --out.")
+    # imported here because it takes a second, which --help must not wait for
     from masis.services.reports import INDEX, case_report, write_reports
 
     if not several:
@@ -512,7 +523,7 @@ def report(
         return
     total = len(cases) or workbench.cases.count(case_filter)
     if not total:
-        raise JobFailed("No case matches the filter, so nothing was written.")
+        raise JobFailed("No cases match the filter, so nothing was written.")
     with ProgressBar("Writing", total) as progress:
         written = write_reports(
             workbench,
@@ -521,4 +532,4 @@ def report(
             lambda done: progress.move(done, f"{done:,} of {total:,} reports"),
         )
     emit({"reports": written, "file": out / INDEX})
-    say(f"{count_noun(written, 'report')} written: open {out / INDEX}.")
+    say(f"{count_noun(written, 'report')} written. Open {out / INDEX} to read them.")

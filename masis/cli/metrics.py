@@ -1,6 +1,4 @@
-"""``masis metrics`` and ``masis trust``: what audits found, took and cost, and how far they may be
-relied on.
-"""
+"""``masis metrics`` and ``masis trust``: figures of the audits, and how reliable they are."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ from masis.views.words import model_words
 
 
 def _day_after(until: date | None) -> str | None:
-    """Return the first moment after a day; None for the last day there is."""
+    """Return the day after ``until`` as text, or None if there is no limit."""
     return (until + timedelta(days=1)).isoformat() if until and until < date.max else None
 
 
@@ -54,7 +52,7 @@ def _day_after(until: date | None) -> str | None:
     type=click.Choice(get_args(Period)),
     default="week",
     show_default=True,
-    help="The period of each row of rates; a week begins on Monday.",
+    help="The period of each row of rates. A week starts on Monday.",
 )
 @click.option(
     "--role",
@@ -91,10 +89,10 @@ def metrics(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Show the metrics of the audits: rates, times, scores and costs of the finished runs.
+    """Show rates, times, scores and costs of the finished runs.
 
-    With DIR, a folder of audited cases ('masis audit --engine ray --out'), they are read straight
-    from its Parquet files, and no database is opened.
+    DIR is a folder of audited cases ('masis audit --engine ray --out'). Its metrics are read
+    directly from the Parquet files, without a database.
 
       masis metrics
       masis metrics audited/ --by day
@@ -117,7 +115,7 @@ def metrics(
         emit(record, (*lines(report), *_sample_lines(missed)))
         return
     if db is not None:
-        raise click.UsageError("Use either DIR or --db, not both; DIR is read without a database.")
+        raise click.UsageError("Use DIR or --db, not both. DIR is read without a database.")
     if not is_lake(str(lake)):
         raise click.BadParameter(f"{lake} has no audited cases.", param_hint="'[DIR]'")
     from masis.datasets.lake_figures import lake_figures
@@ -134,7 +132,7 @@ def metrics(
         f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})"
         for name, number in read.outcomes.items()
     ]
-    head = f"{count_noun(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
+    head = f"{count_noun(rows, 'case')}: {', '.join(parts)}" if rows else "No cases match."
     record = {
         "outcomes": read.outcomes,
         **report.model_dump(mode="json", exclude={"measure_filter"}),
@@ -156,11 +154,14 @@ def _sample_lines(missed: Iterable[MissRate]) -> Iterator[str]:
             f"{sample.drawn:,} of {sample.accepted:,} auto-accepted (share {sample.share:.2%}, seed"
             f" {sample.seed})"
         )
-        decided = f"{miss.present:,} here, {miss.decided:,} decided, {miss.wrong:,} of them wrong"
+        decided = (
+            f"{miss.present:,} in this database, {miss.decided:,} decided, {miss.wrong:,} of them"
+            " wrong"
+        )
         yield from ("", f"Sample of {sample.place}: {drawn}; {decided}.")
         if miss.low is not None and miss.high is not None:
             yield (
-                f"Miss rate: {miss.wrong / miss.decided:.1%} of what was auto-accepted (95%"
+                f"Miss rate: {miss.wrong / miss.decided:.1%} of the auto-accepted answers (95%"
                 f" interval {miss.low:.1%} to {miss.high:.1%}), {miss.low * sample.accepted:,.0f}"
                 f" to {miss.high * sample.accepted:,.0f} answers."
             )
@@ -170,7 +171,7 @@ def lines(report: MetricsReport) -> Iterator[str]:
     """Yield the lines of the report."""
     total = report.total
     if not total.runs:
-        yield "No finished run matches."
+        yield "No finished runs match."
         return
     yield from (count_noun(total.runs, "run"), "")
     role, columns = report.measure_filter.role, column_metrics()
@@ -205,17 +206,22 @@ _LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
     type=click.Choice(["decisions", "labels"]),
     default="decisions",
     show_default=True,
-    help="Compare the audit with people's decisions, or with labels imported with the cases.",
+    help="Compare the audit with reviewers' decisions, or with labels imported with the cases.",
 )
 @click.option(
-    "--seen", is_flag=True, help="Also count decisions by reviewers who saw the audit's verdict."
+    "--seen",
+    is_flag=True,
+    help="Also count decisions by reviewers who saw the audit's verdict before deciding.",
 )
 @click.option("--dataset", default="", metavar="NAME", help="Only cases in this data set.")
 @click.option("--field", default="", metavar="NAME", help="Only cases in this field.")
 @click.option(
-    "--since", metavar="DAY", type=day, help="Decided on this day (UTC) or later, or 30d."
+    "--since",
+    metavar="DAY",
+    type=day,
+    help="Only decisions made on this day (UTC) or later, or 30d.",
 )
-@click.option("--until", metavar="DAY", type=day, help="Decided on this day or before.")
+@click.option("--until", metavar="DAY", type=day, help="Only decisions made on this day or before.")
 @click.option(
     "--fit",
     is_flag=True,
@@ -238,10 +244,10 @@ def trust(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Show how far the audit may be relied on: against people, between people, what passes unseen,
-    and the guarantee.
+    """Show how reliable the audit is: its agreement with reviewers, their agreement with each
+    other, missed errors, and the guarantee.
 
-    Samples are drawn and guarantees applied on the page Trust, by a lead.
+    Leads draw samples and apply guarantees on the Trust page.
 
       masis trust
       masis trust --against labels --dataset ExpertQA
@@ -288,7 +294,7 @@ def trust(
     fitted = (
         f"score {score.version} of {score.at[:10]}, by {score.by}"
         if score.version
-        else "the built-in one"
+        else "the built-in estimate"
     )
     shown = (
         *([SIMULATED.format(count_noun(report.simulated, "decision"))] if report.simulated else []),
@@ -304,27 +310,27 @@ def trust(
 def _machine_lines(title: str, comparison: MachineComparison) -> Iterator[str]:
     if not comparison.n:
         return
-    yield f"The audit compared with people, over {comparison.n:,} {title}:"
+    yield f"The audit compared with reviewers, over {comparison.n:,} {title}:"
     for name in ("faulty", "precision", "recall", "accuracy"):
         yield f"  {name:<10} {figure_text(getattr(comparison, name))}"
     yield f"  {'kappa':<10} {figure_text(comparison.kappa, share=False)}"
     yield (
-        f"  {'constant':<10} {comparison.constant or 0:.1%} accuracy, kappa 0, by always the more"
-        " frequent verdict"
+        f"  {'constant':<10} {comparison.constant or 0:.1%} accuracy and kappa 0 for always giving"
+        " the more frequent verdict"
     )
     if comparison.calibration is not None:
         yield (
-            f"  {'ECE':<10} {comparison.calibration:.3f} (a perfect score: up to"
-            f" {comparison.error_floor or 0:.3f} by chance)"
+            f"  {'ECE':<10} {comparison.calibration:.3f} (a perfectly calibrated score would have"
+            f" up to {comparison.error_floor or 0:.3f} by chance)"
         )
     for name, (faulty, right) in comparison.confusion.items():
-        yield f"  {name.replace('_', ' ')}: {faulty:,} faulty, {right:,} right"
+        yield f"  {name.replace('_', ' ')}: {faulty:,} faulty, {right:,} correct"
 
 
 def _people_lines(report: PeopleReport) -> Iterator[str]:
     if not report.agreement.units:
         return
-    yield f"Between people, over {count_noun(report.agreement.units, 'case')}:"
+    yield f"Agreement between reviewers, over {count_noun(report.agreement.units, 'case')}:"
     yield f"  {'agreement':<10} {figure_text(report.agreement.raw)}"
     for name, coefficient in (("alpha", report.agreement.alpha), ("AC1", report.agreement.ac1)):
         yield f"  {name:<10} {figure_text(coefficient, share=False)}"

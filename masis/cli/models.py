@@ -1,4 +1,4 @@
-"""``masis models``, ``bench`` and ``optimize``: models that judge, had, measured and compiled."""
+"""``masis models``, ``bench`` and ``optimize``: get, measure and compile the models that judge."""
 
 from __future__ import annotations
 
@@ -36,47 +36,44 @@ from masis.views.numbers import cost_text, day, dollars
 
 @click.group(cls=CommandGroup)
 def models() -> None:
-    """Models that judge: let one take the exam, download a verifier model, list those that are
-    here.
+    """Test models with the exam, and download and list verifier models.
 
       masis models exam openai:gpt-4o-mini
       masis models get local:ORG/NAME
       masis models list
 
-    docs/models.md says which models are understood and how to measure them.
+    docs/models.md lists the supported models and explains how to measure them.
     """
 
 
-@models.command(
-    short_help="Let a model take the exam: 32 answers, half of them with a known fault."
-)
+@models.command(short_help="Test a model on the exam: 32 answers, half of them with a known fault.")
 @click.argument("name", metavar="[MODEL]", required=False)
 @shared.judges_options
 @click.option(
-    "--yes", is_flag=True, help="Start without asking for confirmation, whatever it costs."
+    "--yes", is_flag=True, help="Start without asking for confirmation, regardless of the cost."
 )
 @click.option("--show", is_flag=True, help="Show the current result instead of taking the exam.")
 @shared.json_option
 def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) -> None:
-    """Let MODEL judge 32 short answers whose faults are known: may answers pass without a person on
-    its word?
+    """Test on 32 short answers with known faults whether MODEL is reliable enough for answers to be
+    accepted without a person's review.
 
-    MODEL judges alone: as verifier, critic and evaluator. A verifier model (local:...) judges
-    beside the offline critic and evaluator. Without MODEL those take the exam that the settings and
-    --model name for these roles.
+    MODEL fills the roles verifier, critic and evaluator. A verifier model (local:...) is combined
+    with the offline critic and evaluator. Without MODEL, the models from the settings and --model
+    take the exam.
 
-    They pass if they accept no faulty answer, call no faulty passage supported, flag at most 2 of
-    16 sound answers, and leave at most 1 reply in 10 unreadable. The result holds for these models
-    together, at these addresses, with these prompts. It is stored and shown wherever they are
-    named.
+    To pass, they must not accept a faulty answer or call a faulty passage supported. They may flag
+    at most 2 of 16 correct answers, and at most 1 reply in 10 may be unreadable. The result is
+    valid for this combination of models, addresses and prompts. It is stored, and shown next to the
+    models' names.
 
       masis models exam offline
       masis models exam openai:gpt-4o-mini
       masis models exam openai:gpt-4o-mini --show
       masis models exam --model verifier=local:ORG/NAME --model critic=openai:gpt-4o
 
-    Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong use. 130:
-    stopped, nothing stored.
+    Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong usage.
+    130: stopped, nothing stored.
     """
     settings = exam_settings(judges.load().settings, name or "")
     results = ExamResults(settings.exam_results)
@@ -89,8 +86,8 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
     expected = estimate_exam(settings)
     if expected.calls:
         say(f"{exam_costs(*expected)} If you stop it with Ctrl-C, nothing is stored.")
-        shared.confirm("Start the exam?", "Nothing was asked.", yes=yes)
-    notice = "Stopping after the answers under way. Nothing will be stored."
+        shared.confirm("Start the exam?", "The exam wasn't started.", yes=yes)
+    notice = "Stopping after the answers in progress. Nothing will be stored."
     with Interruption(notice) as stop, ProgressBar("Exam") as progress:
 
         def show_progress(done: int, total: int) -> None:
@@ -118,19 +115,20 @@ def _judging(settings: Settings) -> str:
 @click.argument("name", metavar="local:NAME")
 @shared.json_option
 def get(name: str, emit: Emit) -> None:
-    """Download a model of the Hugging Face hub, unless it is here, and show what it is; a folder is
-    shown alike.
+    """Download a verifier model from the Hugging Face Hub and describe it. A local folder is only
+    described.
 
       masis models get local:ORG/NAME
       masis models get local:ORG/NAME/onnx/model_quantized.onnx     one file of several
       masis models get local:ORG/NAME@REVISION
       masis models get local:./models/my-nli
 
-    Only configuration, tokenizer, card and one form of the weights are fetched, into the hub's own
-    cache (HF_HOME). Interrupted, the same command goes on.
+    Only the configuration, the tokenizer, the model card and one format of the weights are
+    downloaded, to the Hub's cache (HF_HOME). If the download is interrupted, run the same command
+    again to continue.
 
-    Exit code 0: it is here and understood. 2: it can't be had or understood; the message says why
-    and what to do.
+    Exit code 0: the model is available and supported. 2: it isn't; the message says why and what to
+    do.
     """
     text = name.removeprefix(f"{PREFIX}:")
     _download_model(text)
@@ -146,13 +144,13 @@ def get(name: str, emit: Emit) -> None:
     )
 
 
-@models.command("list", short_help="List the verifier models that were downloaded.")
+@models.command("list", short_help="List the downloaded verifier models and exam results.")
 @shared.json_option
 def list_models(emit: Emit) -> None:
-    """List the models in the hub's cache that can verify here, each with its licence, size and
-    place.
+    """List the verifier models in the Hub's cache with their licence, size and location.
 
-    Then all that have taken the exam, with how it ended for their present prompts and addresses.
+    The list then shows every model that has taken the exam, with its result for the current prompts
+    and addresses.
 
       masis models list
     """
@@ -180,15 +178,13 @@ def list_models(emit: Emit) -> None:
             {"model": examined, "exam": exam_line(standing)}, [f"{examined}  {exam_line(standing)}"]
         )
     say(
-        f"{count_noun(number, 'verifier model')} in the hub's cache. docs/models.md suggests"
-        " some to start with."
+        f"{count_noun(number, 'verifier model')} in the Hub's cache. docs/models.md suggests"
+        " models to start with."
     )
 
 
 def download_missing(settings: Settings) -> None:
-    """Download the verifier model that the settings name, where it is not here yet, showing how far
-    it has come.
-    """
+    """Download the verifier model named in the settings, with progress, unless it is available."""
     if name := local_name(settings.verifier):
         _download_model(name)
 
@@ -198,7 +194,7 @@ def _download_model(text: str) -> None:
 
     if model_files.is_here(text):
         return
-    say(f"{PREFIX}:{text} is downloaded once, into the cache of the Hugging Face hub.")
+    say(f"Downloading {PREFIX}:{text} to the cache of the Hugging Face Hub. This is done once.")
     with ProgressBar("Downloading") as progress:
 
         def show(step: model_files.Step) -> None:
@@ -220,8 +216,8 @@ Half = Literal["report", "fit", "all"]
     type=click.Choice(get_args(Half)),
     default="report",
     show_default=True,
-    help="The half of each file to use. report: the half that nothing was fitted on; fit: the"
-    " other; all: both.",
+    help="The half of each file to use. report: the half not used for fitting; fit: the other"
+    " half; all: both.",
 )
 @click.option(
     "--bootstrap",
@@ -229,7 +225,7 @@ Half = Literal["report", "fit", "all"]
     metavar="N",
     default=1000,
     show_default=True,
-    help="Resamples.",
+    help="The number of bootstrap resamples for the intervals.",
 )
 @click.option(
     "--runs",
@@ -263,12 +259,13 @@ def bench(
     """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an
     interval.
 
-    Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with labelled
-    claims; the files of a folder are measured together. Beside the auditor stand three baselines:
-    one always says "not supported", the others count shared words, in all evidence and in the
-    nearest three sentences. Our own cases are also audited from end to end: which planted issues
-    are found, how often a revision improves an answer, how often the loop converges, how long it
-    takes. A FILE of runs is measured likewise, without the issues.
+    The format of each FILE is detected by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases
+    with labelled claims. The files in a folder are measured together. The auditor is compared with
+    three baselines: one always says "not supported", and two count shared words, in all evidence
+    and in the three most similar sentences. Cases in our own format are also audited from end to
+    end: which planted issues are found, how often a revision improves an answer, how often the loop
+    converges, and how long it takes. With --runs the same is measured on stored runs, without the
+    planted issues.
 
       masis bench data/cases
       masis audit data/cases --model openai --out runs.jsonl
@@ -276,14 +273,14 @@ def bench(
       masis bench hagrid_claims.jsonl wice_claims.jsonl --json > metrics.jsonl
       masis bench mine.jsonl --half all --verifier offline --verifier openai:gpt-4o-mini
 
-    Exit code 0: every file was measured. 1: some were not. 2: wrong use.
+    Exit code 0: every file was measured. 1: some files weren't. 2: wrong usage.
     """
     if verifiers and runs:
         raise click.UsageError(
             "--runs: stored audits already have a verifier. Leave --verifier out."
         )
     settings = shared.chosen_settings()
-    # download missing models first, so that a failed download can't stop the job midway
+    # Missing models are downloaded first, so that a failed download can't stop the job midway.
     for verifier in verifiers:
         alone = settings.model_copy(update={"verifier": verifier})
         download_missing(alone)
@@ -338,8 +335,8 @@ PROGRAMS = option_help("programs_folder")
     default="demo",
     metavar="demo|decisions|FILE",
     show_default=True,
-    help="The training data: the gold labels of the demo cases, reviewers' decisions (see --db),"
-    " or a file of cases with labels.",
+    help="The training data: demo (the demo cases with their gold labels), decisions (reviewers'"
+    " decisions in --db), or a file of cases with labels.",
 )
 @click.option(
     "--role",
@@ -377,7 +374,7 @@ PROGRAMS = option_help("programs_folder")
     type=click.FloatRange(0, 1),
     default=0.75,
     show_default=True,
-    help="The lowest metric of a reply that may serve as an example.",
+    help="The lowest metric of a reply that may be used as an example.",
 )
 @click.option(
     "--trials",
@@ -401,12 +398,13 @@ PROGRAMS = option_help("programs_folder")
     "--max-cost",
     type=shared.COST,
     metavar="USD",
-    help="Stop without saving once this much is spent.",
+    help="Stop without saving when this much is spent.",
 )
 @click.option(
     "--control",
     is_flag=True,
-    help="Measure the gain by chance: shuffle the labels between answers, and save nothing.",
+    help="Measure the gain by chance: compile with labels shuffled between answers, and save"
+    " nothing.",
 )
 @click.option("--programs", "at", type=shared.PATH, metavar="PATH", help=PROGRAMS)
 @shared.database_option
@@ -439,22 +437,22 @@ def optimize(
     show: str | None,
     emit: Emit,
 ) -> None:
-    """Compile the critic on labelled answers with DSPy, and store the program as the next version
-    of NAME.
+    """Compile a critic on labelled answers with DSPy, and store the program as the next version of
+    NAME.
 
-    The program holds instructions and demonstrations for one model. It is measured on questions
-    that nothing was learnt from: finding what was labelled counts, raising what was not costs. The
-    file's place goes to stdout.
+    The program contains instructions and demonstrations for one model. It is measured on held-out
+    questions: finding a labelled issue raises the metric, and raising an issue that isn't labelled
+    lowers it. The path of the file is written to stdout.
 
       masis optimize --list
       masis optimize --on demo --model openai:gpt-4o-mini --name careful
       masis optimize --on decisions --model openai --optimizer gepa --max-cost 5 --name ours
       masis audit cases.jsonl --model openai --model critic=dspy:careful
 
-    Needs DSPy, in an environment of its own: pip install '.[dspy]'.
+    Needs DSPy in a separate environment: pip install '.[dspy]'.
 
-    Exit code 0: compiled and stored, whether or not it gained anything. 1: it failed. 2: wrong use.
-    130: stopped, nothing stored.
+    Exit code 0: compiled and stored, whether or not the metric improved. 1: it failed. 2: wrong
+    usage. 130: stopped, nothing stored.
     """
     settings = load().settings
     folder = programs.folder(at or settings.programs_folder)
@@ -486,18 +484,17 @@ def optimize(
         source=learnt_from,
         shuffled=control,
     )
-    # a wrong key must not look like a critic that learnt nothing
+    # With a wrong key every reply would fail, which would look like a critic that learned nothing.
     for model_name in filter(None, (model, teacher)):
         if not (probed := probe_model(model_name, settings)).ok:
             raise JobFailed(f"{probed.message} Nothing was compiled.")
     cases = _training_cases(source, db)
     parts = labelled.split_by_question(cases, held_out, seed)
     say(
-        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of "
-        f"them"
-        f" with issues: {len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
+        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of"
+        f" them with issues: {len(parts.train)} for training, {len(parts.held_out)} held out."
     )
-    notice = "Stopping after the calls under way; nothing will be stored."
+    notice = "Stopping after the calls in progress. Nothing will be stored."
     with Interruption(notice) as stop, ProgressBar("Compiling") as progress:
 
         def watch(doing: str, spent: Usage) -> None:
@@ -543,7 +540,7 @@ def _training_cases(source: str, db: Path | None) -> list[labelled.LabelledAnswe
     else:
         file = Path(source)
         if not file.is_file():
-            raise click.BadParameter(f"{source} is neither demo, nor decisions, nor a file.")
+            raise click.BadParameter(f"{source}: write demo, decisions, or the name of a file.")
         errors, cases = ErrorReport(), list[Case]()
         for row in read_any(file):
             errors.add_all(row.problems)
@@ -557,21 +554,19 @@ def _training_cases(source: str, db: Path | None) -> list[labelled.LabelledAnswe
 def _program_lines(program: Program) -> Iterator[str]:
     yield f"Before:  {_interval(program.before)}"
     yield f"After:   {_interval(program.after)}"
-    yield f"Gained:  {_interval(program.gain, sign=True)}"
+    yield f"Gain:    {_interval(program.gain, sign=True)}"
     if program.improved:
-        yield "It improved: the interval of the gain is above 0."
+        yield "The metric improved: the interval of the gain is above 0."
     elif program.gain.mean > 0:
         yield (
-            "It did not clearly improve, because the interval of the gain includes 0. More"
+            "The metric didn't clearly improve, because the interval of the gain includes 0. More"
             " labelled answers would narrow it."
         )
     else:
-        yield "It did not improve."
+        yield "The metric didn't improve."
     spent = f"{program.calls:,} calls, {program.tokens:,} tokens, {cost_text(program.cost_usd)}"
     measured = (
-        f"Metric {program.metric}, on {count_noun(program.after.answers, 'answer')} that nothing "
-        f"was learnt"
-        " from."
+        f"Metric {program.metric}, on {count_noun(program.after.answers, 'held-out answer')}."
     )
     yield f"{count_noun(program.demonstrations, 'demonstration')}; {spent}. {measured}"
 

@@ -1,4 +1,4 @@
-"""Options shared by several commands. A wrong value exits with 2, before any work starts."""
+"""Options that several commands share. An invalid value exits with code 2 before work starts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Body = Callable[..., None]
 by_option = click.option(
     "--by", metavar="NAME", help="The name to record. Default: your login name."
 )
-yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
+yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 json_option = click.option(
     "--json",
     "emit",
@@ -64,7 +64,7 @@ database_option = click.option(
     "--db",
     type=PATH,
     metavar="PATH",
-    help="The database. Default: MASIS_DB, else masis.db in your data folder.",
+    help="The database. Default: MASIS_DB, or else masis.db in your data folder.",
 )
 url_option = click.option(
     "--url",
@@ -82,8 +82,9 @@ COST = click.FloatRange(0, min_open=True)
 
 
 def existing(value: str | Path) -> Path:
-    """Return the path of an existing file or folder, or ``-`` for stdin. Raises BadParameter if it
-    doesn't exist.
+    """Return the path of an existing file or folder, or ``-`` for stdin.
+
+    Raises BadParameter if it doesn't exist.
     """
     path = Path(value)
     if path != STDIO and not path.exists():
@@ -92,8 +93,9 @@ def existing(value: str | Path) -> Path:
 
 
 def existing_file(value: str | Path) -> Path:
-    """Return the path of an existing file, or ``-`` for stdin. Raises BadParameter if it is a
-    folder or doesn't exist.
+    """Return the path of an existing file, or ``-`` for stdin.
+
+    Raises BadParameter if it is a folder or doesn't exist.
     """
     if (path := existing(value)).is_dir():
         raise click.BadParameter(f"{path} is a folder. Name one JSON Lines file in it.")
@@ -106,8 +108,9 @@ def place(value: str | Path) -> Path | str:
 
 
 def writable(value: str | Path) -> Path:
-    """Return the path of a file or folder to write. Raises BadParameter if its parent folder
-    doesn't exist.
+    """Return the path of a file or folder to write.
+
+    Raises BadParameter if its parent folder doesn't exist.
     """
     path = Path(value)
     if path != STDIO and not path.parent.is_dir():
@@ -116,8 +119,9 @@ def writable(value: str | Path) -> Path:
 
 
 def writable_file(value: str | Path) -> Path:
-    """Return the path of a file to write. Raises BadParameter if it is a folder or its parent
-    folder doesn't exist.
+    """Return the path of a file to write.
+
+    Raises BadParameter if it is a folder or its parent folder doesn't exist.
     """
     if (path := writable(value)) != STDIO and path.is_dir():
         raise click.BadParameter(f"{path} is a folder. Name a file in it.", param_hint="'--out'")
@@ -135,8 +139,10 @@ def out_option(
     *,
     folders: bool = False,
 ) -> Callable[[Body], Body]:
-    """Return the decorator for ``--out``. With ``folders`` the value may be a folder; the command
-    calls ``writable_file`` if it needs a file.
+    """Return the decorator for ``--out``.
+
+    With ``folders`` the value may be a folder; a command that needs a file after all calls
+    ``writable_file``.
     """
     return click.option(
         "--out",
@@ -158,12 +164,14 @@ def day(value: str | date) -> date:
     try:
         return date.fromisoformat(value)
     except ValueError:
-        raise wrong(value, "write a day as 2026-11-21, or 30d for thirty days ago.") from None
+        raise wrong(value, "write a day as 2026-11-21, or 30d for 30 days ago.") from None
 
 
 def given_options() -> dict[str, str]:
-    """Return the options that were typed on the command line, as parameter to flag: ``{"db":
-    "--db"}``.
+    """Return the options typed on the command line, such as ``{"db": "--db"}``.
+
+    The keys are parameter names, the values are flags. Options with values from defaults or from
+    the environment are left out.
     """
     context = click.get_current_context()
     return {
@@ -189,8 +197,10 @@ class FileOptions(NamedTuple):
 
 
 def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> FileOptions:
-    """Return the profile from ``--as`` or from a ``--map`` file, the field map from ``--map``, and
-    the sheet.
+    """Combine ``--as``, ``--map`` and ``--sheet`` into the options for reading a file.
+
+    Raises click.UsageError if a field doesn't exist or is given twice, or if both a profile and a
+    map file are given.
     """
     names: dict[str, str | None] = {}
     files: list[str] = [] if profile_name is None else [profile_name]
@@ -203,12 +213,12 @@ def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> 
                 hint = f"Did you mean {near[0]}={key[:40]}?" if near else write
                 raise click.UsageError(f"--map {written[:60]}: a case has no such field. {hint}")
             files.append(written)
-        elif field == "evidence" and key and names.get(field):  # a further column of it
+        elif field == "evidence" and key and names.get(field):  # another column with evidence
             names[field] = f"{names[field]}{COLUMN_JOINER}{key}"
         elif names.setdefault(field, key or None) != (key or None):
             raise click.UsageError(f"--map {field} is given twice. Keep one.")
     if len(files) > 1:
-        raise click.UsageError("--as and --map FILE: give one of the two, once.")
+        raise click.UsageError("Use --as or --map FILE, not both, and only once.")
     try:
         return FileOptions(chosen_profile(files[0] if files else None), names, sheet)
     except InputError as error:
@@ -230,13 +240,12 @@ def reading_options(command: Body) -> Body:
         "maps",
         multiple=True,
         metavar="FIELD=KEY|FILE",
-        help="The key or column that holds a field, such as answer=response or "
-        "query=inputs.question."
-        " Repeat it for more fields, and for evidence if several columns hold a chunk each."
-        " 'answer=' drafts the answers, 'id=' derives ids from the content, 'evidence.id=' makes"
-        " [1] mean the first chunk, and 'evidence.split=|' sets the separator of chunks in one"
-        " text. Or a TOML file that names the paths (docs/files.md); a field given as well"
-        " overrides its path.",
+        help="The key or column of a field, such as answer=response or query=inputs.question."
+        " Repeat it for each field, and for each column that holds a chunk of evidence."
+        " 'answer=' ignores answers and drafts new ones, 'id=' derives ids from the content,"
+        " 'evidence.id=' makes [1] mean the first chunk, and 'evidence.split=|' sets the separator"
+        " of chunks in one text. FILE is a TOML file with the keys of all fields (docs/files.md);"
+        " FIELD=KEY overrides it.",
     )
     @sheet_option
     @functools.wraps(command)
@@ -248,7 +257,7 @@ def reading_options(command: Body) -> Body:
 
 @contextmanager
 def spool_stdin(file: Path) -> Iterator[Path]:
-    """Yield the path of the file; stdin is copied to a temporary file to be read twice."""
+    """Yield the path of a file that can be read twice: stdin is copied to a temporary file."""
     if file != STDIO:
         yield file
         return
@@ -259,13 +268,15 @@ def spool_stdin(file: Path) -> Iterator[Path]:
 
 
 def chosen_settings(models: Names = (), assignments: Names = ()) -> Settings:
-    """Return the settings from options, environment, file and defaults. Raises SettingsError or
-    click.UsageError.
+    """Return the settings from options, environment, file and defaults.
+
+    Raises SettingsError or click.UsageError.
     """
     return Judges(models, assignments).load().settings
 
 
-def _roles(models: Iterable[str]) -> dict[str, str]:
+def _models_by_role(models: Iterable[str]) -> dict[str, str]:
+    """Parse the values of ``--model``, such as ``openai`` or ``critic=openai``, into roles."""
     for_all: dict[str, str] = {}
     for_one: dict[str, str] = {}
     for written in models:
@@ -276,7 +287,7 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
             )
         if equals and role not in ROLES:
             near = difflib.get_close_matches(role, ROLES, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(ROLES)}."
+            hint = f"Did you mean {near[0]!r}?" if near else f"Roles: {', '.join(ROLES)}."
             raise click.UsageError(f"--model {written}: there is no role {role!r}. {hint}")
         if not equals and for_all:
             raise click.UsageError(
@@ -296,8 +307,9 @@ class Judges(NamedTuple):
     assignments: Names
 
     def load(self) -> LoadedSettings:
-        """Return the settings with the origin of each value, and show each settings warning once
-        per command.
+        """Return the settings with the origin of each value, and show their warnings.
+
+        A warning is shown once per command, even if the command loads its settings again.
 
         Raises SettingsError or click.UsageError.
         """
@@ -313,7 +325,7 @@ class Judges(NamedTuple):
                 raise click.UsageError(
                     f"--set {key.strip()} is given twice with different values. Keep one."
                 )
-        loaded = load(flags, models=_roles(self.models))
+        loaded = load(flags, models=_models_by_role(self.models))
         context = click.get_current_context(silent=True)
         meta = context.meta if context else {}
         shown: set[str] = meta.setdefault("masis.settings.warnings", set())
@@ -322,7 +334,7 @@ class Judges(NamedTuple):
                 say(f"Note: {warning}")
         shown.update(loaded.warnings)
         if (lines := meta.get("masis.log")) and loaded.origins["log_format"].kind == "flag":
-            # --set log_format is known only now
+            # --log is handled first, before the value of --set log_format is known
             lines.setFormatter(formatter(loaded.settings.log_format))
         return loaded
 
@@ -335,7 +347,7 @@ def judges_options(command: Body) -> Body:
         "models",
         multiple=True,
         metavar="[ROLE=]MODEL",
-        help="The model that judges: one for all roles, or ROLE=MODEL for one role"
+        help="The model for all roles, or ROLE=MODEL for one role"
         f" ({', '.join(ROLES)}). Default: offline, which needs no key and no network. Can be"
         " repeated.",
     )
@@ -385,8 +397,8 @@ def log_options(command: Body) -> Body:
         metavar="LEVEL",
         default="warning",
         show_default=True,
-        help="The level of the log on stderr. warning shows failures and retries; info adds scores"
-        " and calls; error and debug work too. Texts are logged only with debug and --set"
+        help="The level of the log on stderr: error, warning (failures and retries), info (scores"
+        " and calls as well) or debug. Texts are logged only with debug and --set"
         " log_texts=true.",
     )
     @log_format_option
@@ -434,11 +446,11 @@ search_option = click.option(
 )
 
 
-def filter_options(unless_given: str, default: Sequence[CaseState]) -> Callable[[Body], Body]:
+def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[[Body], Body]:
     """Return the decorator that adds the filters of the queue, passed as ``case_filter``.
 
     Args:
-        unless_given: The default of ``--state`` in words, for the help text.
+        default_text: The default of ``--state`` in words, for the help text.
         default: The states selected without ``--state``.
 
     """
@@ -452,7 +464,7 @@ def filter_options(unless_given: str, default: Sequence[CaseState]) -> Callable[
             multiple=True,
             metavar="STATE",
             help=f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: "
-            f"{unless_given}.",
+            f"{default_text}.",
         )
         @click.option(
             "--tier",
@@ -537,14 +549,15 @@ def filter_options(unless_given: str, default: Sequence[CaseState]) -> Callable[
 
 
 def open_workbench(database: Path) -> Workbench:
-    """Open the workbench on a database with the settings from environment and file. Creates or
-    migrates the database if needed.
+    """Open the workbench on a database with the settings from environment and file.
+
+    Creates or migrates the database if needed.
     """
     return Workbench.open(database, chosen_settings())
 
 
 def open_existing(db: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
-    """Open the workbench on an existing database, since reading must not create one.
+    """Open the workbench on an existing database, for commands that must not create one.
 
     Args:
         db: The database; None for the default one.
@@ -576,8 +589,10 @@ def operator(name: str | None = None) -> Actor:
     return Actor(name=default_reviewer() if name is None else name)
 
 
-def confirm(question: str, otherwise: str = "Nothing was removed.", *, yes: bool = False) -> None:
+def confirm(question: str, if_declined: str = "Nothing was removed.", *, yes: bool = False) -> None:
     """Ask for confirmation of a permanent change, unless ``yes`` is set.
+
+    ``if_declined`` is the message if the person answers no.
 
     Raises:
         JobFailed: The person answered no.
@@ -589,11 +604,11 @@ def confirm(question: str, otherwise: str = "Nothing was removed.", *, yes: bool
     if not sys.stdin.isatty():
         raise click.UsageError("not an interactive terminal; pass --yes.")
     if not click.confirm(question, err=True):
-        raise JobFailed(otherwise)
+        raise JobFailed(if_declined)
 
 
 def no_database(path: Path) -> StoreError:
-    """Return the error for a database that was named but doesn't exist."""
+    """Return the error for a database that doesn't exist."""
     return StoreError(
         f"{path}: the database doesn't exist. Create it with 'masis import FILE' or 'masis audit"
         " FILE'."

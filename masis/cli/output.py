@@ -1,5 +1,6 @@
-"""The output of commands: results on stdout; messages, progress and the log on stderr, with
-terminal control characters escaped.
+"""The output of commands: results on stdout; messages, progress and the log on stderr.
+
+Terminal control characters in any of them are escaped.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from masis.settings import Settings
 
 MAX_ERRORS_SHOWN = 20
-"""How many errors are shown one by one; the rest are only counted."""
+"""How many errors are shown individually; the rest are only counted."""
 
 MAX_SIMILAR_ERRORS = 5
 """How many errors that differ only in their line number are shown."""
@@ -40,8 +41,9 @@ _BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}{postfix}"
 
 
 def printable(text: str) -> str:
-    """Escape every control and direction-changing character, so that an id can't control the
-    terminal.
+    """Escape control characters and characters that change the writing direction.
+
+    Otherwise an id or a text from a file could move the cursor or reorder what a person reads.
     """
     if text.isprintable():
         return text
@@ -52,6 +54,8 @@ def printable(text: str) -> str:
 
 
 def _is_control_character(char: str) -> bool:
+    # Cc: controls such as escape; Cf: formats such as the bidirectional overrides; Cs: surrogates,
+    # which UTF-8 can't encode; Zl, Zp: line and paragraph separators
     return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and char not in "\n\t"
 
 
@@ -66,7 +70,7 @@ class Emit(NamedTuple):
     as_json: bool
 
     def __call__(self, record: Any, lines: Iterable[str] = ()) -> None:
-        """Write the record as JSON (one line per item of a list), or write ``lines`` for people."""
+        """Write the record as JSON, one line per item of a list, or write ``lines`` for people."""
         if self.as_json:
             for item in record if isinstance(record, list) else [record]:
                 click.echo(json.dumps(plain(item), ensure_ascii=False))
@@ -74,13 +78,13 @@ class Emit(NamedTuple):
         self.lines(lines)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Write lines for people only; JSON readers get the same data in a later record."""
+        """Write lines for people only; programs get the same data in a later JSON record."""
         for line in () if self.as_json else lines:
             click.echo(printable(line).rstrip())
 
 
 def plain(result: Any) -> Any:
-    """Convert a result to values that JSON supports. Records and named tuples become objects."""
+    """Convert a result to JSON-compatible values; records and named tuples become objects."""
     if hasattr(result, "model_dump"):
         return result.model_dump(mode="json")
     if hasattr(result, "_asdict"):
@@ -114,6 +118,7 @@ def table(
     if len(cells) == 1:
         return
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    # A file or a pipe gets whole cells, because a program may read them.
     if sys.stdout.isatty():
         while (
             sum(widths) + 2 * len(widths) - 2 > shutil.get_terminal_size().columns
@@ -155,7 +160,7 @@ class ErrorReport:
             self.add(error)
 
     def end(self, rest: str = "Everything else is stored.") -> None:
-        """Exit with 1 if there was an error; ``rest`` says what happened to everything else."""
+        """Exit with 1 if there was an error; ``rest`` says what happened to the other items."""
         if self.count:
             raise click.ClickException(
                 f"{count_noun(self.count, 'error')}, listed above. {rest}".rstrip()
@@ -163,11 +168,10 @@ class ErrorReport:
 
 
 class ProgressBar:
-    """Progress on stderr: a bar if it is a terminal and the total is known, else a line every ten
-    seconds.
+    """Shows progress on stderr: a bar in a terminal, or else a line every ten seconds.
 
     ``total``, which may be set later, and the position passed to ``move`` use the same unit, such
-    as bytes of the file.
+    as bytes of the file. Without a total there is no bar.
     """
 
     def __init__(self, label: str, total: int | None = None) -> None:
@@ -199,8 +203,7 @@ class ProgressBar:
 
 
 class Interruption:
-    """Turns the first Ctrl-C into a request to stop after the current work, so that nothing is
-    lost.
+    """Turns the first Ctrl-C into a request to stop after the work in progress.
 
     Inside the ``with`` block, the first SIGINT or SIGTERM sets ``asked``; a second one raises
     KeyboardInterrupt.
@@ -212,7 +215,8 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():  # signals reach no other thread
+        # signal.signal raises ValueError outside the main thread
+        if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._on_signal)
         return self
@@ -242,7 +246,10 @@ class LogLines(logging.Handler):
 
 @contextmanager
 def send_telemetry(settings: Settings) -> Iterator[None]:
-    """Send telemetry as configured while entered, including after Ctrl-C. Raises MissingExtra."""
+    """Send telemetry as configured until the block ends, also if Ctrl-C ends it.
+
+    Raises MissingExtra if telemetry is on and its packages aren't installed.
+    """
     if settings.telemetry == "off":
         yield
         return
@@ -259,5 +266,6 @@ def start_worker_telemetry(settings: Settings) -> None:
     from masis.integrations import telemetry
 
     telemetry.start(settings)
-    # processes of multiprocessing don't run atexit handlers
+    # Processes of multiprocessing end with os._exit, which skips atexit handlers, but they do run
+    # these finalizers.
     multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)

@@ -1,4 +1,4 @@
-"""``masis planted``: copies of sound answers with one known fault, to measure who finds them."""
+"""``masis planted`` adds known faults to copies of correct answers to measure who finds them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ by_option = click.option(
 
 @click.group(cls=CommandGroup)
 def planted() -> None:
-    """Mix copies of sound answers with one certain fault into the queue, and see who finds them.
+    """Add copies of correct answers with one known fault each to the queue, and measure who finds
+    the faults.
 
       masis planted add 10
       masis planted recall
       masis planted withdraw
 
-    An answer is sound where a person approved it unchanged. Nothing tells a copy from other cases
-    until it is decided; docs/trust.md says what is measured.
+    An answer counts as correct if a person approved it unchanged. Reviewers can't tell a copy from
+    other cases until they have decided it. docs/trust.md explains the measurement.
     """
 
 
@@ -55,7 +56,8 @@ def planted() -> None:
     "--seed",
     type=int,
     metavar="N",
-    help="The random seed for answers, places and words. Default: a random one, which is printed.",
+    help="The random seed, which selects answers and faults. Default: a random one, which is"
+    " printed.",
 )
 @by_option
 @shared.json_option
@@ -71,13 +73,13 @@ def add(
     emit: Emit,
     workbench: Workbench,
 ) -> None:
-    """Plant COUNT copies of sound answers, each with one certain fault; they wait to be audited as
-    other new cases do.
+    """Add COUNT copies of correct answers to the queue, each with one known fault. Like other new
+    cases, they have to be audited.
 
       masis planted add 10 --kind figure --kind negation
       masis planted add 5 --field Medicine --seed 7
 
-    Exit code 0: planted, perhaps fewer than asked for. 1: there is no sound answer.
+    Exit code 0: copies were added, perhaps fewer than COUNT. 1: there are no correct answers.
     """
     filters = CaseFilter(
         text=text, datasets=(dataset,) if dataset else (), fields=(field,) if field else ()
@@ -101,7 +103,7 @@ def add(
         f" {planting.seed}."
     )
     for reason, answers in planting.refused.items():
-        say(f"{count_noun(answers, 'answer')} left alone: {reason}.")
+        say(f"{count_noun(answers, 'answer')} not used: {reason}.")
 
 
 @planted.command(short_help="Withdraw the undecided copies.")
@@ -109,7 +111,7 @@ def add(
 @shared.json_option
 @shared.workbench_option
 def withdraw(by: str | None, emit: Emit, workbench: Workbench) -> None:
-    """Take back every copy that nobody has decided; its text is removed and the log records it.
+    """Withdraw every copy that hasn't been decided. Its text is removed, and the log records it.
 
     masis planted withdraw
     """
@@ -123,8 +125,8 @@ def withdraw(by: str | None, emit: Emit, workbench: Workbench) -> None:
 @shared.json_option
 @shared.workbench_option
 def recall(by: str | None, emit: Emit, workbench: Workbench) -> None:
-    """Show how many planted faults the audit and each reviewer found, by kind, with exact 95%
-    intervals.
+    """Show how many planted faults the audit and each reviewer found, by kind of fault, with exact
+    95% confidence intervals.
 
     masis planted recall
     masis planted recall --json | jq .audit.recall.total
@@ -147,13 +149,13 @@ def recall(by: str | None, emit: Emit, workbench: Workbench) -> None:
         ],
     }
     head = (
-        f"{count_noun(counts.open + counts.started, 'copy', 'copies')} waiting, {counts.decided:,}"
-        f" decided, {counts.withdrawn:,} withdrawn."
+        f"{count_noun(counts.open + counts.started, 'copy', 'copies')} undecided,"
+        f" {counts.decided:,} decided, {counts.withdrawn:,} withdrawn."
     )
-    emit(record, [head, *_planted_lines(report)])
+    emit(record, [head, *_report_lines(report)])
 
 
-def _planted_lines(report: RecallReport) -> Iterator[str]:
+def _report_lines(report: RecallReport) -> Iterator[str]:
     if report.audit is not None:
         yield from _recall_lines("the audit", report.audit.recall)
     for reviewer in report.reviewers:

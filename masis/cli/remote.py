@@ -108,7 +108,7 @@ def audit_on_server(
                 read.append(row.case)
     except InputError as error:
         errors.add(error)
-    worst, done = WorstAnswers(emit, beside_data=to == shared.STDIO), 0
+    worst, done = WorstAnswers(emit, stdout_has_runs=to == shared.STDIO), 0
     runs = []
     with open_server(url, insecure=insecure) as desk, ProgressBar("Auditing", len(read)) as bar:
         for number, case in enumerate(read, 1):

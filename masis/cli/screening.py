@@ -1,6 +1,4 @@
-"""``masis screen`` and ``masis screening``: check whether abstracts are sufficient evidence to
-answer a question.
-"""
+"""``masis screen`` and ``screening``: check whether abstracts are sufficient for a question."""
 
 from __future__ import annotations
 
@@ -63,15 +61,16 @@ format_option = click.option(
     type=click.Choice(get_args(Form)),
     default="json",
     show_default=True,
-    help="json: everything about the screening. csv: a line per graded abstract. ris: the kept"
-    " abstracts. labels: all abstracts as RIS with labels for ASReview and Rayyan. svg: the"
-    " PRISMA 2020 flow diagram.",
+    help="json: the whole screening. csv: one line per graded abstract. ris: the kept abstracts."
+    " labels: all abstracts as RIS with labels for ASReview and Rayyan. svg: the PRISMA 2020 flow"
+    " diagram.",
 )
 
 
 class Reader:
-    """Reads files of abstracts with progress until a person asks to stop; ``errors`` counts
-    unreadable records.
+    """Reads files of abstracts with progress until a person stops it.
+
+    ``errors`` shows and counts unreadable records.
     """
 
     def __init__(
@@ -79,9 +78,8 @@ class Reader:
     ) -> None:
         self.errors, self.stop, self._label = ErrorReport(), Interruption(notice), label
 
-    def each(self, file: Path) -> Iterator[Abstract | InputError]:
-        """Yield the abstracts of a file ('-' for stdin), and an error for each record that can't be
-        read.
+    def read_file(self, file: Path) -> Iterator[Abstract | InputError]:
+        """Yield the abstracts in a file ('-' for stdin), and an error for each unreadable record.
 
         If the file is truncated or has another format, the error is reported after the records
         before it.
@@ -108,26 +106,26 @@ class Reader:
         except InputError as error:
             self.errors.add(error)
 
-    def all(self, files: Iterable[Path], *others: Iterable[Abstract]) -> list[Abstract]:
-        """Return the abstracts of the files and ``others`` by id, and report different records with
-        the same id.
+    def read_all(self, files: Iterable[Path], *others: Iterable[Abstract]) -> list[Abstract]:
+        """Return the abstracts in the files and in ``others``, one per id.
+
+        Reports different records with the same id.
         """
         by_id: dict[str, Abstract] = {}
-        for record in (record for source in (*map(self.each, files), *others) for record in source):
+        sources = (*map(self.read_file, files), *others)
+        for record in (record for source in sources for record in source):
             if isinstance(record, InputError):
                 self.errors.add(record)
                 continue
             first = by_id.setdefault(record.id, record)
             if (first.title, first.text) != (record.title, record.text):
                 self.errors.add(
-                    f"{record.id}: two different records have this id. Give each its own."
+                    f"{record.id}: two different records have this id. Give each record its own id."
                 )
         return list(by_id.values())
 
-    def counted_off(self, abstracts: Sequence[Abstract], label: str) -> Iterator[Abstract]:
-        """Yield the abstracts with progress while the caller processes them. Ends early if a person
-        asks to stop.
-        """
+    def with_progress(self, abstracts: Sequence[Abstract], label: str) -> Iterator[Abstract]:
+        """Yield the abstracts with progress; ends early if a person stops it."""
         with ProgressBar(label, len(abstracts)) as progress:
             for number, abstract in enumerate(abstracts, 1):
                 if self.stop.asked:
@@ -149,7 +147,7 @@ def _screening_source(value: str | Path) -> Path | str:
 def _concept_option(name: Part) -> Callable[[shared.Body], shared.Body]:
     none_hint = ", or '' for none" if name == "comparison" else ""
     return click.option(
-        f"--{name}", help=f"The {name}, instead of the one read from the question{none_hint}."
+        f"--{name}", help=f"The {name}, instead of the one detected in the question{none_hint}."
     )
 
 
@@ -175,8 +173,8 @@ def request_options(command: shared.Body) -> shared.Body:
         "graders",
         multiple=True,
         metavar="MODEL",
-        help="The grader: offline (the default: no key, no network) or a model. Repeat it to grade"
-        " with several.",
+        help="The grader: offline (the default, which needs no key and no network) or a model."
+        " Repeat it to grade with several.",
     )
     @click.option(
         "--retrieve",
@@ -189,7 +187,7 @@ def request_options(command: shared.Body) -> shared.Body:
         "assignments",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Any other setting of screening.",
+        help="Any other screening setting, such as screening_max_rounds=5.",
     )
     @functools.wraps(command)
     def call(
@@ -217,7 +215,7 @@ def request_options(command: shared.Body) -> shared.Body:
                 settings = settings.with_values({"screening_concepts": lines})
             except ValueError as error:
                 raise click.UsageError(
-                    "the concepts are too long. Use at most 10,000 characters together."
+                    "The concepts are too long. Use at most 10,000 characters in total."
                 ) from error
         command(request=ScreeningRequest(question, settings), **arguments)
 
@@ -231,7 +229,7 @@ def request_options(command: shared.Body) -> shared.Body:
     "--all",
     "everything",
     is_flag=True,
-    help="Grade every abstract in the first round, without a search.",
+    help="Grade every abstract in the first round, without searching.",
 )
 @format_option
 @click.option(
@@ -250,43 +248,44 @@ def screen(
     db: Path | None,
     out: Path,
 ) -> None:
-    """Screen abstracts for a question: grade them, round by round, until they suffice or nothing
-    more can be found.
+    """Search abstracts for a question and grade them in rounds, until they are sufficient evidence
+    or no more can be found.
 
     A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-'
-    for stdin), corpus:NAME for a corpus of the database, or pubmed. All are searched for the
-    question; what is found is graded for relevance, method, sample size and study type; where that
-    is not enough, further rounds search with other words for what was missing. Rounds are shown on
-    stderr, the result is JSON unless another format is named.
+    for stdin), corpus:NAME for a corpus in the database, or pubmed. All sources are searched. The
+    abstracts found are graded for relevance, method, sample size and study type. If they aren't
+    sufficient, further rounds search for the missing concepts in other words. Rounds are shown on
+    stderr; the result is JSON unless you choose another --format.
 
-    The question is read as concepts: population, intervention, comparison, outcome. Set those that
-    are read wrong; commas separate concepts, an equals sign gives another name for one.
+    The question is split into concepts: population, intervention, comparison and outcome. If one is
+    detected wrong, set it with its option. Separate several concepts with commas, and write
+    synonyms with an equals sign.
 
       masis screen export.ris -q "Does metformin reduce mortality?" --out screening.json
       masis screen export.ris -q "Do statins prevent strokes?" --outcome "stroke = apoplexy"
       masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
       masis screen corpus:asthma pubmed -q "Do inhaled steroids slow growth in children?"
 
-    Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1:
-    records that could not be read, or no source or grader that could be asked; the rest is
-    screened. 2: wrong use. 130: stopped.
+    Exit code 0: screened; "outcome" says whether the evidence is sufficient. 1: some records
+    couldn't be read, or a source or grader couldn't be reached; the rest is screened. 2: wrong
+    usage. 130: stopped.
     """
     files = [source for source in sources if isinstance(source, Path)]
     stored = tuple(source for source in sources if isinstance(source, str))
     if everything and PUBMED in stored:
         raise click.UsageError(
-            "--all doesn't work with PubMed, which is too large to read"
-            " completely. Search it, or give a file."
+            "--all doesn't work with PubMed, which is too large to grade completely. Leave out"
+            " --all, or name a file."
         )
     control = RunControl(RunBudget(call_s=request.settings.call_deadline_s))
-    # before anything is read, because a model that can't be reached is wrong use
+    # An unknown grader is wrong usage, so it is reported before the files are read.
     grader = grader_for(request.settings, control)
     workbench = shared.open_workbench(database_path(db)) if db is not None or stored else None
     reader = Reader(
         "Stopping; the grades so far will be written. Press Ctrl-C again to stop at once."
     )
     with reader.stop as stop:
-        read = reader.all(files)
+        read = reader.read_all(files)
         corpus = (
             records_corpus(_file_names(files), read)
             if files and db is not None and not everything
@@ -299,19 +298,19 @@ def screen(
                 for source in stored
                 if workbench
             ]
-            read = reader.all((), read, *stored_abstracts)
+            read = reader.read_all((), read, *stored_abstracts)
             searched.append(FixedSetRetriever(read))
         elif files:
-            of_files = reader.counted_off(read, "Preparing the search")
             searched.append(
                 InMemoryRetriever(
-                    of_files, name=f"{CORPUS}{corpus}" if corpus else _file_names(files)
+                    reader.with_progress(read, "Preparing the search"),
+                    name=f"{CORPUS}{corpus}" if corpus else _file_names(files),
                 )
             )
         if workbench is not None and stored and not everything:
             searched += workbench.screenings.sources(stored, request.settings, control.cancellation)
         if stop.asked:
-            end_interrupted("Stopped before anything was graded.")
+            end_interrupted("Stopped before the first abstract was graded.")
         if not read and not stored:
             raise JobFailed("There are no abstracts to screen.")
 
@@ -351,19 +350,18 @@ def screen(
         )
         say(f"Screening {result.id} is stored in {database_path(db)}.")
         if corpus is not None and not stop.asked:
-            _keep_records(workbench, corpus, read, _file_names(files))
+            _store_records(workbench, corpus, read, _file_names(files))
     _write_screening(result, by_id, form, out)
     if stop.asked:
         end_interrupted("Stopped. The grades so far are written.")
     if result.outcome == "error":
         raise JobFailed(" ".join(result.reasons))
-    reader.errors.end("The rest is screened.")
+    reader.errors.end("The other records were screened.")
 
 
 @click.group(cls=CommandGroup)
 def screening() -> None:
-    """Go on from screenings, store what they search, and see what they learn: 'masis screen' makes
-    one.
+    """Continue screenings that 'masis screen' made, store corpora, import labels, and show drift.
 
     masis screening corpus asthma export.ris pubmed.nbib
     masis screening further 0b7c2f... --rounds 3
@@ -371,7 +369,7 @@ def screening() -> None:
     """
 
 
-@screening.command(short_help="Make further rounds for a finished screening.")
+@screening.command(short_help="Continue a finished screening with more rounds.")
 @click.argument("screening")
 @files_argument
 @click.option(
@@ -390,31 +388,31 @@ def screening() -> None:
 def further(
     screening: str, files: tuple[Path, ...], rounds: int, db: Path | None, form: Form, out: Path
 ) -> None:
-    """Make further rounds for a finished screening: they ask for what is still missing.
+    """Continue a finished screening with more rounds that search for what is still missing.
 
-    The result is a screening of its own, with the rounds and people's overrides of the finished
-    one, which stays as it is. Where no query is left that was not tried, it ends at once. 'masis
-    screen --db' stores the records of its files as a corpus for this; where they are not stored, or
-    the file has grown, give the FILE again.
+    The result is a new screening with the rounds and overrides of the finished one, which isn't
+    changed. If every query has been tried, it ends at once. 'masis screen --db' stores the records
+    of its files as a corpus, which is searched again. If they weren't stored, or the file has more
+    records now, pass the FILE again.
 
       masis screening further 0b7c2f... --rounds 3 --out further.json
       masis screening further 0b7c2f... export.ris
 
-    Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold
-    is graded. 2: wrong use. 130: stopped.
+    Exit code 0: more rounds were made. 1: the screening doesn't exist, its sources are missing, or
+    all their abstracts are graded. 2: wrong usage. 130: stopped.
     """
     workbench = shared.open_workbench(database_path(db))
     sources = None
     if files:
         reader, name = Reader(), _file_names(files)
         with reader.stop:
-            abstracts = reader.all(files)
+            abstracts = reader.read_all(files)
         if reader.stop.asked:
-            end_interrupted("Stopped before anything was searched.")
+            end_interrupted("Stopped before the search started.")
         if not abstracts:
             raise JobFailed("There are no abstracts to search.")
         corpus = records_corpus(name, abstracts)
-        _keep_records(workbench, corpus, abstracts, name)
+        _store_records(workbench, corpus, abstracts, name)
         sources = (f"{CORPUS}{corpus}",)
     try:
         with ProgressBar("Grading") as progress:
@@ -433,7 +431,7 @@ def further(
     _write_screening(opened.screening, opened.abstracts, form, out)
 
 
-def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], name: str) -> None:
+def _store_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], name: str) -> None:
     with ProgressBar("Storing the records", len(abstracts)) as progress:
         stored = 0
 
@@ -446,8 +444,8 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             shared.operator(), corpus, abstracts, source=name, on_batch=on_batch
         )
     say(
-        f"Its records are stored as corpus {corpus!r}, so 'masis screening further' and the page"
-        " can search further."
+        f"Its records are stored as corpus {corpus!r}, so that 'masis screening further' and the"
+        " page can search them again."
     )
 
 
@@ -550,19 +548,20 @@ def corpus(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Store abstracts, to be searched and screened.
+    """Store abstracts in a corpus to search and screen, or list what is stored.
 
-    With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where
-    there is none. A FILE holds JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for
-    stdin). A study that is there already, by DOI, PubMed id or title, is counted as a duplicate.
-    With a NAME alone its imports are listed, without one all corpora.
+    With NAME and FILEs, the abstracts in the files are added to the corpus NAME, which is created
+    if needed. With NAME alone, its imports are listed. Without NAME, all corpora are listed.
+
+    A FILE is JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that
+    is already stored, by DOI, PubMed id or title, is counted as a duplicate.
 
       masis screening corpus asthma export.ris pubmed.nbib
       masis screening corpus asthma --search "inhaled steroids in children" --limit 5
       masis screening corpus
 
-    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use.
-    130: stopped; what was read is stored.
+    Exit code 0: success. 1: some records couldn't be read and are listed; the rest is stored. 2:
+    wrong usage. 130: stopped; records read so far are stored.
     """
     if name is not None and sum((bool(files), query is not None, remove)) > 1:
         raise click.UsageError("Add files, search or remove, but only one at a time.")
@@ -620,7 +619,7 @@ def _add_to_corpus(workbench: Workbench, name: str, files: Iterable[Path], emit:
             done = workbench.corpora.add(
                 shared.operator(),
                 name,
-                reader.each(file),
+                reader.read_file(file),
                 source=file.name,
                 on_error=reader.errors.add,
             )
@@ -655,30 +654,29 @@ def labels(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Take what people decided in another screening tool as overrides of a screening.
+    """Import decisions made in another screening tool as overrides of a screening.
 
     A FILE is an export of ASReview, Rayyan or Covidence as RIS or CSV. Records are matched by id,
-    DOI, PubMed id or title; a decision that differs from the grade becomes an override with the
-    tool as its reason, and the outcome follows. 'masis screen --format csv' and '--format labels'
-    write what those tools read.
+    DOI, PubMed id or title. A decision that differs from the grade becomes an override with the
+    tool as its reason, and the outcome is computed again. To get files that these tools can read,
+    use 'masis screen' with --format csv or --format labels.
 
       masis screening labels 0b7c2f... rayyan.csv
       masis screening labels 0b7c2f... covidence_excluded.ris --as discard
 
-    Exit code 0: taken. 1: no such screening, or records that could not be read; the rest is taken.
-    2: wrong use.
+    Exit code 0: imported. 1: the screening doesn't exist, or some records couldn't be read; the
+    rest is imported. 2: wrong usage.
     """
     reader = Reader()
     workbench = shared.open_workbench(database_path(db))
     with reader.stop:
-        records = [record for file in files for record in reader.each(file)]
+        records = [record for file in files for record in reader.read_file(file)]
     read = [record for record in records if isinstance(record, Abstract)]
     taken = workbench.screenings.import_labels(shared.operator(), screening, read, every=every)
     reader.errors.add_all(record for record in records if isinstance(record, InputError))
     say(
-        f"{count_noun(taken.changed, 'grade')} changed, {taken.unchanged} as they were, "
-        f"{taken.undecided}"
-        f" without a decision, {taken.unknown} not in the screening."
+        f"{count_noun(taken.changed, 'grade')} changed, {taken.unchanged} unchanged,"
+        f" {taken.undecided} without a decision, {taken.unknown} not in the screening."
     )
     opened = workbench.screenings.open(screening).screening
     line = f"{opened.outcome.replace('_', ' ')}, {count_noun(len(opened.kept), 'abstract')} kept"
@@ -690,13 +688,13 @@ def labels(
 @shared.json_option
 @shared.workbench_option
 def drift(emit: Emit, workbench: Workbench) -> None:
-    """Show whether people change grades of abstracts more often than before, and what the
-    acceptance memory holds.
+    """Show whether people change grades of abstracts more often than before, and the state of the
+    acceptance memory.
 
-    A judgement is a grade that a person changed or agreed with. For each grader and each reviewer a
-    cumulative sum over them says whether the share that is changed has drifted; 60 judgements are
-    the baseline. docs/screening.md has the test, and what memory can change. Memory is switched on
-    by the setting screening_memory.
+    A judgement is a grade that a person changed or confirmed. For each grader and each reviewer, a
+    cumulative sum test shows whether the share of changed grades has drifted; the first 60
+    judgements are the baseline. docs/screening.md explains the test and the acceptance memory,
+    which the setting screening_memory turns on.
 
       masis screening drift
       masis screening drift --json --db review.db
@@ -724,10 +722,10 @@ def drift(emit: Emit, workbench: Workbench) -> None:
         },
     }
     none = ["Nobody has changed or confirmed a grade yet, so there is no drift to measure."]
-    state, changes = ("on", "It changes") if memory.on else ("off", "Switched on, it would change")
+    state, changes = ("on", "It changes") if memory.on else ("off", "If turned on, it would change")
     remembered = (
         f"Acceptance memory ({state}): {count_noun(len(memory.entries), 'acceptance')}."
-        f" {memory.shift.why} {changes} what is required by {memory.shift.by:+.3f}."
+        f" {memory.shift.why} {changes} the required average by {memory.shift.by:+.3f}."
     )
     shown = [f"{entry.name}: {entry.counts}. {entry.drift.why}" for entry in series]
     emit(record, (*(shown or none), remembered))

@@ -1,6 +1,4 @@
-"""Commands that run until stopped (``masis demo``, ``serve``, ``ingest``, ``mcp``), and ``person``
-for sign-in.
-"""
+"""Commands that run servers (``masis demo``, ``serve``, ``ingest``, ``mcp``), and ``person``."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ port_option = click.option(
     "--port",
     type=click.IntRange(1, 65535),
     metavar="N",
-    help="Default: 8501, or the next free one.",
+    help="The port. Default: 8501, or the next free one.",
 )
 
 
@@ -55,9 +53,9 @@ port_option = click.option(
     help="The demo's database. Default: demo.db in your data folder.",
 )
 def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> None:
-    """Open the workbench on cases written to show it: no key, no network, nothing to set up.
+    """Open the workbench with demo cases, without a key, a network or any setup.
 
-    The demo has a database of its own; yours is not touched.
+    The demo has its own database, so yours isn't changed.
 
       masis demo
       masis demo --reset --port 9000
@@ -69,7 +67,9 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
             " out."
         )
     if reset:
-        for suffix in ("", "-wal", "-shm"):  # with the files that SQLite keeps beside it
+        # SQLite keeps -wal and -shm files next to a database, and warns against leaving them to
+        # another database of the same name (sqlite.org/howtocorrupt.html).
+        for suffix in ("", "-wal", "-shm"):
             database.with_name(database.name + suffix).unlink(missing_ok=True)
     try:
         workbench = shared.open_workbench(database)
@@ -77,7 +77,7 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
         if db is not None:
             raise
         raise JobFailed(
-            f"{database}: was made by a development version of the workbench. Start over with"
+            f"{database} was created by a development version of the workbench. Start over with"
             " `masis demo --reset`, which deletes the runs and decisions of the demo."
         ) from error
     _prepare_demo(workbench)
@@ -109,7 +109,11 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     help="Require sign-in with this file, which lists people with their roles or an OpenID"
     " Connect provider.",
 )
-@click.option("--insecure", is_flag=True, help="Let others in without sign-in. Every page says so.")
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Allow access from other machines without sign-in. Every page shows a warning.",
+)
 @click.option(
     "--sources",
     type=shared.FILE,
@@ -128,16 +132,16 @@ def serve(
     browser: bool,
     db: Path | None,
 ) -> None:
-    """Open the workbench on your own cases.
+    """Open the workbench with your own cases.
 
       masis serve
       masis serve --db review.db --port 9000
       masis serve --address 0.0.0.0 --allow-host audits.example.org --sign-in people.toml
 
-    With the setting retention_auto, what is past its time is removed at the start and once a day
-    (docs/running.md). With backup_folder, backups are made at the start and every backup_hours
-    (docs/running.md). GET /healthz and /health.json say how the server is (docs/running.md). Who
-    can reach it: docs/security.md.
+    If retention_auto is set, audits past their retention period are removed at the start and then
+    once a day. If backup_folder is set, backups are made at the start and then every backup_hours.
+    GET /healthz and /health.json report the state of the server. docs/running.md explains all of
+    this; docs/security.md explains who can reach the server.
     """
     from masis.services.arrivals import webhook
     from masis.services.maintenance import backups as of_backups
@@ -170,9 +174,7 @@ def serve(
 
 
 def _prepare_demo(workbench: Workbench) -> None:
-    """Add what is missing from the demo's database and say so. This takes seconds the first time
-    only.
-    """
+    """Add missing audits and decisions to the demo's database, which takes seconds only once."""
     with send_telemetry(workbench.settings), ProgressBar("Auditing the demo cases") as progress:
 
         def watched(audits: list[Planned]) -> Iterator[Planned]:
@@ -184,10 +186,10 @@ def _prepare_demo(workbench: Workbench) -> None:
         filled = fill_demo(workbench, shared.operator(), watched)
     if filled.decisions:
         say(
-            f"{count_noun(filled.decisions, 'decision')} of simulated reviewers added, marked as"
+            f"Added {count_noun(filled.decisions, 'decision')} of simulated reviewers, marked as"
             " simulated."
         )
-    say(f"{count_noun(filled.audits, 'audit')} of demo cases run. Database: {workbench.database}.")
+    say(f"Ran {count_noun(filled.audits, 'audit')} of demo cases. Database: {workbench.database}.")
 
 
 def _open_workbench(
@@ -200,7 +202,7 @@ def _open_workbench(
 ) -> None:
     from masis.ui.shell.reach import ONLY_HERE
 
-    # Streamlit takes a second to import, and --help must not wait for it
+    # imported here because Streamlit takes a second to import, which --help must not wait for
     from masis.ui.shell.serve import launch
 
     if status := launch(database, port, reach or ONLY_HERE, open_browser=browser, sources=sources):
@@ -221,9 +223,10 @@ def _open_workbench(
     help="Leave out the secret, for a person who signs in with a provider.",
 )
 def person(name: str, role: str, no_secret: bool) -> None:
-    """Print the entry of a person for the sign-in file, and a new secret for them.
+    """Print a person's entry for the sign-in file, and a new secret for them.
 
-    The entry goes to stdout, the secret to stderr, once: only its digest is in the entry.
+    The entry is written to stdout. The secret is shown once, on stderr; the entry has only its
+    digest.
 
       masis person "Ada Lovelace" --role reviewer >> people.toml
       masis serve --sign-in people.toml
@@ -259,7 +262,7 @@ def person(name: str, role: str, no_secret: bool) -> None:
 @click.option(
     "--new-token",
     metavar="SOURCE",
-    help="Print a token for a source and its entry in the file, then exit.",
+    help="Print a new token for a source and its entry for the file, then exit.",
 )
 @shared.database_option
 def ingest(
@@ -271,13 +274,16 @@ def ingest(
     new_token: str | None,
     db: Path | None,
 ) -> None:
-    """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names,
-    and audit them.
+    """Receive cases from programs over HTTP and audit them.
 
-    The sources are in a TOML file (--sources, else MASIS_SOURCES, else masis.sources.toml): for
-    each the digest of its token, its limits, and the rules that say which of its cases enter the
-    queue. The settings of ingest and webhook say who audits them, for how much a day, and whom to
-    call when one needs review or was decided. docs/ingestion.md explains it all.
+    A program sends cases with POST /v1/cases and polls the address in the 202 response for the
+    results.
+
+    The sources are listed in a TOML file (--sources, or else MASIS_SOURCES, or else
+    masis.sources.toml) with the digest of their token, their limits, and the rules that select
+    which of their cases are queued. The ingest settings choose the models and the daily budget; the
+    webhook settings name the address to notify when a case needs review or is decided. See
+    docs/ingestion.md.
 
       masis ingest --new-token chatbot >> masis.sources.toml
       masis ingest --db review.db
@@ -287,11 +293,11 @@ def ingest(
             raise click.UsageError("--new-token: name the source with letters, digits, - and _.")
         token, digest = token_and_digest()
         click.echo(f'[sources.{new_token}]\ntoken_sha256 = "{digest}"')
-        say(f"The token of {new_token}, shown once: {token}")
+        say(f"The token of {new_token}, shown only once: {token}")
         return
 
     require(
-        "Taking cases over HTTP needs packages that are not installed",
+        "Receiving cases over HTTP needs packages that aren't installed",
         "web",
         "starlette",
         "uvicorn",
@@ -319,13 +325,11 @@ def ingest(
         f"Database: {workbench.database}. {count_noun(len(known_sources), 'source')}: "
         f"{', '.join(known_sources)}."
     )
-    say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
-    judging = (
-        ", ".join(sorted(set(auditing.models().values())))
-        if auditing
-        else "no model (ingest_model = off)"
-    )
-    say(f"Audited by {judging}.")
+    say(f"Receiving cases at http://{address}:{port}/v1/cases. Press Ctrl-C to stop.")
+    if auditing is None:
+        say("Cases are stored without an audit (ingest_model = off).")
+    else:
+        say(f"Models: {', '.join(sorted(set(auditing.models().values())))}.")
     audit_more = partial(jobs.audit_arrived, auditing) if auditing else None
     served = application(workbench.ingestion, known_sources, AllowedHosts(allowed), audit_more)
     try:
@@ -383,8 +387,8 @@ TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
     "--max-cost",
     type=shared.COST,
     metavar="USD",
-    help="The most that model calls may cost until the server ends; after that, tools call no"
-    " model. Prices: docs/models.md.",
+    help="The maximum cost of model calls until the server ends. When it is reached, tools stop"
+    " calling models. Prices: docs/models.md.",
 )
 @shared.judges_options
 @shared.database_option
@@ -399,26 +403,26 @@ def mcp(
     judges: Judges,
     db: Path | None,
 ) -> None:
-    """Serve the tools of the workbench to agents, over the Model Context Protocol: reading and
-    auditing, no deciding.
+    """Serve the workbench's tools to agents over the Model Context Protocol.
 
-    Tools: critique_answer, audit_citations, verify_claims, run_audit, get_run, get_case,
-    list_queue, search_evidence. Runs and cases are resources.
+    Agents can read cases and audit answers, but not decide. The tools are critique_answer,
+    audit_citations, verify_claims, run_audit, get_run, get_case, list_queue and search_evidence.
+    Runs and cases are resources.
 
       masis mcp                                            over stdin and stdout
       masis mcp --db review.db --model openai              you choose the models, not the agent
       masis mcp --transport http --port 8765               at http://127.0.0.1:8765/mcp
       MASIS_MCP_TOKEN=... masis mcp --transport http --host 0.0.0.0 --allow-host audits.example.org
 
-    Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an
-    audit under way is then resumed by the same call later.
+    With stdio, the server exits with code 0 when its input ends. Ctrl-C stops it too; if an audit
+    is interrupted, the same call resumes it later.
 
     Needs the extra mcp: pip install '.[mcp]'.
     """
     settings = judges.load().settings
-    # an unknown model is wrong use, and is reported once instead of on every call
+    # An unknown model is reported once as wrong usage, instead of on every call.
     check_models(settings)
-    require("The MCP server needs a package that is not installed", "mcp", "mcp")
+    require("The MCP server needs a package that isn't installed", "mcp", "mcp")
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once
 
@@ -448,12 +452,12 @@ def mcp(
         ) from error
     server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
     judging = ", ".join(sorted(set(settings.models().values())))
-    say(f"Database: {workbench.database}. Judges: {judging}.")
+    say(f"Database: {workbench.database}. Models: {judging}.")
     if listener is None:
         if sys.stdin.isatty():
             say(
-                "Waiting for a client on stdin, which is a terminal (docs/frameworks.md). Stop it"
-                " with Ctrl-C."
+                "Waiting for an MCP client on stdin, but stdin is a terminal (docs/frameworks.md)."
+                " Press Ctrl-C to stop."
             )
         context.exit(transports.serve_stdio(server))
     say(f"Serving at {transports.address(listener)}")

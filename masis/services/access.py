@@ -51,7 +51,7 @@ class Access(NamedTuple):
         if not actor.authenticated:
             raise NotAllowed(f"You can't {act}. Sign in first.")
         raise NotAllowed(
-            f"You can't {act}. You need the role {PERMISSIONS[permission]}, and you have"
+            f"You can't {act}. You need the {PERMISSIONS[permission]} role. Your roles:"
             f" {', '.join(actor.roles) or 'none'}. Ask an admin of this workbench."
         )
 
@@ -138,7 +138,10 @@ def requires(
 
 
 def may_require(permission: Permission, act: str) -> Callable[[F], F]:
-    """Declare that a use case also requires a permission for some calls, which it checks itself."""
+    """Declare that a use case also requires a permission for some calls.
+
+    It checks the permission itself. The declaration only adds the act to the generated table.
+    """
 
     def decorate(use_case: F) -> F:
         ACTS.append(Act(permission, act, "use case", (use_case.__qualname__,)))
@@ -151,7 +154,7 @@ ACTS: list[Act] = [
     Act("nothing", "sign in", "address", ("GET /sign-in", "POST /sign-in")),
     Act(
         "nothing",
-        "ask whether the server is in order",
+        "check the health of the server",
         "address",
         ("GET /healthz", "GET /health.json", "liveness"),
     ),
@@ -184,18 +187,18 @@ ACTS: list[Act] = [
         ("media", "static", "configuration", "websocket"),
     ),
     Act("audit", "upload files", "address", ("upload", "removal of an upload")),
-    # Buttons that call no use case: they check ``Access`` themselves.
+    # These buttons don't call a use case, so their callbacks check ``Access`` themselves.
     Act("audit", "test models", "page", ()),
     Act("configure", "download models", "page", ()),
     Act(
         "nothing",
-        "ask whether ingestion runs, and for its description",
+        "check that ingestion runs, and read its description",
         "ingestion",
         ("GET /healthz", "GET /v1/openapi.json"),
     ),
     Act(
         "token",
-        "send cases and ask for the status of its own cases",
+        "send cases and read the status of its own cases",
         "ingestion",
         ("POST /v1/cases", "POST /v1/traces", "GET /v1/cases/{id:path}", "GET /v1/batches/{id}"),
     ),
@@ -216,7 +219,7 @@ ACTS: list[Act] = [
     ),
     Act(
         "file",
-        "decide under a name, and see what that reviewer may see",
+        "decide under a reviewer's name, and see what they may see",
         "command",
         ("queue", "show", "decide", "label", "comment", "undo", "log"),
     ),

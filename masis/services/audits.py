@@ -26,8 +26,9 @@ POLICY = Actor(name="acceptance policy")
 """The actor that accepts runs which need no person."""
 
 WRITE_INTERVAL_S = 0.3
-"""How often events are written while steps wait for models. A page that watches the run polls once
-a second.
+"""How often events are written while steps wait for models.
+
+A page that shows the run polls once a second, so writing more often would have no visible effect.
 """
 
 
@@ -43,8 +44,8 @@ class _EventLog:
         self._pending: list[Event] = []
         self._written = 0.0
 
-    def take(self, event: Event) -> None:
-        """Add an event."""
+    def add(self, event: Event) -> None:
+        """Add an event, and write all pending ones if it is an important one."""
         self._pending.append(event)
         if event.kind in ("warning", "call_retried", "iteration_finished", "run_finished"):
             self.write()
@@ -122,8 +123,8 @@ class AuditService:
             settings: The settings; by default those of the workbench.
             run_id: The id of the run if a new one starts.
             on_event: Receives each event after it was queued to be written.
-            cancelled: Polled often. Once it returns True, the audit ends after the current step or
-                within it.
+            cancelled: Called frequently. Once it returns True, the audit ends during or after the
+                current step.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -157,7 +158,7 @@ class AuditService:
                 stored[finished.iteration_number] = finished
 
         def record(event: Event) -> None:
-            events.take(event)
+            events.add(event)
             if on_event is not None:
                 on_event(event)
 
@@ -177,6 +178,8 @@ class AuditService:
         )
         try:
             run = run_to_completion(work, record, AuditStart(case))
+        # also for KeyboardInterrupt and SystemExit: the run is marked as interrupted, so that it
+        # can be resumed without waiting for the check for lost processes
         except BaseException as error:
             events.write()
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
@@ -189,7 +192,7 @@ class AuditService:
         steps.
         """
         progress = self._store.runs.resume(run_id)
-        warnings = _kept_warnings(self._store.runs.events(run_id), progress)
+        warnings = _warnings_to_keep(self._store.runs.events(run_id), progress)
         return loop.AuditProgress(
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
@@ -233,8 +236,8 @@ class AuditService:
         return run
 
 
-def _kept_warnings(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
-    """Return the warnings of the steps whose results were kept; a repeated step warns again."""
+def _warnings_to_keep(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
+    """Return the warnings of the steps with reused results; a repeated step warns again."""
     warnings: dict[tuple[int | None, Step | None], list[Event]] = {}
     for event in events:
         if event.kind == "step_started":
@@ -243,9 +246,9 @@ def _kept_warnings(events: Iterable[Event], progress: RunProgress) -> tuple[RunW
             warnings.setdefault((event.iteration, event.step), []).append(event)
     kept = [
         event
-        for step, of_step in warnings.items()
-        if _was_kept(*step, progress)
-        for event in of_step
+        for step, step_warnings in warnings.items()
+        if _is_result_reused(*step, progress)
+        for event in step_warnings
     ]
     return tuple(
         RunWarning(
@@ -258,7 +261,7 @@ def _kept_warnings(events: Iterable[Event], progress: RunProgress) -> tuple[RunW
     )
 
 
-def _was_kept(iteration: int | None, step: Step | None, progress: RunProgress) -> bool:
+def _is_result_reused(iteration: int | None, step: Step | None, progress: RunProgress) -> bool:
     """Return whether a resumed run uses the stored result of this step instead of repeating it."""
     finished = len(progress.iterations)
     if iteration is None:
@@ -291,9 +294,9 @@ def acceptance_entry(run: Run) -> Decision:
         run_id=run.id,
         iteration=None if run.best is None else run.best + 1,
         reason=(
-            "nothing in the run asks for a person"
+            "the run has no reason for review"
             if run.acceptance.guarantee is None
-            else f"guarantee {run.acceptance.guarantee} waives what could not be certified"
+            else f"guarantee {run.acceptance.guarantee} waives the reasons for review"
         ),
         token=f"policy:{run.id}",
         versions=run.versions.flat(),

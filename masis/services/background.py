@@ -1,5 +1,4 @@
-"""Run work on threads of this process, once with progress and a stop, or repeatedly while a server
-runs.
+"""Run work on threads of this process, either once with progress or repeatedly.
 
 This work ends with its process. Audits and screenings, which survive a restart, are in
 ``masis.services.jobs``.
@@ -29,13 +28,15 @@ class BackgroundTask:
 
     def __init__(self) -> None:
         self._stop = threading.Event()
+        # a daemon thread, because Python waits for other threads before it exits
         self._thread = threading.Thread(
             target=self._run_guarded, daemon=True, name=type(self).__name__
         )
 
     def start(self) -> Self:
-        """Start the work and return the task. Call it once, after everything that ``work`` reads is
-        set.
+        """Start the work and return the task.
+
+        Call it once, after everything that ``work`` reads is set.
         """
         self._thread.start()
         return self
@@ -90,9 +91,9 @@ T = TypeVar("T", bound=BackgroundTask)
 
 
 class BackgroundTasks(Generic[T]):
-    """The latest tasks of one kind by name, shared by all tabs of a server.
+    """The latest tasks of one kind by name, shared by all sessions of a server.
 
-    The oldest finished tasks are dropped. It is safe to use from several threads.
+    The oldest finished tasks are dropped. It is thread-safe.
     """
 
     def __init__(self, most: int = 50) -> None:
@@ -106,15 +107,17 @@ class BackgroundTasks(Generic[T]):
             return self._tasks.get(name)
 
     def start(self, name: str, make: Callable[[], T]) -> T:
-        """Start the task that ``make`` returns, unless a task of this name is running, and return
-        the running one.
+        """Start the task that ``make`` returns, unless a task of this name is running.
+
+        Returns the running task in both cases.
         """
+        # Checked and started under the lock, or two tabs could start the same task.
         with self._lock:
             task = self._tasks.get(name)
             if task is None or task.over:
                 task = make()
                 task.start()
-                self._tasks.pop(name, None)
+                self._tasks.pop(name, None)  # moves the name to the end of the order of age
                 self._tasks[name] = task
             over = [other for other, running in self._tasks.items() if running.over]
             for other in over[: max(0, len(self._tasks) - self._most)]:
@@ -123,15 +126,11 @@ class BackgroundTasks(Generic[T]):
 
 
 AFTER_FAILURE_S = 5.0
-"""The shortest wait before a failed task is tried again, because each try writes a line to the
-log.
-"""
+"""The shortest wait before a failed task is repeated, because each failure is logged."""
 
 
 class RepeatedTask(BackgroundTask):
-    """Work that is repeated until ``end`` is called. Failures are logged, and the work is tried
-    again.
-    """
+    """Work that is repeated until ``end`` is called. Failures are logged and then retried."""
 
     def __init__(
         self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str
@@ -149,6 +148,7 @@ class RepeatedTask(BackgroundTask):
             except (MasisError, OSError) as error:
                 log.warning("%s failed and will be tried again: %s", self._thread.name, error)
                 pause = max(pause, AFTER_FAILURE_S)
+            # unlike time.sleep, this wait ends as soon as the task is asked to stop
             if self._stop.wait(pause):
                 return
 

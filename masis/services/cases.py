@@ -32,8 +32,9 @@ from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.team import UNDECIDED
 
 WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
-"""The states that wait for a person. Escalated cases are excluded: they wait for another person or
-for more evidence.
+"""The states of cases that need a decision.
+
+Escalated cases are excluded, because they need another person or more evidence first.
 """
 
 
@@ -72,9 +73,7 @@ AUDIT_STANDINGS: tuple[Standing, ...] = (
     "not_confirmed",
     "nothing_found",
 )
-"""The standings that depend on the audit. A reviewer who may not see its result sees ``to_review``
-instead.
-"""
+"""The statuses that reveal the audit's result; blind reviewers see ``to_review`` instead."""
 
 
 AUDIT_FILTERS = ("flags", "reasons", "tiers", "severities", "models")
@@ -82,40 +81,39 @@ AUDIT_FILTERS = ("flags", "reasons", "tiers", "severities", "models")
 
 
 def _count_accepted_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
-    """Count auto-accepted cases as cases that need review, for reviewers who may not see that they
-    passed.
-    """
+    """Count auto-accepted cases as cases that need review, for blind reviewers."""
     others = {name: count for name, count in states.items() if name != "accepted"}
     waiting = states.get("needs_review", 0) + states.get("accepted", 0)
     return others | ({"needs_review": waiting} if waiting else {})
 
 
 def _merge_audit_standings(standings: Mapping[str, int]) -> dict[str, int]:
-    """Merge the standings that depend on audits into one, for reviewers who may not see audit
-    results.
-    """
+    """Merge the statuses that reveal audit results into one, for blind reviewers."""
     others = {name: count for name, count in standings.items() if name not in AUDIT_STANDINGS}
     return {**others, "to_review": sum(standings.get(name, 0) for name in AUDIT_STANDINGS)}
 
 
 def waiting_in(case_filter: CaseFilter) -> CaseFilter:
-    """Narrow a filter to the cases that wait. A filter for decided cases only becomes one for all
-    that wait.
+    """Narrow a filter to the cases that need a decision.
 
-    Auto-accepted cases don't wait. They're included only if the filter asks for cases in which
-    nothing was found.
+    A filter for decided cases only becomes a filter for all cases that need a decision.
+    Auto-accepted cases are included only if the filter asks for them, or for cases in which the
+    audit found nothing.
     """
+    waiting_standings: tuple[Standing, ...] = ("not_audited", *AUDIT_STANDINGS)
     standings = tuple(
-        each for each in ("not_audited", *AUDIT_STANDINGS) if each in case_filter.standings
+        standing for standing in waiting_standings if standing in case_filter.standings
     )
-    every = len(standings) == len(AUDIT_STANDINGS) + 1  # All standings of waiting cases are chosen.
-    asked = case_filter.states == ("accepted",) or (not every and "nothing_found" in standings)
-    every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
+    has_all = len(standings) == len(waiting_standings)
+    asks_accepted = case_filter.states == ("accepted",) or (
+        not has_all and "nothing_found" in standings
+    )
+    possible: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asks_accepted else ()))
     states = tuple(
-        state for state in every_state if not case_filter.states or state in case_filter.states
+        state for state in possible if not case_filter.states or state in case_filter.states
     )
     return case_filter.model_copy(
-        update={"states": states or WAITING, "standings": () if every else standings}
+        update={"states": states or WAITING, "standings": () if has_all else standings}
     )
 
 
@@ -145,7 +143,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
-    """Return a summary that looks the same whatever the audit found, also for a spot check."""
+    """Return a summary without anything that depends on the audit's result."""
     scores = (
         "quality",
         "revised_quality",
@@ -162,7 +160,8 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
         hidden["standing"] = "to_review"
     state = "needs_review" if summary.state == "accepted" else summary.state
     if summary.state == "accepted":
-        hidden["reviewer"] = None  # The policy; a waiting case names no reviewer.
+        # the acceptance policy's name would reveal the acceptance; waiting cases have no reviewer
+        hidden["reviewer"] = None
     return summary.model_copy(update=hidden | {"state": state})
 
 
@@ -173,9 +172,7 @@ def _is_policy_accept(entry: LogEntry | None) -> bool:
 
 
 def shown_flags(run: Run, index: int) -> tuple[str, ...]:
-    """Return the issues of the answer of iteration ``index`` (from 0) in fixed words, and flags of
-    the run.
-    """
+    """Return the flags of an iteration's answer (``index`` counts from 0) and those of the run."""
     return (*faults(run.iterations[index]), *run_flags(run))
 
 
@@ -183,9 +180,9 @@ def shown_flags(run: Run, index: int) -> tuple[str, ...]:
 
 
 def earlier_version(store: Store, case: Case) -> str | None:
-    """Return the id of the case that this one is a new version of, or None if there is none here.
+    """Return the id of the previous version of a case, or None if this database doesn't have it.
 
-    A file can name any id, so the digest is compared to check that the same case is meant.
+    An imported file can name any id, so the digest is compared as well.
     """
     earlier = case.earlier_version
     if earlier is None:
@@ -216,7 +213,7 @@ def versions_of(store: Store, case_id: str) -> tuple[str, ...]:
 
 
 def _version_chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str]:
-    seen = {case_id}
+    seen = {case_id}  # an imported file may name versions that refer to each other in a circle
     while (other := following(case_id)) is not None and other not in seen:
         seen.add(other)
         yield other
@@ -240,7 +237,9 @@ class CaseService(Service):
     def add(
         self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
     ) -> AddResult:
-        """Store cases. A case that is stored with other content is a conflict; the others are still
+        """Store cases.
+
+        A case whose id is stored with other content is reported as a conflict; the other cases are
         stored.
         """
         return self._store.cases.add_many(cases, on_batch=on_batch)

@@ -92,17 +92,14 @@ class ExportService(Service):
         )
 
     def count(self, case_filter: CaseFilter) -> int:
-        """Count the cases that an export of a filter reads: all matches except those with simulated
-        decisions.
-        """
+        """Count the cases that an export reads: all matches without simulated decisions."""
         return self._store.outcomes.count(case_filter)
 
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
-        """Count the undecided cases for which an export reveals audit results that the policy hides
-        from reviewers.
+        """Count the undecided cases whose hidden audit results an export would reveal.
 
         ``runs`` and ``executions`` reveal audit results, and so does a data set whose filter
-        includes undecided cases.
+        includes undecided cases. The count is 0 if the team's policy doesn't hide audit results.
         """
         if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
             return 0

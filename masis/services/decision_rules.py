@@ -1,5 +1,4 @@
-"""The rules that make a decision valid, and the reasons that a reviewer can give. All functions are
-pure.
+"""The rules for valid decisions, and the reasons that a reviewer can give. All functions are pure.
 
 ``problems`` is the only place with the rules. The page, the desk, an adjudication and the commands
 call it before they record a decision, and ``ReviewService`` calls it again when recording.
@@ -104,8 +103,9 @@ def suggest_reasons(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]
 
 
 def reason_text(code: str, own_words: str = "") -> str:
-    """Return the words of a reason for the log; the reviewer's own words for ``other``, "" for an
-    unknown code.
+    """Return the words of a reason for the log.
+
+    They are the reviewer's own words for ``other``, and "" for an unknown code.
     """
     if code == OTHER:
         return own_words.strip()
@@ -130,8 +130,8 @@ def code_of(verdict: Verdict, words: str) -> str:
 def with_reason_code(decision: Decision) -> Decision:
     """Return the decision with the code of its reason.
 
-    Words are turned into a code only here, when a decision is recorded, because a lead types the
-    reason of a final verdict, and a program may pass only words.
+    A lead types the reason of a final verdict, and a program may pass words only, so the code is
+    derived from the words when a decision is recorded.
     """
     if decision.verdict is None or REASON_CODE in decision.extra:
         return decision
@@ -166,9 +166,7 @@ ISSUES_NAMED = 3
 
 @dataclass(frozen=True)
 class DecisionProblem:
-    """Why a decision isn't valid: a code, the field of the decision, what is wrong and what to
-    do.
-    """
+    """A reason why a decision isn't valid, with the field of the decision and a hint."""
 
     code: ProblemCode
     field: Literal["corrected_answer", "reason", "verdict"]
@@ -181,15 +179,15 @@ class DecisionProblem:
         return f"{self.message[:1].upper()}{self.message[1:]}. {self.hint}"
 
     def as_error(self, hint: str = "") -> InputError:
-        """Return it as an error; ``hint`` replaces its own hint, for a command that has options."""
+        """Return the problem as an error; a command passes a ``hint`` that names its options."""
         return InputError(self.message, hint=hint or self.hint, field=self.field)
 
 
 @dataclass(frozen=True)
 class DecidedAnswer:
-    """The answer that a decision is about, as far as the rules need it.
+    """The parts of the judged answer that the rules need.
 
-    ``text`` is None if retention has removed it. ``serious`` are the open issues of severity high
+    ``text`` is None if retention has removed it. ``serious`` has the open issues of severity high
     or critical; it is empty if the reviewer may not see them. ``final_needs_reason`` says why a
     final verdict needs a reason, or is "".
     """
@@ -276,8 +274,9 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Decis
 
 
 def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
-    """An approval must list the serious issues that it leaves open, so that they can't be approved
-    unseen.
+    """Return a problem if an approval doesn't list each serious issue that it leaves open.
+
+    The list shows that the reviewer was shown the issues.
     """
     if decision.verdict != "approve":
         return []

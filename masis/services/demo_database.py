@@ -1,8 +1,7 @@
-"""Fill the database of ``masis demo`` with cases in every state, audits, decisions, screenings and
-a data set.
+"""Fill the demo's database with cases in every state, audits, decisions and screenings.
 
-Everything is created by the same services that people use. Simulated decisions are marked by the
-reviewer's name and by ``extra["simulated"]``. Exports leave them out, and no guarantee counts them.
+Everything is created by the services that people use. Simulated decisions are marked by the
+reviewer's name and by ``extra["simulated"]``, and exports and guarantees ignore them.
 """
 
 from __future__ import annotations
@@ -41,19 +40,13 @@ _TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", 
 OFFLINE = (*_TO_REVIEW, *_TO_COMPARE)
 """Cases that are audited only by the offline checks, which leave their claims unconfirmed."""
 COMPARED = ("strategy-01-fabricated",)
-"""Cases that are audited offline first and then with the recorded replies, to compare the two
-audits.
-"""
+"""Cases with two audits to compare: one offline, and one with the recorded replies."""
 ESCALATED = "environment-03-notext"
-"""A case that both simulated reviewers escalate, because one of its chunks is an address without a
-text.
-"""
+"""A case that both simulated reviewers escalate, because one of its chunks has no text."""
 HALF_DECIDED = "strategy-03-swapped"
-"""A case that only one of two reviewers decides; the second one sees nothing of the first
-verdict.
-"""
+"""A case that only one of two reviewers has decided."""
 TO_ADJUDICATE = "medicine-06-overgeneral"
-"""A case on which the simulated reviewers differ, left for the demo's viewer to adjudicate."""
+"""A case on which the simulated reviewers differ, for the demo's user to adjudicate."""
 SCREENED = {"pad": "offline", "ery": "", "del": "recorded"}
 """Questions to screen on the demo abstracts, with the auditor of the case made from the kept
 abstracts.
@@ -206,9 +199,7 @@ def simulate_reviews(workbench: Workbench) -> int:
 
 
 def _may_simulate(workbench: Workbench, case: Case) -> bool:
-    """Return whether a demo case should be decided, is audited, and isn't decided or taken by
-    anyone.
-    """
+    """Return whether a demo case should get simulated decisions: it is audited and undecided."""
     is_chosen = case.id in (ESCALATED, HALF_DECIDED, TO_ADJUDICATE) or _DECIDED.search(case.id)
     if (
         not is_chosen

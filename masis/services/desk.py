@@ -1,4 +1,4 @@
-"""A reviewer's desk for programs, with the rules, rights and log of the pages.
+"""A reviewer's desk for programs. It uses the same rules, permissions and log as the pages.
 
 import masis
 
@@ -72,9 +72,7 @@ _ROW_FIELDS = {
 
 
 class DecisionRowResult(NamedTuple):
-    """The result of one row of a file of decisions: the log entry, or the error why there is
-    none.
-    """
+    """The result of one row of a file of decisions: its log entry, or an error."""
 
     line: int
     case: str
@@ -100,14 +98,14 @@ class _BuiltDecision(NamedTuple):
 class Desk:
     """A person's desk on one database, or on a team's server.
 
-    Anyone who has the file may do everything, under the name they give. On a server, the person's
-    role decides.
+    On a database, permissions aren't checked, because anyone who can open the file can change it.
+    On a server, the person's role decides.
 
     Args:
-        db: The database, which is created if needed, or an open workbench. By default it's found as
-            the commands find it. An address such as ``https://audits.example.org`` is a server's
-            (``RemoteDesk``).
-        reviewer: The name that decisions are recorded under. By default it's the account's name.
+        db: The database, which is created if needed, or an open workbench. By default it's the
+            database that the commands use. An address such as ``https://audits.example.org`` is a
+            server's (``RemoteDesk``).
+        reviewer: The name to record with decisions. By default it's the login name.
         settings: The workbench's settings.
         options: For a server: ``token`` and ``insecure`` (see ``RemoteDesk``).
 
@@ -178,10 +176,9 @@ class Desk:
         progress: bool = True,
         max_cost: float | None = None,
     ) -> list[Run]:
-        """Store cases, audit them with the desk's settings, store the runs and return them in the
-        order of the cases.
+        """Store and audit cases, and return their runs in the order of the cases.
 
-        A case with a finished run of the same text and settings isn't audited again; its run is
+        A case with a finished run for the same text and settings isn't audited again; its run is
         returned.
 
         Args:
@@ -218,7 +215,7 @@ class Desk:
         return list(found.values())
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
-        """Return the cases that wait for this reviewer, most urgent first.
+        """Return the cases that need this reviewer's decision, most urgent first.
 
         Audit results are left out if the team's policy hides them from the reviewer.
 
@@ -228,7 +225,7 @@ class Desk:
                 and so on.
 
         Raises:
-            InputError: There is no such filter, or it can't have this value.
+            InputError: A filter doesn't exist or has an invalid value.
 
         """
         try:
@@ -409,8 +406,9 @@ class Desk:
     def label(
         self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
     ) -> LogEntry:
-        """Add labels to this reviewer's decision on a case; a new log entry repeats the decision
-        with all labels.
+        """Add labels to this reviewer's decision on a case.
+
+        A new log entry repeats the decision with all labels.
 
         ``acknowledge`` confirms that serious issues were seen, as for ``decide``. A reviewer who
         approved an answer before they were shown the audit's issues now approves it again.
@@ -434,7 +432,7 @@ class Desk:
         added = tuple(_label_on_words(label, answer, number) for number, label in enumerate(labels))
         if not added:
             raise InputError(
-                "names no label", hint='Give one: {"text": "...", "label": "..."}.', field="labels"
+                "has no label", hint='Add one: {"text": "...", "label": "..."}.', field="labels"
             )
         again = own.model_copy(
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
@@ -448,9 +446,7 @@ class Desk:
         )
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
-        """Return the newest entries of the decision log, of one case or all, as far as this
-        reviewer may see them.
-        """
+        """Return the newest log entries that this reviewer may see, for one case or for all."""
         policy = self.workbench.store.team.in_force(QueuePolicy)
         log_filter = DecisionFilter(
             case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine
@@ -458,7 +454,7 @@ class Desk:
         return self.workbench.reviews.entries(log_filter).rows
 
     def undo(self, entry_id: str) -> LogEntry:
-        """Undo one entry of the log by another one.
+        """Undo an entry of the log with a new entry.
 
         Raises:
             UnknownRecord: There is no such entry.
@@ -542,17 +538,17 @@ class Desk:
     def decide_all(
         self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False
     ) -> Iterator[DecisionRowResult]:
-        """Make the decisions of rows one after another and yield each result; an invalid row
-        doesn't stop the others.
+        """Record the decisions of rows one by one and yield each result.
 
-        A row has ``case``, ``verdict`` and the other arguments of ``decide``, and ``reviewer`` if
-        it isn't this desk's. What the reviewer was shown is unknown unless ``machine_shown`` says
-        it. Passing the same row again makes no second decision.
+        An invalid row doesn't affect the others. A row has ``case``, ``verdict`` and the other
+        arguments of ``decide``, and ``reviewer`` if it isn't this desk's. Without
+        ``machine_shown``, it is recorded as unknown whether the reviewer saw the audit's verdict.
+        Passing the same row again doesn't record it twice.
 
         Args:
             rows: The rows.
-            dry_run: Make every decision and roll all of them back at the end. The results are those
-                of a real run.
+            dry_run: Record every decision in a transaction that is rolled back at the end, so that
+                the results are the same as without it.
 
         """
         if not dry_run:
@@ -591,7 +587,7 @@ class Desk:
         if unknown := [str(key) for key in row if key not in _ROW_FIELDS]:
             raise InputError(
                 "isn't a field of a decision",
-                hint=f"There are: {', '.join(sorted(_ROW_FIELDS))}.",
+                hint=f"Fields: {', '.join(sorted(_ROW_FIELDS))}.",
                 field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
@@ -669,16 +665,14 @@ def _decided_text(view: CaseView, run: Run | None, iteration: int) -> str:
 
 
 def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) -> str:
-    """Return what to do about a problem, in terms of this desk's arguments and the command's
-    options.
-    """
+    """Return a hint about a problem that names the arguments and the command's options."""
     if problem.code in ("correction_missing", "correction_changes_nothing"):
         hint = (
             "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as"
             " it is."
         )
         if run is not None and len(run.iterations) > 1:
-            hint += " To take a revision as it is, approve it: iteration=2 (--iteration 2)."
+            hint += " To use a revision without changes, approve it: iteration=2 (--iteration 2)."
         return hint
     if problem.code == "reason_missing":
         return f"Use one of {_reason_codes(verdict)}, or your own words."

@@ -1,4 +1,4 @@
-"""Drafts: a person's unsubmitted input, stored as they type so that none of it is lost."""
+"""Drafts: a person's unsubmitted input, stored while they type so that it survives a reload."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(value: object, longest: int) -> str:
-    """Return text that can be stored: without null bytes and unpaired surrogates, cut to the
-    longest length.
+    """Return text without null bytes and unpaired surrogates, cut to ``longest`` characters.
+
+    A value that isn't text becomes "".
     """
     return _NOT_STORABLE.sub("", value)[:longest] if isinstance(value, str) else ""
 
 
 def read_form(form: type[Form], posted: object) -> Form:
-    """Return a form as a browser posted it or a draft held it; invalid fields get their
-    defaults.
-    """
+    """Parse a form that a browser posted or a draft stored; invalid fields get their defaults."""
     fields = (
         {name: posted[name] for name in form.model_fields if name in posted}
         if isinstance(posted, Mapping)
@@ -43,9 +42,7 @@ def read_form(form: type[Form], posted: object) -> Form:
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
-    """Return a part of a form, which may be parsed already, or None if its fields contradict each
-    other.
-    """
+    """Parse a part of a form, or return None if its fields contradict each other."""
     if isinstance(posted, form):
         return posted
     try:
@@ -91,8 +88,9 @@ def subjects_of_case(case_id: str) -> tuple[str, ...]:
 
 
 class DraftService(Service):
-    """The use cases of drafts. A draft belongs to an actor's name and a subject, such as ``case:1``
-    or ``new-audit``.
+    """The use cases of drafts.
+
+    A draft belongs to an actor's name and a subject, such as ``case:1`` or ``new-audit``.
     """
 
     @requires("read")
@@ -104,8 +102,9 @@ class DraftService(Service):
     def with_drafts(
         self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
     ) -> frozenset[str]:
-        """Return the cases on which the actor has a draft of a decision, or of another kind of
-        ``subject``.
+        """Return the cases on which the actor has a draft, by default of a decision.
+
+        ``subject`` returns the draft's subject for the id of a case.
         """
         subjects = {subject(case_id): case_id for case_id in case_ids}
         return frozenset(
@@ -114,7 +113,7 @@ class DraftService(Service):
 
     @requires("decide", "keep drafts of decisions")
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store these fields of a draft; its other fields stay.
+        """Store these fields of a draft; its other fields aren't changed.
 
         Raises:
             StoreError: The draft can't be stored.

@@ -1,4 +1,4 @@
-"""Run the exam of models in the background, and report how a model did in it."""
+"""Run the exam of models in the background, and report its results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from masis.settings import OFFLINE, Settings
 from masis.store import Store
 
 
-class ExamUnderWay(BackgroundTask):
-    """An exam on a thread of the server. Its result is stored at the end; if it's stopped, nothing
-    is stored.
-    """
+class RunningExam(BackgroundTask):
+    """An exam on a thread of the server; its result is stored only if it isn't stopped."""
 
     result: ExamResult | None = None
 
@@ -48,9 +46,7 @@ class ExamUnderWay(BackgroundTask):
         )
 
     def work(self) -> None:
-        """Test the connection to each model, so that a wrong key shows at once, then take the
-        exam.
-        """
+        """Test the connection to each model, so that a wrong key shows at once; take the exam."""
         for model in dict.fromkeys(getattr(self.settings, role) for role in JUDGING_ROLES):
             if model != OFFLINE and not (probed := probe_model(model, self.settings)).ok:
                 raise InputError(
@@ -67,10 +63,11 @@ class ExamUnderWay(BackgroundTask):
             ExamResults(self.settings.exam_results).add(self.result)
 
 
-_UNDER_WAY: BackgroundTasks[ExamUnderWay] = BackgroundTasks()
-_ONE = "exam"
-"""Only one exam runs at a time, because two would share the provider's rate limit and the page
-shows one.
+_EXAMS: BackgroundTasks[RunningExam] = BackgroundTasks()
+_EXAM = "exam"
+"""The single name of all exams, so that only one runs at a time.
+
+Two would share the provider's rate limit, and the page shows one.
 """
 
 
@@ -101,12 +98,12 @@ class ExamService(Service):
 
         """
         settings = exam_settings(self._settings, model)
-        _UNDER_WAY.start(_ONE, lambda: ExamUnderWay(settings))
+        _EXAMS.start(_EXAM, lambda: RunningExam(settings))
 
     @staticmethod
-    def latest() -> ExamUnderWay | None:
-        """Return the running exam of this process, else the last one, or None if there was none."""
-        return _UNDER_WAY.get(_ONE)
+    def latest() -> RunningExam | None:
+        """Return this process's running or last exam, or None if there was none."""
+        return _EXAMS.get(_EXAM)
 
     def status(self, model: str = "") -> ExamStanding:
         """Return the exam status of a model, or of the models in use.
@@ -118,15 +115,14 @@ class ExamService(Service):
         return exam_standing(exam_settings(self._settings, model))
 
     def line(self, model: str = "") -> str:
-        """Return the line about a model's exam, or that of the models in use; "" if it can't be
-        called.
+        """Return a line about the exam of a model, or of the models in use if none is named.
+
+        It is "" if the model can't be called.
         """
         return self.line_for(self._settings, model)
 
     def line_for(self, settings: Settings, model: str = "") -> str:
-        """Return the same line for the models in other settings, such as those of an audit being
-        prepared.
-        """
+        """Return the line of ``line`` under other settings, such as those of a new audit."""
         return line_about(lambda: exam_standing(exam_settings(settings, model)))
 
     def line_for_run(self, run: Run) -> str:
@@ -134,8 +130,9 @@ class ExamService(Service):
         return line_about(lambda: self._status_of(run))
 
     def line_for_auditor(self, auditor: str) -> str:
-        """Return the line about an auditor, named by its digest; "" if none of its runs is stored
-        any more.
+        """Return a line about the exam of an auditor, which is named by its digest.
+
+        It is "" if retention has removed all runs of the auditor.
         """
         run_id = self._store.trust.newest_run_of(auditor)
         # read within the call, because retention may have removed the run

@@ -1,14 +1,14 @@
 """Run audits and screenings in worker processes, fed from one queue per server.
 
-A job writes its results into the database (events, iterations, rounds), where every tab finds them
-by the job's id, also after a reload or a restart. Through the database a job can be cancelled from
-another process, marked as interrupted once its process is gone, and resumed. This module holds only
-state that the store doesn't have: the jobs that wait, and the ones that couldn't be run.
+A job writes its results (events, iterations, rounds) to the database, where every tab finds them by
+the job's id, even after a reload or a restart. Through the database, a job can be cancelled from
+another process, marked as interrupted when its process is gone, and resumed. This module has only
+the state that the store doesn't have: waiting jobs, and jobs that couldn't be run.
 
-A worker is a process, so that no page waits for a busy core. The server writes one JSON object per
-line to the worker's input (a job, or ``cancel``) and reads one line back for each job. The process
-is started with ``subprocess`` because ``multiprocessing`` would import the main module again, which
-inside Streamlit is the page.
+A worker is a process, because a thread that audits would block the pages through Python's global
+interpreter lock. The server writes one JSON object per line to the worker's stdin (a job, or
+``cancel``) and reads one line back for each job. The process is started with ``subprocess`` because
+``multiprocessing`` would import the main module again, which inside Streamlit is the page.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ UNAUDITED: tuple[CaseState, ...] = ("new", "interrupted")
 """The states of cases without a finished audit, which ``audit_all_new`` audits."""
 
 NICENESS = 10
-"""Workers yield to the pages if both need a core."""
+"""The nice value of workers, so that pages get the processor first."""
 
 SHUTDOWN_GRACE_S = 1.0
-"""How long an exiting worker may take to send its pending data; the server waits twice as long for
-it.
-"""
+"""How long an exiting worker may take to send pending data; the server waits twice as long."""
 
 _IDLE_WORKERS = 2
+"""The most workers that stay alive without a job. Starting one takes about a second."""
+
 _FAILURES = 1000
+"""The most failed jobs whose error is remembered."""
 
 
 class QueuedJob(NamedTuple):
-    """One audit or screening to run. Its id is known before it starts, so that a page can wait for
-    it.
+    """One audit or screening to run. It has its id before it starts, so that a page can show it.
 
     ``id`` is the run's or the screening's id, and ``subject`` the case's id or the question.
     ``sources`` are the sources that a screening searches (``corpus:NAME``, ``pubmed``).
@@ -91,9 +91,7 @@ class QueuedJob(NamedTuple):
 
     @property
     def key(self) -> tuple[JobKind, str]:
-        """The key under which at most one job exists at a time: the case to audit, or the
-        screening.
-        """
+        """The key under which at most one job exists at a time: the case, or the screening."""
         return self.kind, self.subject if self.kind == "audit" else self.id
 
 
@@ -106,11 +104,11 @@ class WorkerDied(Exception):
 
 @dataclass
 class BatchProgress:
-    """The progress of "audit everything": ``done`` of ``total`` cases, ``failed`` of which couldn't
-    be audited.
+    """The progress of auditing all new cases.
 
-    ``standings`` counts the audited cases by standing, and ``minor`` those with minor issues only.
-    ``cost_usd`` is None if a price is unknown.
+    ``done`` of ``total`` cases were audited, including ``failed`` ones. ``standings`` counts the
+    audited cases by status, and ``minor`` those with minor issues only. ``cost_usd`` is None if a
+    price is unknown.
     """
 
     actor: Actor
@@ -131,18 +129,16 @@ class BatchProgress:
     stopping: bool = False
     exhausted: bool = False
     checked_at: int = -1
-    """The queue's change number at which the next case couldn't start. It's tried again after a
-    change.
-    """
+    """The queue's change number when the next case couldn't start; it's retried after a change."""
 
     @property
     def under_way(self) -> bool:
-        """Whether one of its audits runs or may start."""
+        """Whether an audit of the batch is running or may still start."""
         return bool(self.running) or not (self.exhausted or self.stopping)
 
     @property
     def limit_reached(self) -> bool:
-        """Whether the cost limit keeps the remaining cases from being audited."""
+        """Whether the remaining cases aren't audited because of the cost limit."""
         return self.budget.exhausted
 
 
@@ -157,7 +153,7 @@ class _QueueEntry:
 
 
 class _NextCase(NamedTuple):
-    """The next case of a batch: with the id of its run, or with the error why it can't be audited.
+    """The next case of a batch, with the id of its run or the error why it can't be audited.
 
     ``case`` is loaded only if its cost must be estimated; ``run_id`` is "" if there is an error.
     """
@@ -169,15 +165,14 @@ class _NextCase(NamedTuple):
 
 
 class Jobs:
-    """The jobs of this server, in the order they were added, with at most ``at_once`` of each kind
-    running.
+    """The jobs of this server, which run in the order they were added.
 
-    There is at most one job per case and per screening. Jobs that a person starts run before the
-    batch of unaudited cases. Jobs that a previous server left unfinished are marked as interrupted
-    at the start.
+    At most ``at_once`` jobs of each kind run at a time, and there is at most one job per case and
+    per screening. Jobs that a person starts run before the batch of unaudited cases. Jobs that a
+    previous server left unfinished are marked as interrupted at the start.
 
-    Pages poll the state of jobs all the time, so the lock is held only to read and change memory,
-    and never during a database access.
+    Pages poll the state of jobs every half second, so the lock is held only to read and change
+    memory, never during a database access.
     """
 
     def __init__(
@@ -208,10 +203,10 @@ class Jobs:
 
     @requires("audit", RUN_AUDITS)
     def audit(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
-        """Audit a case, ahead of any batch, and return the run's id; if an audit of the case is
-        running, its id.
+        """Audit a case before any batch, and return the run's id.
 
-        An interrupted run of the same content with the same settings is resumed.
+        If an audit of the case is running, its id is returned. An interrupted run of the same
+        content with the same settings is resumed.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -265,8 +260,8 @@ class Jobs:
     def audit_arrived(self, settings: Settings) -> None:
         """Audit the unaudited cases that programs sent over HTTP, oldest first.
 
-        Call it again whenever more cases have arrived. Failed cases, and cases left out because of
-        the daily cost limit, are tried again on the next day (UTC) and by the next server.
+        Call it again whenever more cases have arrived. Cases that failed or exceeded the daily cost
+        limit are retried on the next day (UTC), and when the server restarts.
 
         Raises:
             InputError: The price of a model is unknown.
@@ -301,8 +296,9 @@ class Jobs:
         sources: tuple[str, ...],
         settings: Settings | None = None,
     ) -> str:
-        """Screen a question on these sources (``corpus:NAME``, ``pubmed``) and return the
-        screening's id at once.
+        """Queue the screening of a question on these sources and return its id at once.
+
+        ``sources`` are names such as ``corpus:NAME`` and ``pubmed``.
         """
         settings = settings or self.workbench.settings
         return self._add(
@@ -350,9 +346,7 @@ class Jobs:
         return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()
 
     def _add(self, job: QueuedJob) -> str:
-        """Append a job and return its id, or the id of the job that already waits or runs under its
-        key.
-        """
+        """Append a job and return its id, or the id of the existing job with the same key."""
         with self._changed:
             if (entry := self._jobs.get(job.key)) is not None:
                 return entry.job.id
@@ -378,8 +372,8 @@ class Jobs:
             return ("audit", case_id) in self._jobs
 
     def count_ahead(self, job_id: str) -> int | None:
-        """Return how many jobs of the same kind wait before this one, or None if it doesn't
-        wait.
+        """Return how many jobs of the same kind are ahead of a waiting job; None if it isn't
+        waiting.
         """
         with self._changed:
             waiting = [entry.job for entry in self._jobs.values() if not entry.running]
@@ -389,9 +383,7 @@ class Jobs:
             return [other for other in waiting if other.kind == job.kind].index(job)
 
     def failure(self, kind: JobKind, subject: str) -> str | None:
-        """Return why the last job of a case or a screening couldn't be run in this server, or
-        None.
-        """
+        """Return why this server couldn't run the last job of a case or a screening, or None."""
         with self._changed:
             return self._failed.get((kind, subject))
 
@@ -412,8 +404,9 @@ class Jobs:
 
     @requires("audit", "stop audits or screenings")
     def cancel(self, actor: Actor, kind: JobKind, subject: str) -> None:
-        """Remove a waiting job, or ask a running one to stop after its step, also in another
-        process.
+        """Remove a waiting job, or ask a running one to stop after its current step.
+
+        The job may run in another process on the same database.
 
         Args:
             actor: Who asks for it.
@@ -456,7 +449,7 @@ class Jobs:
 
     @requires("audit", RUN_AUDITS)
     def cancel_batch(self, actor: Actor) -> None:
-        """Let the batch end after its running audits; the remaining cases stay as they are.
+        """End the batch after its running audits; the remaining cases stay unaudited.
 
         Raises:
             NotAllowed: The actor's role doesn't allow audits.
@@ -493,8 +486,9 @@ class Jobs:
         return self.workbench.runs if kind == "audit" else self.workbench.store.screenings
 
     def _serve(self, kind: JobKind) -> None:
-        """Run jobs of one kind, one at a time. This thread only waits for jobs and for a worker's
-        replies.
+        """Run jobs of one kind, one at a time.
+
+        This thread only waits: for jobs, and for the replies of a worker.
         """
         while (entry := self._wait_for_job(kind)) is not None:
             job, worker = entry.job, None
@@ -510,7 +504,7 @@ class Jobs:
             self._finish(job, error)
 
     def _announce(self) -> None:
-        """Wake all threads that wait for a change of the queue. Call it with the lock held."""
+        """Wake all threads that wait for a change to the queue. Call it with the lock held."""
         self._changes += 1
         self._changed.notify_all()
 
@@ -528,6 +522,8 @@ class Jobs:
                 else:
                     return None
                 self._picking, seen = True, self._changes
+            # Reading the database may take long, so it happens without the lock. _picking keeps
+            # other threads from reading the same case, and seen shows whether the queue changed.
             picked = self._read_next_case(batch)
             with self._changed:
                 self._picking = False
@@ -633,7 +629,7 @@ class Jobs:
         except Exception:
             log.exception("the batch of audits stopped because the database could not be read")
             if batch.day:
-                # A generator that has raised an exception yields nothing any more.
+                # A generator that raised an exception is finished, so the next try needs a new one.
                 batch.cases = self._arrived_ids()
             return None
         if case_id is None:
@@ -708,9 +704,7 @@ class Jobs:
             yield case_id
 
     def _result_of(self, job: QueuedJob) -> tuple[CaseSummary | None, Usage | None]:
-        """Read the case's summary and the audit's usage after an audit; None for each that can't be
-        read.
-        """
+        """Read the case's summary and the audit's usage; each is None if it can't be read."""
         case = usage = None
         with contextlib.suppress(MasisError):  # The case was redacted meanwhile.
             case = self.workbench.cases.summary(job.subject)
@@ -793,7 +787,7 @@ class WorkerProcess:
         return error
 
     def cancel(self, job: QueuedJob) -> None:
-        """Ask the job to stop after its current step; this does nothing if the job is over."""
+        """Ask the job to stop after its current step; it has no effect if the job has ended."""
         with contextlib.suppress(WorkerDied):
             self._send({"cancel": job.id}, job.kind)
 
@@ -802,7 +796,9 @@ class WorkerProcess:
         if self._process.stdin:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        self._process.terminate()  # Safe at any time, because SQLite commits atomically.
+        # Safe at any time, because SQLite rolls back an unfinished transaction
+        # (sqlite.org/atomiccommit.html).
+        self._process.terminate()
         try:
             self._process.wait(timeout=2 * SHUTDOWN_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -837,11 +833,12 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
         prepare: Called with the settings before each job.
 
     """
-    # Ctrl-C reaches the whole process group. The server handles it, and its end closes the input.
+    # A terminal sends Ctrl-C to the whole process group. The worker ignores it and ends when the
+    # server does, because that closes its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    # Replies go through the original stdout. Anything that a library prints must not mix with them.
+    # Replies use the original stdout. Text that a library prints must not mix with them.
     replies, sys.stdout = sys.stdout, sys.stderr
     orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
     cancelled: set[str] = set()
@@ -852,7 +849,7 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
         try:
             job = _JOB.validate_python(order)
             workbench = workbench or Workbench.open(Path(database))
-            # This process has read no file or flags, so every service gets the job's settings.
+            # This process doesn't know the server's options, so each job brings its settings.
             workbench.use_settings(job.actor, job.settings)
             prepare(job.settings)
             run_job(workbench, job, partial(cancelled.__contains__, job.id))
@@ -896,8 +893,8 @@ def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) 
             cancelled.add(order["cancel"])
         else:
             orders.put(order["run"])
-    # The server is gone. The next process that opens the database marks the running job as
-    # interrupted.
+    # The input is at its end, so the server is gone. The next process that opens the database marks
+    # the running job as interrupted.
     exit_worker()
 
 
@@ -919,12 +916,11 @@ def on_worker_exit(send: Callable[[float], object]) -> None:
 
 
 def exit_worker(status: int = 0) -> NoReturn:
-    """End this worker process after the callbacks of ``on_worker_exit``, which have a second in
-    total.
-    """
+    """Run the callbacks of ``on_worker_exit`` and end this worker process."""
     if _exiting.acquire(blocking=False):
         for send in _exit_callbacks:
             send(SHUTDOWN_GRACE_S)
+        # os._exit, because sys.exit ends only the calling thread, which may not be the main one
         os._exit(status)
     # Another thread runs the callbacks and then ends the process; this is only the fallback.
     time.sleep(2 * SHUTDOWN_GRACE_S)

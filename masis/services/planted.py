@@ -1,9 +1,8 @@
-"""Planted faults: a lead adds copies of sound answers with one certain fault each, to see who finds
-them.
+"""Planted faults: copies of correct answers with one known fault each, to measure who finds them.
 
 Until all decisions on a copy are made, it looks like any other case to everyone. Afterwards it is
-marked and counts towards the recall of the audit and its reviewers. It is never a case in other
-figures, labels or exports.
+marked and counts toward the recall of the audit and its reviewers. Copies are left out of all other
+figures, labels and exports.
 """
 
 from __future__ import annotations
@@ -28,20 +27,19 @@ from masis.store.reviews.planted import PlantedCopy, PlantedDecision
 from masis.trust.faults import AuditOutcome, Recall, audit_outcome, recall_of, reviewer_found
 
 MOST_PLANTED = 200
-"""The most copies that are planted at once. In a queue full of copies, reviewers' attention isn't
-what it usually is.
+"""The most copies that are planted at once.
+
+In a queue full of copies, reviewers would notice them and read more carefully than usual.
 """
 
-WITHDRAWN = "A copy with a planted fault, withdrawn before anybody decided it"
+WITHDRAWN = "A copy with a planted fault, withdrawn before it was decided"
 """The reason in the log entry of a withdrawn copy."""
 
 _PLANT = "mix copies with planted faults into the queue, count or withdraw them"
 
 
 class Planting(NamedTuple):
-    """The copies that were planted by kind, the number of sound answers, and why others were
-    refused, with counts.
-    """
+    """The number of planted copies by kind, of sound answers, and of refused answers by reason."""
 
     planted: Mapping[FaultKind, int]
     seed: int
@@ -76,8 +74,7 @@ class AuditRecall(NamedTuple):
 
 
 class ReviewerRecall(NamedTuple):
-    """The share of planted faults that one reviewer found, or all of them together (``reviewer`` is
-    "").
+    """The share of planted faults that one reviewer found, or all if ``reviewer`` is "".
 
     ``escalated`` copies are left out. ``knew_source`` counts the copies whose original the reviewer
     had decided before.
@@ -90,9 +87,7 @@ class ReviewerRecall(NamedTuple):
 
 
 class DecidedCopy(NamedTuple):
-    """A copy that has been revealed, with the audit's result and the reviewers who found or missed
-    its fault.
-    """
+    """A revealed copy with the audit's result, and the reviewers who found or missed its fault."""
 
     copy: PlantedCopy
     audit: AuditOutcome | None
@@ -180,8 +175,8 @@ class PlantedService(Service):
         sound = self._sound_ids(case_filter)
         if not sound:
             raise InputError(
-                "there is no sound answer to copy",
-                hint="Approve some answers unchanged first. Copies are made of these.",
+                "there are no correct answers to copy",
+                hint="Approve some answers unchanged first. Copies are made of them.",
             )
         draw.shuffle(sound)
         planted: Counter[FaultKind] = Counter()
@@ -210,10 +205,9 @@ class PlantedService(Service):
 
     @requires("oversee", _PLANT)
     def withdraw(self, actor: Actor) -> int:
-        """Withdraw every undecided copy, remove its texts permanently, and return how many were
-        withdrawn.
+        """Withdraw every undecided copy, permanently remove its texts, and return the number.
 
-        A copy that is being audited stays.
+        A copy that is being audited isn't withdrawn.
 
         Raises:
             NotAllowed: The actor isn't a lead.
@@ -237,8 +231,7 @@ class PlantedService(Service):
     @requires("read")
     @may_require("oversee", "see how many planted faults others found")
     def recall(self, actor: Actor) -> RecallReport:
-        """Return how many planted faults were found: the actor's own figures, or for a lead
-        everyone's and the audit's.
+        """Return how many planted faults the actor found, or for a lead everyone and the audit.
 
         For people, only copies with all decisions count; for the audit, all audited copies.
         Decisions that the demo simulated don't count.
@@ -313,7 +306,7 @@ def _first_fault(case: Case, kinds: Sequence[FaultKind], seed: int) -> FaultyAns
         if isinstance(faulty, FaultyAnswer):
             return faulty
         reason = faulty.reason
-    return reason if len(kinds) == 1 else "no fault of these kinds is certain in it"
+    return reason if len(kinds) == 1 else "it has no place for a certain fault of these kinds"
 
 
 def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
@@ -360,8 +353,9 @@ _HEXADECIMAL = re.compile(r"(?<![0-9a-z])[0-9a-f-]{8,}(?![0-9a-z])")
 def similar_ids(
     case: Case, answer: str, taken: Callable[[str], Sequence[str]], draw: random.Random
 ) -> Iterator[str]:
-    """Yield ids for a copy that look like its source's id: the next number if ids count up, else
-    other digits.
+    """Yield ids for a copy that look like its source's id, so that the id doesn't reveal it.
+
+    If ids count up it is the next number, or else the same form with other digits.
 
     Args:
         case: The source.

@@ -1,8 +1,9 @@
 """Apply the current acceptance rule to stored runs, using their stored iterations.
 
-No run is audited again, and stored runs aren't changed. If the current rule no longer accepts a
-run, an entry undoes its acceptance; if it accepts the run now, an entry accepts it. Both are signed
-by the policy and name the rule and the person who asked. People's decisions and undos stay.
+Answers aren't audited again, and stored runs aren't changed. If the current rule no longer accepts
+a run, a log entry undoes its acceptance; if it now accepts the run, an entry accepts it. Both are
+signed by the policy and name the rule and the person who asked. People's decisions and undos aren't
+changed.
 """
 
 from __future__ import annotations
@@ -35,11 +36,9 @@ BATCH = 50
 
 @dataclass
 class Reassessment:
-    """The changes by the current rule as counts, and how often each reason is given for a lost
-    acceptance.
+    """Counts of the changes, and of the reasons for lost acceptances.
 
-    ``skipped`` runs couldn't be read or were changed meanwhile; the next reassessment tries them
-    again.
+    ``skipped`` runs couldn't be read or were changed meanwhile; the next reassessment retries them.
     """
 
     total: int
@@ -160,7 +159,7 @@ class ReassessmentService:
 def _revoke_acceptance(stored: AssessedCase, assessed: Acceptability, name: str) -> Decision:
     """Return the entry that undoes an acceptance.
 
-    It names no run, so that retention doesn't count it as a person's decision.
+    It doesn't name the run, because retention would treat a named run as decided by a person.
     """
     reasons = " ".join(reason.message for reason in assessed.reasons)
     return Decision(
@@ -170,7 +169,7 @@ def _revoke_acceptance(stored: AssessedCase, assessed: Acceptability, name: str)
         case_id=stored.case_id,
         run_id=None,
         undoes=stored.entry_id,
-        reason=f"Acceptance rule {RULE_VERSION} does not accept it: {reasons}",
+        reason=f"Acceptance rule {RULE_VERSION} doesn't accept it: {reasons}",
         token=f"reassess:{stored.run_id}:{stored.version}",
         extra={
             "rule": RULE_VERSION,
@@ -206,5 +205,5 @@ def result_lines(result: Reassessment) -> list[str]:
     ]
     if result.skipped:
         skipped = count_noun(result.skipped, "case")
-        lines.append(f"{skipped} skipped: not readable, or changed meanwhile.")
+        lines.append(f"{skipped} skipped because they couldn't be read or were changed meanwhile.")
     return lines

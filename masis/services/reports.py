@@ -1,4 +1,4 @@
-"""Write reports of stored cases: one as a page, several as a folder that opens from disk."""
+"""Write reports of stored cases: one as an HTML page, several as a folder of pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_reports(
 ) -> int:
     """Write a folder of reports with ``index.html`` and a page for each case, and return how many.
 
-    The folder appears completely or not at all. A folder with other files is rejected.
+    The folder is written completely or not at all. A folder with other files is rejected.
 
     Args:
         workbench: The workbench.

@@ -130,8 +130,7 @@ class ReviewService(Service):
         return entry
 
     def answer_of(self, decision: Decision) -> str:
-        """Return the text of the answer that a decision is about: its iteration, else the original
-        answer.
+        """Return the text of the answer that a decision is about, by default the original answer.
 
         Raises:
             UnknownRecord: There is no such run or iteration.
@@ -143,8 +142,7 @@ class ReviewService(Service):
 
     @requires("read")
     def decided_answer(self, actor: Actor, decision: Decision) -> DecidedAnswer:
-        """Return the answer that a decision is about, as far as the rules need it and the actor may
-        see it.
+        """Return what the rules need of the judged answer, as far as the actor may see it.
 
         Raises:
             UnknownRecord: There is no such run or iteration.
@@ -167,11 +165,10 @@ class ReviewService(Service):
             raise problem.as_error()
 
     def _answer_and_iteration(self, decision: Decision) -> tuple[str, Iteration | None]:
-        """Return the text that a decision is about, and its audited iteration, or None if it wasn't
-        audited.
+        """Return the text that a decision is about, and its iteration (None if it wasn't audited).
 
-        A decision that names no run is about the original answer, as the newest finished run
-        audited it.
+        Without a run, a decision is about the original answer, as the newest finished run audited
+        it.
         """
         if decision.run_id is None:
             case, newest = (
@@ -200,8 +197,9 @@ class ReviewService(Service):
         return next((run.id for run in runs if run.readable and run.iterations), None)
 
     def _with_seconds(self, decision: Decision) -> Decision:
-        """Add how long the reviewer had the case, unless that's unknown, as for a file of
-        decisions.
+        """Add how long the reviewer had the case, if that's known.
+
+        It is unknown for decisions that were imported from a file.
         """
         leases = self._store.team.work(decision.case_id).leases
         taken_at = next(
@@ -230,8 +228,8 @@ class ReviewService(Service):
                 raise InputError(
                     f"{label.label!r} isn't a label type of version {types.version}",
                     hint=(
-                        f"There are: {', '.join(types.names)}. Reload the page, because they may"
-                        " have changed."
+                        f"Types: {', '.join(types.names)}. Reload the page, because they may have"
+                        " changed."
                     ),
                     field="labels",
                 )
@@ -242,8 +240,7 @@ class ReviewService(Service):
         )
 
     def _policy_and_rubric(self, actor: Actor, decision: Decision) -> dict[str, Any]:
-        """Return the fields that policy and rubric add to a decision: nothing shown, and the
-        rubric's version.
+        """Return the fields that the policy and the rubric change in a decision.
 
         Raises:
             InputError: A score isn't one of the rubric's.
@@ -275,8 +272,9 @@ class ReviewService(Service):
     def adjudicate(
         self, actor: Actor, decision: Decision, *, seen_version: int | None = None
     ) -> LogEntry:
-        """Append the final verdict on a case of several reviewers; all individual decisions stay in
-        the log.
+        """Append the final verdict on a case of several reviewers.
+
+        All individual decisions stay in the log.
 
         It raises the errors of ``submit``, and StoreError if the case has no decisions to
         adjudicate, some are missing, or one of them is the actor's.
@@ -302,7 +300,7 @@ class ReviewService(Service):
         )
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:
-        """Return the people whose decision settled a case; if they agreed, everyone who agrees.
+        """Return the people who settled a case: one person, or all reviewers who agreed.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -343,8 +341,7 @@ class ReviewService(Service):
     @requires("decide", "undo own decisions or auto-acceptances")
     @may_require("oversee", "undo decisions of others")
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
-        """Undo one entry by another one. A repeated call returns the same entry and undoes nothing
-        else.
+        """Undo an entry with a new entry. A repeated call returns the same new entry.
 
         The entry must be named, because a second click on "undo the current decision" would
         otherwise undo the one before it as well.
@@ -382,10 +379,10 @@ class ReviewService(Service):
 
     @requires("redact", "redact cases or entries")
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Permanently remove the texts of an entry of the decision log or the screening log; return
-        its record.
+        """Permanently remove the texts of an entry of the decision log or the screening log.
 
-        The verdict and the place in the hash chain stay.
+        Returns the entry that records the redaction. The verdict and the place in the hash chain
+        are kept.
 
         Raises:
             InputError: The name or the reason is missing.
@@ -398,12 +395,11 @@ class ReviewService(Service):
 
     @requires("redact", "redact cases or entries")
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
-        """Permanently remove all texts of a case, its runs, drafts and decisions; id, verdicts and
-        figures stay.
+        """Permanently remove all texts of a case, its runs, drafts and decisions.
 
-        Its other versions, and copies of it with a planted fault, hold the same question and
-        answer, so they are redacted too, and the counts include them. Saved views that search for
-        words which no other case contains are removed as well.
+        The id, the verdicts and the figures are kept. Other versions of the case, and copies with a
+        planted fault, have the same question and answer, so they are redacted too and included in
+        the counts. Saved views with search words that only these cases contain are removed.
 
         Raises:
             InputError: The name or the reason is missing.
@@ -438,7 +434,8 @@ class ReviewService(Service):
                         for name in ("entries", "runs", "drafts")
                     }
                     redaction = redaction.model_copy(update=counts)
-            # A view whose words were found before and aren't now repeats a redacted text.
+            # If a view's words were found before the redaction but not after it, they repeat a
+            # redacted text.
             self._store.team.forget_views(
                 seq for seq, words in searches.items() if not is_found(words)
             )
@@ -446,8 +443,9 @@ class ReviewService(Service):
 
     @requires("configure", "sign the log")
     def sign(self, actor: Actor, key: bytes) -> int:
-        """Sign all unsigned entries of both logs and return how many; earlier forgeries are signed
-        too.
+        """Sign all unsigned entries of both logs and return the number.
+
+        A signature can't tell whether an entry was forged before it was signed.
 
         Raises:
             NotAllowed: The actor isn't an admin.
@@ -469,10 +467,10 @@ class ReviewService(Service):
         )
 
     def outcome(self, case_id: str, after: int = 0) -> DecisionInForce | None:
-        """Return what a person or the acceptance policy decided about a case, or None if it isn't
-        decided.
+        """Return the decision in force on a case, or None if it isn't decided.
 
-        Entries up to number ``after`` are ignored, and so are undone decisions.
+        The decision is a person's or the acceptance policy's. Entries up to number ``after`` and
+        undone decisions are ignored.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -493,13 +491,14 @@ class ReviewService(Service):
         )
 
     def _run_of(self, decision: Decision) -> Run | None:
-        """Return the run that was decided about, by default the newest finished one; None if it was
-        removed.
+        """Return the run that a decision is about, by default the newest finished one.
+
+        Returns None if retention has removed it.
         """
         run_id = decision.run_id or self._store.cases.summary(decision.case_id).run_id
         try:
             return self._store.runs.get(run_id) if run_id else None
-        except Removed:  # The decision itself is still valid.
+        except Removed:  # the decision is still valid
             return None
 
 
@@ -539,8 +538,9 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
 
 
 def sign_decision(actor: Actor, decision: Decision) -> Decision:
-    """Return the decision under the actor's name, with the sign-in provider and the current
-    versions.
+    """Return the decision with the actor's name, the sign-in provider and the current versions.
+
+    A provider that the caller put into ``extra`` is removed, because it could be forged.
     """
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
     extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}

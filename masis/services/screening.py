@@ -1,8 +1,7 @@
-"""Corpora of abstracts, screening a question on them, people's overrides, and the acceptance
-memory.
+"""Corpora of abstracts, screenings, people's overrides, and the acceptance memory.
 
-This module stores a screening as it progresses and remembers what it accepted. The screening itself
-is in ``masis.screening``.
+This module stores screenings while they run, and the studies that they accepted. The screening
+itself is in ``masis.screening``.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ CANCEL_CHECK_INTERVAL = timedelta(seconds=0.5)
 
 
 class OpenedScreening(NamedTuple):
-    """A finished screening with people's overrides applied, beside the machine's own result.
+    """A finished screening with people's overrides applied, and the machine's own result.
 
     ``synthesis`` summarizes the findings of the kept abstracts, and ``agreements`` are people's
     agreements with the machine's grades.
@@ -97,8 +96,9 @@ class MemoryView(NamedTuple):
 
 
 class LabelImport(NamedTuple):
-    """Counts of the records of another tool: grades changed or unchanged, no decision, not in the
-    screening.
+    """Counts of the records of another tool.
+
+    They changed a grade, agreed with it, had no decision, or weren't in the screening.
     """
 
     changed: int
@@ -108,8 +108,7 @@ class LabelImport(NamedTuple):
 
 
 class DriftSeries(NamedTuple):
-    """The judgements about one grader or by one reviewer over time, and whether their disagreement
-    drifted.
+    """The judgements about one grader or by one reviewer over time, and their drift.
 
     ``counts`` has the numbers in words: grades changed, of those judged.
     """
@@ -133,10 +132,10 @@ def _assert_stored(sources: Iterable[str], hint: str) -> None:
 
 
 def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
-    """Return the name of the corpus for the records of a screened file: the file's name and a
-    digest.
+    """Return the name of the corpus for the records of a screened file.
 
-    Screening the same records of a file of this name again uses the same corpus.
+    It has the file's name and a digest of the records, so that screening the same file again uses
+    the same corpus.
     """
     digest = hashlib.sha256()
     for abstract in abstracts:
@@ -259,7 +258,7 @@ class ScreeningService:
         """
         if not names:
             raise InputError(
-                "there is no source to search", hint="Choose a corpus, or PubMed.", field="sources"
+                "no source was chosen", hint="Choose a corpus, or PubMed.", field="sources"
             )
 
         def source(name: str) -> Retriever:
@@ -362,7 +361,7 @@ class ScreeningService:
                 screening = run_to_completion(work, record, ScreeningStart())
         except BaseException as error:
             self._store.screenings.abandon(
-                screening_id, f"It was cut short: {error or type(error).__name__}"
+                screening_id, f"It was interrupted: {error or type(error).__name__}"
             )
             raise
         self.store_screening(actor, screening)
@@ -380,9 +379,9 @@ class ScreeningService:
     ) -> str:
         """Create a screening that continues a finished one with further rounds, and return its id.
 
-        It starts with the rounds, grades, settings and thresholds of the finished one, which stays
-        as it is. It is stored as interrupted until ``screen`` resumes it. People's overrides are
-        carried over when it is finished.
+        It starts with the rounds, grades, settings and thresholds of the finished screening, which
+        isn't changed. It is stored as interrupted until ``screen`` resumes it. People's overrides
+        are carried over when it is finished.
 
         Args:
             actor: Who asks for it.
@@ -436,16 +435,14 @@ class ScreeningService:
             for finished in earlier.progress.finished:
                 self._store.screenings.keep(further, finished)
             self._store.screenings.abandon(
-                further, "It goes on from a finished screening with further rounds."
+                further, "It continues a finished screening with more rounds."
             )
         return further
 
     def _assert_more_to_find(
         self, screening_id: str, sources: Sequence[str], progress: round_loop.ResumePoint
     ) -> None:
-        """Raise InputError if the sources of a screening aren't stored, or hold only graded
-        abstracts.
-        """
+        """Raise InputError if the sources aren't stored or all their abstracts are graded."""
         graded = {grade.abstract_id for rounds in progress.finished for grade in rounds.grades}
         nothing_left = InputError(
             f"further queries wouldn't find more: all {count_noun(len(graded), 'abstract')} of its"
@@ -456,7 +453,7 @@ class ScreeningService:
         if tuple(sources) == (GIVEN,):
             raise nothing_left
         _assert_stored(
-            sources, hint=f"Give the file again: masis screening further {screening_id} FILE."
+            sources, hint=f"Pass the file again: masis screening further {screening_id} FILE."
         )
         corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
         if PUBMED in sources or sum(
@@ -473,11 +470,10 @@ class ScreeningService:
     def plan_again(
         self, screening_id: str, concepts: Mapping[Part, str]
     ) -> tuple[str, tuple[str, ...], Settings]:
-        """Return the question, sources and settings to repeat an earlier screening with other
-        concepts.
+        """Return the question, sources and settings to repeat a screening with other concepts.
 
-        ``concepts`` holds the parts as a person wants them. A part that equals what is read from
-        the question continues to follow the question.
+        ``concepts`` has the parts as a person entered them. A part that equals the one detected in
+        the question isn't stored, so that it follows later improvements of the detection.
 
         Raises:
             UnknownRecord: There is no such screening.
@@ -494,7 +490,7 @@ class ScreeningService:
         settings = self._settings.with_values(earlier.settings | changed)
         _assert_stored(
             earlier.sources,
-            hint="Import them into a corpus and screen that, or give masis screen the concepts.",
+            hint="Import them into a corpus and screen that, or pass the concepts to masis screen.",
         )
         self.sources(earlier.sources, settings)
         return earlier.question, earlier.sources, settings
@@ -509,7 +505,7 @@ class ScreeningService:
         sources: Sequence[str] | None = None,
         on_event: Callable[[ScreeningEvent], None] | None = None,
     ) -> Screening:
-        """Search further for a finished screening, as a new one, and return it.
+        """Continue a finished screening as a new one and return it.
 
         It raises the errors of ``begin_further``.
         """
@@ -520,8 +516,9 @@ class ScreeningService:
         )
 
     def _carry_over_overrides(self, actor: Actor, screening_id: str) -> None:
-        """Copy people's overrides into a screening that continues another one, with entries that
-        say so.
+        """Copy people's overrides into a screening that continues another one.
+
+        The reason of each copied override names the earlier screening.
         """
         first = next(iter(self._store.screenings.events(screening_id)), None)
         earlier = None if first is None else first.data.get(CONTINUES)
@@ -547,8 +544,9 @@ class ScreeningService:
     def store_screening(
         self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract] = ()
     ) -> None:
-        """Store the result of a screening, and the abstracts of one made elsewhere, and remember
-        what it accepted.
+        """Store the result of a screening, and its accepted studies in the acceptance memory.
+
+        ``abstracts`` are needed if the screening wasn't made by ``screen``.
         """
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
@@ -663,11 +661,10 @@ class ScreeningService:
         *,
         every: Recommendation | None = None,
     ) -> LabelImport:
-        """Record decisions from another tool as overrides of the recommendation, and return the
-        counts.
+        """Record decisions from another tool as overrides of the recommendation.
 
         A record is matched by its id, DOI, PubMed id or title. Decisions that agree with the
-        current grade change nothing.
+        current grade don't change it. Returns the counts.
 
         Args:
             actor: The reviewer.
@@ -724,10 +721,10 @@ class ScreeningService:
         machine_shown: Sequence[str] = (),
         seen_version: int | None = None,
     ) -> OpenedScreening:
-        """Record that a person agrees with the machine's grade of an abstract; ``agrees=False``
-        takes it back.
+        """Record that a person agrees with the machine's grade of an abstract.
 
-        It doesn't change the grade, but counts in how often people agree with a grader.
+        ``agrees=False`` withdraws the agreement. The grade isn't changed, but the agreement counts
+        toward the grader's drift.
 
         Raises:
             InputError: The reviewer's name is missing, or a person has changed the grade.
@@ -797,16 +794,12 @@ class ScreeningService:
         )
 
     def thresholds(self, settings: Settings) -> Thresholds:
-        """Return the thresholds that a screening with these settings starts with, adapted by the
-        memory if it is on.
-        """
+        """Return a screening's initial thresholds, adapted by the acceptance memory if it is on."""
         return adapt_thresholds(settings, self._store.acceptances.entries())
 
     @requires("oversee", "reset what screenings remember")
     def reset_memory(self, actor: Actor, *, reason: str) -> ScreeningEntry:
-        """Reset the acceptance memory; an entry of the screening log records who did it, when and
-        why.
-        """
+        """Reset the acceptance memory; the screening log records who did it, when and why."""
         if not reason.strip():
             raise InputError(
                 "the reason is missing", hint="Say why you reset the memory.", field="reason"
@@ -814,8 +807,7 @@ class ScreeningService:
         return self._store.acceptances.reset(by=name_of(actor), reason=reason)
 
     def drifts(self) -> tuple[DriftSeries, ...]:
-        """Return whether people disagree with a grader, or a reviewer with the graders, more or
-        less than before.
+        """Return for each grader and each reviewer whether disagreement has changed over time.
 
         The rate is the share of disagreements among judgements. An abstract whose grade a person
         changed, or agreed with, is one judgement of that person. The quality of what a grader

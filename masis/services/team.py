@@ -1,6 +1,4 @@
-"""Review as a team: leases, assignments, tags, skips, comments, policies, rubrics, label types and
-saved views.
-"""
+"""The team's shared queue: leases, assignments, tags, skips, comments, policies and saved views."""
 
 from __future__ import annotations
 
@@ -22,20 +20,20 @@ T = TypeVar("T", bound=TeamRecord)
 LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
-"""The most cases of one bulk action. It is one transaction, and others wait meanwhile."""
+"""The most cases of one bulk action, because it is one transaction that blocks other writers."""
 
-_TAKE = "take cases or give them back"
+_TAKE = "take or release cases"
 _ASSIGN_SELF = "assign cases to oneself"
 _ASSIGN_OTHERS = "assign cases to others"
 
 
 class EmptyQueue(NamedTuple):
-    """Why a reviewer finds no case to decide in a queue, as counts of its cases.
+    """Why a queue has no case for a reviewer, as counts.
 
-    ``waiting`` cases of the queue wait for a decision. Of these the reviewer has decided
-    ``decided`` and skipped ``skipped``. ``held`` are others' leases, those that end first first,
-    and ``assigned`` counts cases assigned to others by name. ``elsewhere`` cases wait outside of
-    the filter.
+    ``waiting`` cases of the queue need a decision; the reviewer has decided ``decided`` and skipped
+    ``skipped`` of them. ``held`` has the leases of others, in order of their end, and ``assigned``
+    counts cases assigned to others by name. ``elsewhere`` cases outside of the filter need a
+    decision.
     """
 
     waiting: int
@@ -80,8 +78,7 @@ class TeamService(Service):
     def claim_next(
         self, actor: Actor, case_filter: CaseFilter, after: str | None = None
     ) -> Lease | None:
-        """Take the next case of a queue that this reviewer may decide, or return None if there is
-        none.
+        """Take the next case of a queue that this reviewer may decide; None if there is none.
 
         Cases that others take in the meantime are skipped.
         """
@@ -99,7 +96,7 @@ class TeamService(Service):
 
     @requires("decide", _TAKE)
     def release(self, actor: Actor, case_id: str) -> None:
-        """Give back a case that was taken for decision.
+        """Release a case that was taken for decision.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -112,10 +109,10 @@ class TeamService(Service):
     def rename(
         self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]
     ) -> None:
-        """Hand over open work, leases and drafts, to a person's new name.
+        """Transfer a person's leases and drafts to their new name.
 
-        Only the named cases and subjects are handed over, because another browser may use the same
-        name and keeps its open work. Past decisions stay under the old name.
+        Only the named cases and subjects are transferred, because another browser may use the old
+        name and have open work. Past decisions stay under the old name.
 
         Args:
             actor: The person under the old name.
@@ -131,7 +128,7 @@ class TeamService(Service):
         taker = name_of(Actor(name=name))
         with self._store.transaction():
             for case_id in cases:
-                # The case is in another database, where the lease expires by itself.
+                # The case may be in the database served before, where its lease expires.
                 with contextlib.suppress(UnknownRecord):
                     self._store.team.hand_over(case_id, actor.name, taker)
             self._store.drafts.hand_over(actor.name, taker, subjects)
@@ -139,19 +136,16 @@ class TeamService(Service):
     @requires("read")
     @may_require("oversee", "see the length of the log under a blind policy")
     def hides_counts_from(self, actor: Actor) -> bool:
-        """Return whether the length of the log could reveal that others have decided an unsettled
-        case.
+        """Return whether to hide the length of the log from this person.
 
-        Signed-in leads see it anyway.
+        It could reveal that others have decided an unsettled case. Signed-in leads may see it.
         """
         return not actor.may("oversee") and self._store.decisions.several_decide()
 
     @requires("read")
     @may_require("oversee", "see the leases of others")
     def leases(self, actor: Actor) -> tuple[Lease, ...]:
-        """Return the leases that this person may see: their own, or all of them for a signed-in
-        lead.
-        """
+        """Return the leases that this person may see: their own, or all for a signed-in lead."""
         every = actor.may("oversee")
         return tuple(
             lease for lease in self._store.team.leases() if every or lease.reviewer == actor.name
@@ -185,8 +179,8 @@ class TeamService(Service):
     ) -> str | None:
         """Return the next case of a queue that this reviewer may decide, or None.
 
-        The search starts after ``after``, or at the beginning. Skipped cases come last, the one
-        that was skipped longest ago first.
+        The search starts after ``after``, or at the beginning. Skipped cases are last, in the order
+        they were skipped.
         """
         open_cases = self.open_to(actor, case_filter)
         left_out = {*without, *([after] if after else [])}
@@ -207,11 +201,10 @@ class TeamService(Service):
         return self._waiting_filter(actor, case_filter).model_copy(update={"open_to": actor.name})
 
     def _waiting_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
-        """Return the filter for the waiting cases of a queue.
+        """Return the filter for the cases of a queue that need a decision.
 
-        A list of auto-accepted cases is a queue too: its reader goes through them one after
-        another. If the policy hides audit results, auto-accepted cases are in every queue, because
-        the queue must not reveal which ones were accepted.
+        A list of auto-accepted cases is a queue too, for spot checks. If the policy hides audit
+        results, every queue includes auto-accepted cases, because it must not reveal them.
         """
         cases = CaseService(self._store)
         states = ("accepted",) if case_filter.states == ("accepted",) else ()
@@ -223,9 +216,7 @@ class TeamService(Service):
 
     @requires("read")
     def count_open(self, actor: Actor, case_filter: CaseFilter) -> int:
-        """Count the cases of a queue that this reviewer may decide now, including the skipped
-        ones.
-        """
+        """Count the cases of a queue that this reviewer may decide now, including skipped ones."""
         open_cases = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
         return self._store.cases.count_matching(open_cases)
 
@@ -286,7 +277,7 @@ class TeamService(Service):
     @requires("decide", _ASSIGN_SELF)
     @may_require("oversee", _ASSIGN_OTHERS)
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Take assignments back and return how many cases changed.
+        """Remove assignments and return how many cases changed.
 
         It raises the errors of ``assign``.
         """
@@ -304,11 +295,10 @@ class TeamService(Service):
         *,
         one_each: bool = False,
     ) -> AssignmentPlan:
-        """Plan which cases each reviewer gets: all of them, or with ``one_each`` each case to one
-        of them in turn.
+        """Plan which cases each reviewer gets, without assigning them.
 
-        It leaves out existing assignments, and gives no case to a reviewer who has already decided
-        it.
+        Every reviewer gets all cases, or with ``one_each`` the cases are divided among them.
+        Existing assignments are left out, and so are cases that a reviewer has already decided.
         """
         given: dict[str, list[str]] = {" ".join(name.split()): [] for name in reviewers}
         decided: dict[str, tuple[str, ...]] = {}
@@ -337,17 +327,13 @@ class TeamService(Service):
     @requires("decide", _ASSIGN_SELF)
     @may_require("oversee", _ASSIGN_OTHERS)
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
-        """Assign each reviewer their cases, or with ``back`` take these assignments back, in one
-        transaction.
-        """
+        """Assign each reviewer their cases in one transaction; ``back`` removes the assignments."""
         with self._store.transaction():
             for name, cases in given.items():
                 (self.unassign if back else self.assign)(actor, cases, [name])
 
     def _require_assigner(self, actor: Actor, reviewers: Sequence[str]) -> None:
-        """Require the role that may assign work to these people; deciding allows assigning only to
-        oneself.
-        """
+        """Require the lead role unless the actor assigns cases only to themselves."""
         if set(reviewers) != {actor.name}:
             self.access.require(actor, "oversee", _ASSIGN_OTHERS)
 
@@ -376,8 +362,9 @@ class TeamService(Service):
 
     @requires("decide", "skip cases")
     def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
-        """Leave cases undecided and give them back. They come last for this reviewer; others don't
-        see it.
+        """Release cases undecided and move them to the end of this reviewer's queue.
+
+        Other reviewers' queues don't change.
         """
         with self._store.transaction():
             skipped = self._log_for_cases(actor, case_ids, "skip")
@@ -427,8 +414,8 @@ class TeamService(Service):
         unique_ids = list(dict.fromkeys(case_ids))
         if len(unique_ids) > MOST_AT_ONCE:
             raise InputError(
-                f"{len(unique_ids):,} cases are too many at once",
-                hint=f"Choose up to {MOST_AT_ONCE:,}.",
+                f"too many cases ({len(unique_ids):,})",
+                hint=f"Choose at most {MOST_AT_ONCE:,} at a time.",
             )
         with self._store.transaction():
             for case_id in unique_ids:
@@ -440,11 +427,10 @@ class TeamService(Service):
 
     @requires("oversee", "set policy, rubric and label types")
     def put_in_force(self, actor: Actor, record: T) -> T:
-        """Put a policy, a rubric or label types in force; cases that are already started keep the
-        earlier version.
+        """Put a policy, a rubric or label types in force.
 
-        An unchanged record isn't stored again, because a new version should differ from the one
-        before.
+        Cases that reviewers have started keep the earlier version. An unchanged record isn't stored
+        again, so that each version differs from the one before.
 
         Raises:
             NotAllowed: The actor isn't a lead.

@@ -32,11 +32,10 @@ from masis.store import Store
 
 
 class Workbench:
-    """The use cases on one database with one set of settings, one service per subject:
-    ``workbench.reviews.submit(...)``.
+    """The use cases on one database with one set of settings, such as ``reviews.submit(...)``.
 
-    Pages, commands and integrations write through the services. From ``store``, ``runs`` and
-    ``metrics`` they use only reads that need no check.
+    Pages, commands and integrations write through the services. They use ``store``, ``runs`` and
+    ``metrics`` only for reads that don't depend on permissions.
     """
 
     def __init__(
@@ -52,12 +51,10 @@ class Workbench:
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
-        self._work_with(settings)
+        self._apply_settings(settings)
 
-    def _work_with(self, settings: Settings) -> None:
-        """Create all services that depend on settings in one place, so that none keeps old
-        settings.
-        """
+    def _apply_settings(self, settings: Settings) -> None:
+        """Create all services that depend on settings, so that none of them uses old settings."""
         store, access = self.store, self.access
         self.settings = settings
         self.audits = AuditService(store, settings, access)
@@ -101,15 +98,16 @@ class Workbench:
             NotAllowed: The actor isn't an admin.
 
         """
-        self._work_with(settings)
+        self._apply_settings(settings)
 
     def close(self) -> None:
         """Close all connections; later calls open new ones."""
         self.store.close()
 
     def health(self, settings: Settings | None = None, *, ask_models: bool = False) -> HealthReport:
-        """Check everything that audits and decisions need. Models are called only on request,
-        because that may cost money.
+        """Check everything that audits and decisions need.
+
+        Models are called only if ``ask_models`` is set, because calls may cost money.
         """
         settings = settings or self.settings
         of_database = (

@@ -43,7 +43,7 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
 
 
 def waiting_text(what: str, job_id: str, running: bool) -> str:
-    """Say what a job waits for: other jobs ahead of it, or a worker; "" if it is running."""
+    """Explain why a job hasn't started: other jobs, or no worker yet; "" if it is running."""
     if ahead := served_jobs().count_ahead(job_id):
         return f"{count_noun(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."
     return "" if running else "Waiting for a worker to start it."
@@ -66,7 +66,7 @@ def show_stop(
         **button_state("audit", disabled=stopping),
     )
     says.caption(
-        f"It is about to stop; finished {parts} are stored."
+        f"Stopping. Finished {parts} are stored."
         if stopping
         else (
             f"You can leave or close this page. The {what} continues, and this address shows it"

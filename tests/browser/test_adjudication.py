@@ -42,7 +42,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
     with serving("serve", "--db", str(tmp_path / "team.db"), folder=tmp_path) as base:
         tab = open_tab(base, height=900)
         page = tab.open(f"/team?case={DIFFERING[0]}")
-        page.get_by_label("Who reviews?").fill("Cleo")
+        page.get_by_label("Reviewer's name").fill("Cleo")
         page.keyboard.press("Enter")
         tab.settle()
         form = page.locator(".st-key-final-form")

@@ -110,7 +110,7 @@ def test_ten_keyboard_decisions_each_open_the_next_case(
     ready(found)
     press("A")
     expect(status).to_contain_text(
-        "Approved the original answer. No case in this queue waits for a decision any more."
+        "Approved the original answer. Nothing left to decide in this queue."
     )
     expect(page.get_by_text("0 left to review")).to_be_visible()
     press("U")

@@ -50,7 +50,7 @@ def comment(page: Page) -> Locator:
 
 
 def reported(page: Page) -> Locator:
-    form = page.get_by_role("dialog", name="Report an issue of the whole answer")
+    form = page.get_by_role("dialog", name="Report an issue with the whole answer")
     if not form.is_visible():
         page.keyboard.press("Shift+M")
     return form.get_by_role("textbox")

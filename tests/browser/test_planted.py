@@ -30,7 +30,7 @@ def test_a_planted_fault_looks_like_any_case_until_it_is_decided(
     tab = open_tab(server.base)
     tab.page.add_init_script("localStorage.setItem('masis-reviewer', 'Ada')")
     page = tab.open("/trust?view=planted")
-    page.get_by_label("Copies, of 3 sound answers").fill("1")
+    page.get_by_label("Copies (of 3 correct answers)").fill("1")
     page.get_by_role("button", name="Plant faults").click()
     expect(page.get_by_text(re.compile("1 copy planted"))).to_be_visible()
     (copy_id,) = audit_copies(server.workbench)

@@ -248,7 +248,7 @@ def test_issues_can_be_reported_with_the_keyboard_alone(
     assert not grave(page)
     # the whole answer
     press("Shift+M")
-    form = page.get_by_role("dialog", name="Report an issue of the whole answer")
+    form = page.get_by_role("dialog", name="Report an issue with the whole answer")
     expect(form.locator("blockquote")).to_be_hidden()
     press("4")
     press("Enter")
@@ -286,7 +286,7 @@ def test_issues_can_be_reported_with_the_keyboard_alone(
     assert (other.target, other.label, other.severity) == ("answer", "incomplete", "medium")
     press("h")
     expect(page.get_by_role("dialog", name="Keys")).to_contain_text(
-        "Report an issue of the whole answer"
+        "Report an issue with the whole answer"
     )
     tab.assert_clean()
 
@@ -297,7 +297,7 @@ def test_an_unfinished_report_survives_a_reload(server: ReviewServer, open_tab: 
     page = tab.page
     tab.settle()  # a page that is still being drawn may draw its form anew, without what was typed
     page.keyboard.press("Shift+M")
-    form = page.get_by_role("dialog", name="Report an issue of the whole answer")
+    form = page.get_by_role("dialog", name="Report an issue with the whole answer")
     form.get_by_role("textbox").fill("It has no answer.")
     until(
         lambda: (server.drafted("case-3", "reporting") or {}).get("note") == "It has no answer.",

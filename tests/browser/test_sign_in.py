@@ -322,7 +322,7 @@ def test_a_replayed_message_can_only_do_what_the_sessions_role_allows(
     assert not served.entries("bridge-1")
     cookies = {name: cookies_of(served, name) for name in ("Vi", "Ro")}
     answer = replayed(served, cookies["Vi"], sent)
-    assert "You need the role reviewer, and you have viewer." in answer.text
+    assert "You need the reviewer role. Your roles: viewer." in answer.text
     assert not served.entries("bridge-1")
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
     with pytest.raises(InvalidStatus):
@@ -364,7 +364,7 @@ def test_a_missing_permission_is_explained_with_a_link_back(
     )
     page.get_by_role("button", name="Audit this case").click(delay=40)
     expect(
-        page.get_by_text("You can't start or stop audits. You need the role reviewer")
+        page.get_by_text("You can't start or stop audits. You need the reviewer role")
     ).to_be_visible()
     page.get_by_role("button", name="Back to the page").click(delay=40)
     expect(page.get_by_role("button", name="Audit this case")).to_be_visible()

@@ -260,7 +260,7 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "Stopping after the audits under way" in err
+    assert "Stopping after the audits in progress" in err
     assert "Run the same command again to continue" in err
     assert "Traceback" not in err
     kept = finished_runs(database)

@@ -104,7 +104,7 @@ def test_an_estimate_excludes_cases_already_audited(masis: Masis, tmp_path: Path
     whole = masis("audit", file, *told, "--limit", 2).stderr
     assert "Estimate for 2 cases: up to" in whole
     rest = masis("audit", file, *told).stderr
-    assert "Estimate for 3 cases (2 were audited before): up to" in rest
+    assert "Estimate for 3 cases (2 already audited): up to" in rest
     assert "Estimate" not in masis("audit", file, *told).stderr
     assert "Estimate for 5 cases: up to" in masis("audit", file, *told, "--again").stderr
 
@@ -320,7 +320,7 @@ def test_recorded_replies_are_replayed_without_a_key_or_a_call(
         "audit", file, "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies
     )
     assert first.exit_code == 0, first.stderr
-    assert first.stderr.count("redaction, purge and retention don't affect it") == 1
+    assert first.stderr.count("Redaction, purge and retention don't change this file") == 1
     recorded = len(replies.read_bytes().splitlines())
     asked = len(server.requests)
     monkeypatch.delenv("HERE_KEY")

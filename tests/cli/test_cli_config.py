@@ -94,7 +94,7 @@ def test_keys_are_never_shown_only_whether_they_are_set(
 def test_the_searched_config_paths_are_shown(masis: Masis, home: Path) -> None:
     shown = masis("config", "show").stdout
     assert "none (looked for masis.toml, " in shown
-    assert "Nothing is changed." in shown
+    assert "All settings have their default values." in shown
 
 
 def test_an_unknown_model_in_the_file_is_named(masis: Masis, file: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_file_is_checked_independently_of_the_environment(
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
     found = masis("config", "check", file)
     assert (found.exit_code, found.stdout) == (0, "")
-    assert "in order. It sets 4 settings" in found.stderr
+    assert "is valid. It sets 4 settings" in found.stderr
     file.write_text("max_iterations = 9\n[loop]\nsteps = 3\n", encoding="utf-8")
     found = masis("config", "check")
     assert found.exit_code == 2
@@ -149,7 +149,7 @@ def test_the_user_config_file_applies_everywhere(
 
 def test_the_documented_example_is_valid(masis: Masis, home: Path) -> None:
     found = masis("config", "check", ROOT / "examples" / "configuration" / "masis.toml")
-    assert (found.exit_code, "in order. It sets 18 settings" in found.stderr) == (
+    assert (found.exit_code, "is valid. It sets 18 settings" in found.stderr) == (
         0,
         True,
     ), found.stderr

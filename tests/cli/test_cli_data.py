@@ -66,7 +66,7 @@ def test_a_suggested_map_can_be_saved_and_reads_the_file(masis: Masis, tmp_path:
     assert masis("import", *by_options, "--dry-run").exit_code == 0
     nothing = tmp_path / "nothing.csv"
     nothing.write_text("a,b\n1,2\n")
-    assert "Name them: --map query=KEY" in masis("import", nothing, "--suggest").stderr
+    assert "Name the keys: --map query=KEY" in masis("import", nothing, "--suggest").stderr
     known = masis("import", FILES / "ragas-0.4.jsonl", "--suggest")
     assert "has the format ragas; options needed: none" in known.stderr
 
@@ -444,7 +444,7 @@ def test_decisions_on_the_sample_estimate_the_miss_rate(
     assert 0.03 < missed.low < 0.25 < missed.high < 0.66
     shown = masis("metrics", "--db", database)
     assert "8 decided, 2 of them wrong" in shown.stdout
-    assert "Miss rate: 25.0% of what was auto-accepted" in shown.stdout
+    assert "Miss rate: 25.0% of the auto-accepted answers" in shown.stdout
     as_json = json.loads(masis("metrics", "--json", "--db", database).stdout)
     assert as_json["samples"][0]["wrong"] == 2
 
@@ -501,7 +501,7 @@ def test_metrics_of_a_lake_match_its_audits_and_store_nothing(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "choose what to import"),
+        ((), "to select the cases"),
         (("--sample", "0"), "write a share as 2% or 0.02"),
         (("--sample", "2%", "--as", "ragas"), "on its own"),
     ],

@@ -72,9 +72,9 @@ def test_a_dry_run_lists_exactly_the_runs_that_a_purge_removes(masis: Masis, aud
     dry = masis("purge", "--dry-run", "--list", "--db", audited)
     assert dry.exit_code == 0
     assert "older than 30 days" in dry.stdout
-    assert "goes   3 runs" in dry.stdout
-    assert "1 of them needing review; --keep-waiting keeps those" in dry.stdout
-    assert "1 of these for what people decided (--include-decided" in dry.stdout
+    assert "remove  3 runs" in dry.stdout
+    assert "1 of these need review (--keep-waiting keeps them)" in dry.stdout
+    assert "1 more because people decided about them (--include-decided" in dry.stdout
     assert "This was a dry run" in dry.stderr
     would = read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]
     assert (would["runs"], would["waiting"]) == (3, 1)
@@ -136,8 +136,8 @@ def test_programs_that_may_contain_case_texts_are_named_and_not_deleted(
         at, a_program(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"})
     )
     told = masis("purge", "--dry-run", "--db", audited).stdout
-    assert "stays  1 compiled critic or reviser: dspy:ours@1" in told
-    assert f"delete files that are not in use from {at}" in told
+    assert "keep    1 compiled critic or reviser: dspy:ours@1" in told
+    assert f"delete files that aren't in use from {at}" in told
     for flags in (["--dry-run"], ["--yes"]):
         assert read(masis("purge", "--json", *flags, "--db", audited))["programs"] == [
             "dspy:ours@1"
@@ -182,7 +182,7 @@ def test_ctrl_c_stops_a_purge_after_the_current_batch_and_the_same_command_resum
     assert read(result)["removed"]["runs"] == 1
     assert read(result)["file"] is None
     assert "Run the same command again to continue." in result.stderr
-    assert "2 runs stayed" in result.stderr
+    assert "2 runs kept" in result.stderr
     assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 2
     assert masis("health", "--db", audited).exit_code == 0
 

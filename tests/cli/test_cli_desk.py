@@ -53,7 +53,7 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     assert "Revision 2, suggested by the audit (quality " in shown
     assert shown.startswith("a · Something is wrong · version ")
     assert row["headline"].partition("\n")[0] in shown
-    assert "Why a person should look" in shown
+    assert "Reasons for review" in shown
     refused = masis("decide", "a", "approve", *at)
     assert refused.exit_code == 1
     assert "Read them, then set acknowledge=True (--acknowledge)." in refused.stderr

@@ -68,7 +68,7 @@ def test_help_imports_no_heavy_packages() -> None:
             "/closed/a: Permission denied. Check the path",
         ),
         (KeyboardInterrupt(), 130, "Interrupted."),
-        (ZeroDivisionError("why"), 1, "ZeroDivisionError: why. This is a bug; 'masis --debug"),
+        (ZeroDivisionError("why"), 1, "ZeroDivisionError: why. This is a bug. Run 'masis --debug"),
     ],
     ids=lambda given: type(given).__name__,
 )

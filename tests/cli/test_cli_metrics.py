@@ -79,7 +79,7 @@ def test_metrics_can_be_filtered(
 
 def test_metrics_without_a_matching_run_say_so(masis: Masis, audited: Path) -> None:
     done = masis("metrics", "--db", audited, "--since", "2999-01-01")
-    assert (done.exit_code, done.stdout) == (0, "No finished run matches.\n")
+    assert (done.exit_code, done.stdout) == (0, "No finished runs match.\n")
 
 
 @pytest.mark.slow
@@ -137,7 +137,10 @@ def test_trust_figures_are_printed_for_people_and_as_json(masis: Masis, tmp_path
     )
     workbench.close()
     printed = masis("trust", "--db", database).stdout
-    assert "May answers pass without a person?\n  No, there is no evidence for it yet" in printed
+    assert (
+        "Can answers be accepted without a person?\n  No, there is no evidence for that yet"
+        in printed
+    )
     assert "precision  100% (1 of 1; 95% interval 2.5% to 100%)" in printed
     found = json.loads(masis("trust", "--json", "--db", database).stdout)
     assert found["machine"]["precision"]["value"] == 1.0

@@ -113,7 +113,7 @@ def test_a_screening_continues_in_the_stored_records_and_in_the_file_given_again
     first = Screening.model_validate_json(screened.stdout)
     (source,) = first.retrievers
     assert source.startswith("corpus:abstracts.jsonl ")
-    assert "can search further" in screened.stderr
+    assert "can search them again" in screened.stderr
     for files in ((), (FILE,)):
         result = masis("screening", "further", first.id, *files, "--db", database, "--rounds", "1")
         assert result.exit_code == 0, result.stderr
@@ -354,7 +354,7 @@ def test_reading_a_large_file_can_be_interrupted(
     result = masis(*command, many(tmp_path), "--db", database)
     assert result.exit_code == 130
     if command[0] == "screen":
-        assert "Stopped before anything was graded." in result.stderr
+        assert "Stopped before the first abstract was graded." in result.stderr
         return
     assert "many.ris: 700 records, 700 added" in result.stderr
     assert "Run the same command again to add the rest" in result.stderr

@@ -139,7 +139,7 @@ def test_health_reports_each_check_for_people_and_programs(masis: Masis, audited
 @pytest.mark.parametrize(
     ("noted", "expected"),
     [
-        ({"length": 99, "head": "0" * 64}, "99 were noted: the end was cut off"),
+        ({"length": 99, "head": "0" * 64}, "but 99 were noted, so its end was cut off"),
         (
             {"length": 1, "head": "0" * 64},
             "entry 1 has another digest than the head that was noted",
@@ -216,7 +216,7 @@ def test_a_key_signs_existing_and_later_entries(
     tamper.attack(original[0], tmp_path, tamper.strip_signatures).rename(database)
     made = masis("verify-log", "--db", database, "--new-key", key, "--note", note)
     assert made.exit_code == 0, made.stderr
-    assert "6 entries signed that had no signature." in made.stderr
+    assert "6 entries without a signature signed." in made.stderr
     assert key.stat().st_mode & 0o077 == 0
     assert json.loads(note.read_text())["length"] == 5
     assert masis("verify-log", "--db", database, "--new-key", key).exit_code == 1, (
@@ -241,7 +241,7 @@ def test_a_key_signs_existing_and_later_entries(
     cut = tamper.attack(original[0], tmp_path, tamper.cut_tail)
     shown = masis("verify-log", "--db", cut, "--note", note)
     assert shown.exit_code == 1
-    assert "4 entries, 7 were noted: the end was cut off" in shown.stderr
+    assert "4 entries, but 7 were noted, so its end was cut off" in shown.stderr
 
 
 def test_a_read_only_database_is_verified_from_a_copy_and_an_empty_file_has_no_log(
@@ -292,5 +292,5 @@ def test_problems_are_reported_once_by_the_command(
         in result.stderr
     )
     decided = tamper.attack(original[0], tmp_path, tamper.edit_reason)
-    assert "The decision log is not intact" in masis("verify-log", "--db", decided).stderr
+    assert "The decision log isn't intact" in masis("verify-log", "--db", decided).stderr
     assert masis("health", "--db", decided).exit_code == 1

@@ -318,7 +318,7 @@ def test_a_new_use_case_is_checked_and_listed_without_another_change(
             return f"{actor.name} {book} {twice}"
 
     library = LibraryService(desk.store, SIGN_IN_REQUIRED)
-    with pytest.raises(NotAllowed, match=r"You can't shelve books\. You need the role lead"):
+    with pytest.raises(NotAllowed, match=r"You can't shelve books\. You need the lead role"):
         library.shelve(SIGNED_IN["reviewer"], "Emma")
     with pytest.raises(NotAllowed, match=r"You can't shelve books\. Sign in first\."):
         library.shelve(Actor(name="lead@example.org"), "Emma")

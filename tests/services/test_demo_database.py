@@ -115,9 +115,9 @@ def test_figures_from_simulated_decisions_say_so(demo: Workbench) -> None:
     report = demo.trust.compare(ADA, TrustFilter())
     assert report.simulated >= report.answers.n > 20
     answers = short_answers(report, demo.trust.miss_report(ADA), demo.trust.watch())
-    assert answers["May answers pass without a person?"].startswith("No")
+    assert answers["Can answers be accepted without a person?"].startswith("No")
     assert "people found" not in " ".join(answers.values())
-    assert "simulated reviewers found" in answers["How far is the audit right?"]
+    assert "simulated reviewers found" in answers["How often is the audit right?"]
 
 
 def test_the_demo_has_an_answer_audited_with_and_without_a_model(

@@ -136,7 +136,7 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], he
 def test_an_installed_integration_is_imported_in_its_own_process(
     doors: Callable[[str], health.HealthItem],
 ) -> None:
-    assert doors("x = 1") == health.HealthItem("Door", True, "installed, and imports")
+    assert doors("x = 1") == health.HealthItem("Door", True, "installed, and can be imported")
     assert "a_library" not in sys.modules
     found = doors("import nothing_of_this_name")
     assert not found.ok

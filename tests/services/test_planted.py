@@ -87,7 +87,7 @@ def test_only_approved_original_answers_are_copied_once(
         "bridge-03",
         "bridge-04",
     }
-    with pytest.raises(InputError, match="no sound answer"):
+    with pytest.raises(InputError, match="no correct answers"):
         workbench.planted.plant(ADA, 1)
 
 

@@ -82,7 +82,7 @@ def test_reported_issues_record_their_type_version(workbench: Workbench) -> None
         (issue(start=GREY, end=GREY, text=""), "aren't a range of the answer"),
         (
             issue(label="rude"),
-            "'rude' isn't a label type of version 0. There are: fabricated citation, unsupported",
+            "'rude' isn't a label type of version 0. Types: fabricated citation, unsupported",
         ),
         (whole(label=""), "'' isn't a label type"),
     ],
@@ -116,7 +116,7 @@ def test_changing_types_keeps_decisions_and_old_types(
     types = (LabelType(name="harsh", guidance="unkind to the reader"), LabelType(name="Too long"))
     assert workbench.team.put_in_force(CLEO, LabelTypes(types=types)).version == 1
     assert workbench.reviews.get(entry.id).decision == entry.decision
-    with pytest.raises(InputError, match=r"version 1\. There are: harsh, Too long"):
+    with pytest.raises(InputError, match=r"version 1\. Types: harsh, Too long"):
         decide(workbench, issue(), case_id="case-2", run_id="run-2")
     again = decide(workbench, issue(label="harsh"), case_id="case-2", run_id="run-2")
     kept = workbench.reviews.get(again.id).decision

@@ -277,7 +277,7 @@ def test_blind_reviewers_see_only_settled_cases(bench: Workbench, audited: Audit
         decided(bench, 1, "approve", reviewer=reviewer)
     assert bench.trust.people(ADA).cases == ("case-1",)
     assert bench.trust.decisions_by(ADA) == {"Bo": 1, "Cy": 1}
-    assert bench.trust.counts_in_words(ADA) == "Settled cases and all of your own decisions."
+    assert bench.trust.counts_in_words(ADA) == "Counts settled cases and all of your own decisions."
 
 
 def test_current_and_own_decisions_are_counted(bench: Workbench, audited: Audited) -> None:
@@ -294,7 +294,7 @@ def test_current_and_own_decisions_are_counted(bench: Workbench, audited: Audite
         assert bench.trust.team_stats(actor).decisions == sum(counts.values())
         assert (
             bench.trust.counts_in_words(actor)
-            == "Others' decisions on a shared case count once all are made."
+            == "Decisions on a shared case are counted once all are made."
         )
     (own,) = bench.trust.reviewers(Actor(name="Cy"))
     assert (own.decisions, own.overrides.value) == (2, 1.0)
@@ -435,7 +435,7 @@ def test_a_fitted_score_orders_the_queue(bench: Workbench, audited: Audited) -> 
         ),
         (
             AgreementEstimate(-0.1, n=9),
-            "9 cases: too few to tell how strong agreement beyond chance is",
+            "9 cases, too few to tell how strong the agreement beyond chance is",
         ),
         (
             AgreementEstimate(None, n=9, why=ALIKE),
@@ -443,7 +443,7 @@ def test_a_fitted_score_orders_the_queue(bench: Workbench, audited: Audited) -> 
         ),
         (
             AgreementEstimate(1.0, n=1),
-            "1 case: too few to tell how strong agreement beyond chance is",
+            "1 case, too few to tell how strong the agreement beyond chance is",
         ),
     ],
 )
@@ -459,7 +459,7 @@ def test_a_share_over_too_few_cases_says_so() -> None:
     )
     assert (
         interval_text(AgreementEstimate(0.5, 0.01, 0.99, 2))
-        == "2 are too few to tell: it may be anything from 1.0% to 99%."
+        == "2 are too few to tell. The true share may be anything from 1.0% to 99%."
     )
 
 
@@ -468,27 +468,29 @@ def test_the_summary_says_what_is_unknown(bench: Workbench, reviewed: Workbench)
     may, far, since, following = short_answers(
         trust.compare(ADA, TrustFilter()), trust.miss_report(ADA), trust.watch()
     ).values()
-    assert may.startswith("No, there is no evidence for it yet.")
+    assert may.startswith("No, there is no evidence for that yet.")
     assert "of 6 (the true share may be anything from" in far
     assert "faulty answers it flagged " in far
-    assert since.startswith("These figures rest on 12 answers settled by people ")
+    assert since.startswith("These figures are based on 12 answers settled by people ")
     assert "Draw 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.miss_report(ADA)._replace(drawable=count) for count in (18, 149))
     assert (
         "18 undecided answers can be drawn, 131 more are needed"
-        in short_answers(report, few, None)["What next?"]
+        in short_answers(report, few, None)["What should you do next?"]
     )
-    assert "Audit more answers" not in short_answers(report, enough, None)["What next?"]
+    assert (
+        "Audit more answers" not in short_answers(report, enough, None)["What should you do next?"]
+    )
     assert "(Team, Policy)" not in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert (
-        "(Team, Policy). Only such decisions count"
-        in short_answers(nothing, enough, None)["What next?"]
+        "(Team, Policy). Only blind decisions count"
+        in short_answers(nothing, enough, None)["What should you do next?"]
     )
     assert (
         "Unknown so far."
-        in short_answers(nothing, trust.miss_report(ADA), None)["How far is the audit right?"]
+        in short_answers(nothing, trust.miss_report(ADA), None)["How often is the audit right?"]
     )
     assert figure_text(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith(
         "0.50 (n = 12; no interval"

@@ -8,7 +8,7 @@ import pytest
 
 from masis.services import Workbench, exams
 from masis.services.background import BackgroundTasks
-from masis.services.exams import ExamUnderWay
+from masis.services.exams import RunningExam
 from tests.ui.conftest import AUDITED, open_page, texts
 from tests.waiting import until
 
@@ -16,7 +16,7 @@ from tests.waiting import until
 @pytest.fixture(autouse=True)
 def _own_exams(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(exams, "_UNDER_WAY", BackgroundTasks[ExamUnderWay]())
+    monkeypatch.setattr(exams, "_EXAMS", BackgroundTasks[RunningExam]())
 
 
 @pytest.mark.apptest

@@ -82,7 +82,7 @@ def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
     assert "Of 2 rows, 1 case can be imported, 1 row can't." in texts(app)
     start(app)
     assert "1 case imported" in texts(app)
-    assert "1 row was not imported." in texts(app)
+    assert "1 row couldn't be imported." in texts(app)
     assert workbench.store.cases.count() == 1
     assert app.button(key="audit-all").label == "Audit this case"
     assert app.button(key="back-to-file")

@@ -30,7 +30,7 @@ def test_without_sound_answers_the_page_explains_how_to_get_them(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("trust", {"reviewer-name": "Ada"}, view="planted")
-    assert "There is no sound answer to copy" in texts(page)
+    assert "There are no correct answers to copy" in texts(page)
     assert "Plant faults" not in labels(page)
 
 

@@ -413,7 +413,7 @@ def test_search_counts_dont_reveal_hidden_results(audited_workbench: Workbench) 
 
 def test_a_filter_without_matches_explains_what_to_do(audited_workbench: Workbench) -> None:
     app = open_page("queue", field="Nowhere <b>", reviewer="Nobody", model="none")
-    assert "No case matches." in texts(app)
+    assert "No cases match." in texts(app)
     press(app, "Clear search and filters")
     assert "7 cases" in texts(app)
 

@@ -152,7 +152,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "how many of these also ended with this person's answer" in texts(team)
     # as Trust says it
-    assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)
+    assert "1 case, too few to tell how strong the agreement beyond chance is." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     assert cells(team, "team-verdicts") == [
         ["Ada Lind: Approved", None, 1],
@@ -459,8 +459,8 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
 
 def test_adjudication_keys_are_distinct_and_named_like_their_buttons() -> None:
     shown = page_key_map("team", CASE)
-    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Look and go on"]
-    assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
+    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "View and navigate"]
+    assert ("N", "Next case that needs your adjudication") in shown["keys"][1]["keys"]
     assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     for page, there in (("team", True), ("queue", True), ("metrics", False)):
@@ -478,7 +478,7 @@ def test_the_url_opens_a_team_view_and_highlights_a_field(
     assert app.session_state["team-view"] == "Policy"
     app = opened("team")
     assert app.session_state["team-view"] == "Progress"
-    assert "The default applies, as nobody has changed it." in texts(app)
+    assert "The default applies." in texts(app)
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     said = texts(opened("team", view="policy")).replace("\\", "")
     assert "Version 1, set by Ben on" in said
@@ -645,7 +645,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert any("give a reason unless they approve as a reviewer did" in text for text in captions)
     machine = next(each for each in app.radio if each.label.startswith("When reviewers"))
     machine.set_value("after").run()
-    warned = "undecided cases from everybody who hasn't decided them. That includes you"
+    warned = "undecided cases from everyone who hasn't decided them. That includes you"
     assert warned in app.warning[0].value
     press(app, "discard-policy")
     assert not app.warning
@@ -752,7 +752,7 @@ def test_an_unchanged_rule_says_so_and_the_policy_names_the_needed_role(
     app = opened("team")
     rule = next(each for each in app.radio if each.label == "Verdict that counts")
     assert rule.proto.captions[1].startswith(says)
-    assert "anybody who types a name can set the policy and adjudicate" in texts(app)
+    assert "anyone who types a name can set the policy and adjudicate" in texts(app)
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
@@ -868,7 +868,7 @@ def test_an_empty_queue_says_why() -> None:
     ):
         assert part in said
     assert explain_empty_queue(EmptyQueue(0, 0, 0, (), {}, 4)).startswith(
-        "No case in this search waits"
+        "Nothing left to decide in this search"
     )
     assert "Import more cases" in explain_empty_queue(EmptyQueue(0, 0, 0, (), {}, 0))
 

@@ -23,7 +23,7 @@ def test_every_view_explains_what_is_missing_before_the_first_decision(
 ) -> None:
     page = texts(open_page("trust", view=view))
     assert "Unknown so far." in page
-    assert "No, there is no evidence for it yet." in page
+    assert "No, there is no evidence for that yet." in page
 
 
 def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workbench) -> None:
@@ -33,11 +33,11 @@ def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workb
     for part in (
         *(
             "100% (2 of 2; 95% interval",
-            "2 are too few to tell: it may be anything from 16% to 100%.",
+            "2 are too few to tell. The true share may be anything from 16% to 100%.",
         ),
         *(
             "Always giving the same verdict has 0.",
-            "3 cases: too few to tell how strong agreement beyond chance is",
+            "3 cases, too few to tell how strong the agreement beyond chance is",
         ),
     ):
         assert part in drawn
@@ -65,15 +65,15 @@ def test_without_spot_checks_the_page_explains_how_to_start(
     audited_workbench: Workbench,
 ) -> None:
     page = open_page("trust", view="missed")
-    assert "No answer has been drawn yet" in texts(page)
+    assert "No spot checks yet" in texts(page)
     assert not page.slider
 
 
 def test_a_sample_needs_enough_answers(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
     pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
-    assert "149 blind draws without a fault show it" in texts(page)
-    # in What next? too
+    assert "You need 149 blind decisions if none is faulty" in texts(page)
+    # in What should you do next? too
     assert (
         texts(page).count(f"{pool} undecided answers can be drawn, {149 - pool} more are needed")
         == 2
@@ -161,7 +161,7 @@ def test_a_score_needs_enough_decisions_of_both_kinds(
     app = open_page("trust", view="next")
     assert app.button(key="score-fit").disabled
     assert "There are 1: 1 faulty and 0 right" in texts(app)
-    assert "Too few to tell which order finds faults sooner." in texts(app)
+    assert "Too few decisions to compare the orders of the queue." in texts(app)
 
 
 def test_links_use_the_name_of_the_section_they_open(

@@ -28,9 +28,7 @@ _BATCH_BYTES = 4_000_000
 
 
 class ImportPreview(NamedTuple):
-    """The first rows of a file as they would be imported; ``whole`` says that these are all
-    rows.
-    """
+    """The first rows of a file as they would be imported; ``whole`` means that these are all."""
 
     rows: int
     cases: tuple[Case, ...]
@@ -41,12 +39,12 @@ class ImportPreview(NamedTuple):
 
 
 class ImportStep(NamedTuple):
-    """The progress of an import, and the problems since the step before.
+    """The progress of an import, and the problems since the previous step.
 
     ``rows``, ``end`` (bytes of the file), ``added``, ``unchanged`` and ``refused`` are totals so
-    far. ``unchanged`` cases were already stored with the same content. ``refused`` rows give no
-    case, or one whose id belongs to another case. ``problems`` are errors in rows since the last
-    step, ``notes`` other possible meanings of them.
+    far. ``unchanged`` cases were already stored with the same content. ``refused`` rows have no
+    valid case, or an id that belongs to another case. ``problems`` are errors in rows since the
+    last step; ``notes`` say how else the rows could be read.
     """
 
     rows: int
@@ -102,8 +100,9 @@ class ImportService(Service):
         name: str,
         sheet: str | None = None,
     ) -> ImportPreview:
-        """Read the first rows of a file without storing anything; an error that ends the file is a
-        problem too.
+        """Read the first rows of a file without storing them.
+
+        An error that ends the file is one of the problems.
 
         Args:
             actor: Who asks for it.
@@ -180,9 +179,7 @@ class ImportService(Service):
 def _store_batches(
     rows: Iterator[MappedRow],
 ) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
-    """Yield rows in batches for storing; the last batch has the error that ended the file, if
-    any.
-    """
+    """Yield rows in batches; the last batch includes the error that ended the file, if any."""
     batch: list[MappedRow] = []
     start = 0
     try:

@@ -1,6 +1,4 @@
-"""Ingestion: receive cases from programs, choose which ones enter the queue, and report each
-request's result.
-"""
+"""Ingestion: receive cases from programs, select the ones to queue, and report the results."""
 
 from __future__ import annotations
 
@@ -66,10 +64,9 @@ class Rule(Record):
 
 
 class ProgramSource(Record):
-    """A program that may send cases, its limits, and the rules for which of its cases enter the
-    queue.
+    """A program that may send cases, with its limits and the rules for queuing its cases.
 
-    Without rules every case enters; otherwise a case must meet one of them. ``profile`` names the
+    A case is queued if it meets one of the rules, or if there are none. ``profile`` names the
     program's format, one of `masis import`; empty means the workbench's own format.
     """
 
@@ -207,9 +204,7 @@ def read_sources(written: dict[str, Any]) -> dict[str, ProgramSource]:
 
 
 class BodyLook(NamedTuple):
-    """A request body before it is accepted: how many cases it holds, and which limit a single case
-    exceeds.
-    """
+    """A request body before it is accepted: its number of cases, and the limit that one exceeds."""
 
     cases: int
     limit_passed: InputError | None
@@ -251,18 +246,18 @@ class IngestionService:
         return BodyLook(1, next((problem for problem in problems if problem.limit), None))
 
     def status(self, case_id: str, source: str) -> CaseStatus | None:
-        """Return the status of a source's case, or None if the source hasn't sent it or it isn't
-        read yet.
+        """Return the status of a source's case, or None.
+
+        It is None if the source hasn't sent the case, or if the case hasn't been read yet.
         """
         if not self._store.inbox.sent_by(case_id, source):
             return None
         return CaseStatus.of(self._store.cases.summary(case_id))
 
     def read_waiting(self, sources: Mapping[str, ProgramSource]) -> int:
-        """Read the oldest requests, store the cases that enter the queue, and return how many
-        requests were read.
+        """Read the oldest requests, store the cases to queue, and return how many were read.
 
-        If the source of a request is gone, no rules apply and every case enters the queue.
+        If the source of a request was removed from the file, all its cases are queued.
         """
         waiting = self._store.inbox.waiting(READ_AT_ONCE)
         results = [
@@ -322,11 +317,11 @@ class IngestionService:
 
 
 def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[Case | InputError]:
-    """Yield the cases of a body, and an error for each part that holds none.
+    """Yield the cases of a body, and an error for each part that isn't a case.
 
-    It's read as `masis import` reads a file, except that nothing is unpacked (the limit applies to
-    the bytes that were sent) and that formats of two files are rejected. JSON may be one case, or
-    ``{"cases": [...]}``.
+    It's read as `masis import` reads a file, with two exceptions: nothing is decompressed, because
+    the limit applies to the bytes that were sent, and formats of two files are rejected. JSON may
+    be one case, or ``{"cases": [...]}``.
     """
     name = "body.json" if form == "json" else "body"
     if (

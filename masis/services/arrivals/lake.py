@@ -1,8 +1,8 @@
-"""Import audited cases from a lake: the ones a person must see, and a random sample of the others.
+"""Import audited cases from a lake: cases that need review, and a random sample of the others.
 
-Cases come with their runs, so that pages show the audit without repeating it. A sampled case is a
-spot check, as if the audit had drawn it: the desk asks for a decision on it, and the share of wrong
-ones estimates how many faulty answers pass.
+Cases are stored with their runs, so that pages show the audit without repeating it. A sampled case
+is a spot check, as if the audit had drawn it. The share of wrong answers among decided spot checks
+estimates how many faulty answers are auto-accepted.
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ class LakeService(Service):
         return LakeImport(imported, unchanged, refused, sample)
 
     def _store_row(self, row: dict[str, Any], outcome: Outcome, place: str) -> bool:
-        """Store the case and the run of a row in one transaction, and return whether the case is
-        new.
-        """
+        """Store the case and run of a row in one transaction, and return whether it is new."""
         case, run = _case_and_run(row, outcome, place)
         with self._store.transaction():
             added = self._store.cases.add(case) == "added"
@@ -150,9 +148,7 @@ class LakeService(Service):
         return added
 
     def miss_rates(self) -> tuple[MissRate, ...]:
-        """Return the results of the decisions on each sample so far; an escalated case isn't
-        decided.
-        """
+        """Return the results of the decisions on each sample; escalated cases don't count."""
         samples = self._store.team.samples()
         states: dict[int, list[str]] = {number: [] for number in range(len(samples))}
         if samples:

@@ -1,4 +1,4 @@
-"""New versions of a case: a person pastes the text of evidence of which only the address was known.
+"""New versions of a case, for which a person pastes the text of evidence that had only a URL.
 
 A stored case never changes, because runs and decisions refer to its content. The pasted text
 therefore makes a new case that names the earlier one (``Case.supersedes``), and the decision log
@@ -20,9 +20,7 @@ from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
 
 LONGEST_ID = 480
-"""The number of characters of a case's id that its versions' ids start with, to stay within the
-limit of 500.
-"""
+"""How many characters of the first version's id its versions' ids use; an id has at most 500."""
 
 LONGEST_TEXT = 200_000
 """The most characters of one chunk's text."""
@@ -38,9 +36,7 @@ class CaseVersions(NamedTuple):
 
 
 def fillable(case: Case) -> tuple[str, ...]:
-    """Return the ids of the evidence that a person can add a text to: it has none, or got its text
-    that way.
-    """
+    """Return the ids of evidence without a text, or with a text that a person pasted."""
     earlier = case.earlier_version
     filled = earlier.filled if earlier else ()
     return tuple(
@@ -105,11 +101,10 @@ class VersionService(Service):
         *,
         seen_version: int | None = None,
     ) -> Case:
-        """Store a new version of a case with texts for its evidence, which replaces the earlier
-        version.
+        """Store and return a new version of a case with texts for its evidence.
 
-        Assignments and tags are carried over. Decisions about the earlier version stay in the log.
-        The new case is returned and isn't audited yet.
+        It replaces the earlier version. Assignments and tags are carried over. Decisions about the
+        earlier version stay in the log. The new version has to be audited.
 
         Raises:
             InputError: No text is new, an id names no evidence that lacks text, or the actor has no
@@ -143,9 +138,7 @@ class VersionService(Service):
         return newer
 
     def neighbours(self, case: Case) -> CaseVersions:
-        """Return the previous and the next version of a case; a previous one outside of this
-        database is left out.
-        """
+        """Return the previous and the next version of a case, as far as they are stored here."""
         return CaseVersions(
             earlier=earlier_version(self._store, case), newer=newer_version(self._store, case.id)
         )

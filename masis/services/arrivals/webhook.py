@@ -1,10 +1,9 @@
-"""The webhook: a call to one address whenever a case that came over HTTP needs review or was
-decided.
+"""The webhook: a call to an address when a case received over HTTP needs review or is decided.
 
-Pending notices are in the database, written together with the change itself
-(``masis.store.audits.inbox``), so a killed process loses none of them. A process that is killed
-between the call and recording it calls again, with the same id. A call names the case and its
-status but has no text of it, and is signed:
+Pending notices are stored in the database in the transaction of the change itself
+(``masis.store.audits.inbox``), so that a killed process doesn't lose them. If a process is killed
+between a call and recording it, the call is repeated with the same id. A call has the id of the
+case and its status but none of its texts, and is signed:
 
     MASIS-Signature: t=SECONDS,v1=HMAC-SHA256 of "SECONDS." and the body, in hexadecimal digits
 
@@ -42,7 +41,7 @@ log = logging.getLogger("masis.webhook")
 SECRET = "MASIS_WEBHOOK_SECRET"  # noqa: S105 (the name of the variable)
 HEADER = "MASIS-Signature"
 LEAST_SECRET = 32
-"""The fewest characters of the secret."""
+"""The minimum length of the secret in characters."""
 TRIES = 30
 """The number of calls for one notice; with the waits between them they take about a day."""
 LONGEST_WAIT = timedelta(hours=1)
@@ -241,7 +240,7 @@ def start(workbench: Workbench) -> RepeatedTask | None:
     key = secret(SECRET)
     if key is None:
         raise SettingsError(
-            f"webhook_address is set: put a secret for its signature into the variable {SECRET}."
+            f"webhook_address is set, but {SECRET} isn't. Set it to a secret for the signature."
         )
     return RepeatedTask(
         Webhook(store, settings, key.get_secret_value()).deliver, _EVERY, "webhook"

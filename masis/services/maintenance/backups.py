@@ -1,6 +1,4 @@
-"""Make backups of a database, keep the newest ones, and make them automatically while the workbench
-is served.
-"""
+"""Back up a database, on request or automatically while it is served, and remove old backups."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ AUTOMATIC = Actor(name="backup")
 """The actor of automatic backups."""
 
 CHECK_INTERVAL = timedelta(minutes=5)
-"""How often automatic backup checks whether one is due, and so how soon it tries again after a
-failure.
-"""
+"""How often to check whether a backup is due; also the retry interval after a failure."""
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -46,9 +42,7 @@ class BackupService(Service):
     def make(
         self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None
     ) -> BackupMade:
-        """Copy the database while it is in use, and verify the copy.
-
-        Nothing is left of a failed copy.
+        """Copy the database while it is in use, and verify the copy. A failed copy is deleted.
 
         Args:
             actor: Who asks for it.
@@ -73,9 +67,7 @@ class BackupService(Service):
         return BackupMade(check, tuple(old))
 
     def existing(self, folder: Path) -> list[Path]:
-        """Return the backups of this database in a folder that have a time in their name, newest
-        first.
-        """
+        """Return this database's backups in a folder, by the time in their names, newest first."""
         stem = self._store.path.stem
         backups = [path for path in folder.glob(f"{stem}-*.db") if _time_of(path, stem) is not None]
         return sorted(backups, key=lambda path: path.name, reverse=True)
@@ -89,7 +81,7 @@ class BackupService(Service):
 def restore(
     actor: Actor, copy: Path, database: Path, *, replace: bool = False
 ) -> tuple[BackupCheck, Path | None]:
-    """Verify a backup and put it in the place of the database.
+    """Verify a backup and replace the database with it.
 
     Returns:
         The contents of the backup, and the path of the replaced database, if there was one.
@@ -118,7 +110,7 @@ def verify(copy: Path) -> BackupCheck:
         )
     check = backup.verify(copy)
     if check.problems:
-        raise StoreError(f"{copy}: is damaged: {'; '.join(check.problems[:5])}.")
+        raise StoreError(f"{copy} is damaged: {'; '.join(check.problems[:5])}.")
     return check
 
 

@@ -12,9 +12,7 @@ _KEY = "ended session "
 
 
 def read_sessions(path: Path) -> dict[str, float]:
-    """Return the ended sessions with their expiry in seconds since 1970; expired ones are
-    deleted.
-    """
+    """Return the ended sessions with their expiry in seconds since 1970; delete expired ones."""
     if not path.exists():
         return {}
     with explained_errors(path), contextlib.closing(connect(path, create=False)) as connection:
@@ -29,8 +27,9 @@ def read_sessions(path: Path) -> dict[str, float]:
 
 
 def add(path: Path, session: str, until: float) -> None:
-    """Store an ended session. Without a database there is nothing to protect, and nothing is
-    stored.
+    """Store an ended session until it would have expired.
+
+    Nothing is stored if there is no database, because then there is nothing to protect.
     """
     if path.exists():
         with explained_errors(path), contextlib.closing(connect(path, create=False)) as connection:

@@ -1,4 +1,4 @@
-"""Check that everything which an audit and a decision need works (REQ-CRITIC-OBS-005)."""
+"""Check that everything works that audits and decisions need (REQ-CRITIC-OBS-005)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from masis.store.core.connections import RESTORE
 class HealthItem(NamedTuple):
     """One check: its name, whether it passed, and a message.
 
-    ``hint`` says what to do if it failed. ``absent`` means that it isn't installed, which is no
-    problem. ``uncounted`` replaces a message whose figures could reveal whether others have
-    decided.
+    ``hint`` says what to do if it failed. ``absent`` means that something optional isn't installed.
+    ``uncounted`` replaces the message for people to whom its figures could reveal whether others
+    have decided.
     """
 
     name: str
@@ -46,9 +46,9 @@ class HealthItem(NamedTuple):
 
 # Check that every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
 #
-# A missing library of an integration is a problem only if the settings ask for the integration. An
+# A missing library of an integration is a problem only if the settings use the integration. An
 # installed one must import. The import runs in a separate process, because some of these libraries
-# take seconds and much memory, and change the process that imports them.
+# need seconds and much memory, and change the process that imports them.
 
 IMPORT_WITHIN_S = 60.0
 
@@ -96,7 +96,7 @@ def _check_start(
         return HealthItem(name, False, str(error), hint)
     except Exception as error:  # noqa: BLE001 (Health reports it instead of crashing)
         return HealthItem(
-            name, False, f"does not start: {type(error).__name__}: {error}", hint_of_crash
+            name, False, f"doesn't start: {type(error).__name__}: {error}", hint_of_crash
         )
 
 
@@ -181,14 +181,14 @@ def _check_library(integration: Integration, *, try_it: bool) -> HealthItem:
     """
     name, install = integration.name, integration.install
     if not _is_installed(integration.library):
-        optional = f"not installed, and needed by nothing else ({install})"
+        optional = f"not installed, and optional ({install})"
         return HealthItem(name, True, optional, absent=True)
     if not try_it:
         return HealthItem(name, True, "installed; loaded when it is used")
     if why := _import_error(integration.imports):
-        message = f"installed, but does not import: {why}"
+        message = f"installed, but can't be imported: {why}"
         return HealthItem(name, False, message, f"Try {install} again.")
-    return HealthItem(name, True, "installed, and imports")
+    return HealthItem(name, True, "installed, and can be imported")
 
 
 def check_apis(*, try_them: bool) -> Iterator[HealthItem]:
@@ -301,7 +301,7 @@ _COUNTED = {
 
 
 def check_writing(store: Store) -> HealthItem:
-    """Check that the database can be written, with a write that stays."""
+    """Check that the database can be written, by writing to it."""
     ok, message = store.try_writing()
     return HealthItem("writing", ok, message, "" if ok else _MAKE_WRITABLE)
 
@@ -346,18 +346,14 @@ def build_report(
 def report_without_database(
     database: Path, settings: Settings, error: StoreError | None = None, *, ask_models: bool = False
 ) -> HealthReport:
-    """Check everything except the database: there is none yet, or it can't be opened
-    (``error``).
-    """
+    """Check everything except the database, which doesn't exist or can't be opened (``error``)."""
     none_yet = f"There is no database yet. The first import or audit creates {database}."
     item = HealthItem("database", error is None, none_yet if error is None else str(error))
     return build_report([item], database, settings, ask_models=ask_models)
 
 
 def check_disk(database: Path) -> HealthItem:
-    """Check that there is space to write in the database's folder, or in its nearest existing
-    parent.
-    """
+    """Check the free space in the database's folder, or in its nearest existing parent."""
     folder = next(folder for folder in database.resolve().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_FREE_BYTES
@@ -369,8 +365,9 @@ def check_disk(database: Path) -> HealthItem:
 def check_backups(
     backups: BackupService, settings: Settings, now: datetime | None = None
 ) -> Iterator[HealthItem]:
-    """Check that the newest backup is at most twice as old as the settings say, if they name a
-    folder.
+    """Check the age of the newest backup, if the settings name a folder for backups.
+
+    It may be at most twice as old as the interval in the settings.
     """
     if not settings.backup_folder:
         return

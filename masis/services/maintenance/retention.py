@@ -1,6 +1,4 @@
-"""Retention: preview and remove old audits and screenings, on request or automatically once a
-day.
-"""
+"""Retention: preview and remove old audits and screenings, on request or once a day."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ AUTOMATIC = Actor(name="retention")
 MAX_AUTO_SHRINK_BYTES = 200_000_000
 """The largest file, in bytes, that automatic retention rewrites to free disk space.
 
-Others wait meanwhile (about 3 s for a file of this size), and nobody chose the moment. In a larger
-file the freed space is used again; `masis purge` returns it to the disk.
+Rewriting blocks other writers (about 3 s for a file of this size) at a time that no person chose.
+SQLite reuses the freed space of a larger file; `masis purge` returns it to the disk.
 """
 
 
@@ -83,7 +81,7 @@ class RetentionService(Service):
     ) -> PurgeResult:
         """Remove expired data, record it under the actor's name, and shrink the file.
 
-        If ``stopped`` returns True it ends early, and what is removed by then is recorded.
+        If ``stopped`` returns True it ends early; the data removed so far is recorded.
 
         Raises:
             NotAllowed: The actor's role doesn't allow purges.

@@ -1,6 +1,4 @@
-"""The guarantee in force: what it waives when an audit ends, and whether later decisions still
-support it.
-"""
+"""The guarantee in force: which reasons it waives, and whether later decisions still support it."""
 
 from __future__ import annotations
 
@@ -49,8 +47,7 @@ def review_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
 class GuaranteeWatch(NamedTuple):
     """A guarantee in force and the spot checks since it was applied.
 
-    ``lapsed`` says why it no longer waives anything, or is "". ``cases`` are the faulty spot
-    checks.
+    ``lapsed`` says why it no longer applies, or is "". ``cases`` are the faulty spot checks.
     """
 
     guarantee: Guarantee
@@ -75,9 +72,7 @@ class Guarantees:
         self._store = store
 
     def score(self) -> FaultScore:
-        """Return the fitted score in use; version 0 means that none was fitted and the built-in
-        order is used.
-        """
+        """Return the fitted score in use; version 0 stands for the built-in estimate."""
         return self._store.team.in_force(FaultScore)
 
     def lapse_reason(

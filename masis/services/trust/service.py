@@ -39,23 +39,23 @@ from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yiel
 from masis.views.numbers import duration
 
 VERDICTS = ("approve", "override", "reject", "escalate")
-"""Verdicts from best to worst, the order that weighted kappa and ordinal alpha use. Both leave
-escalations out.
+"""Verdicts from best to worst: the order for weighted kappa and ordinal alpha.
+
+Both ignore escalations.
 """
 
 MOST_LEFT_OUT = 0.2
-"""The page warns from this share of a pool on: answers that were decided before the draw can't be
-drawn.
-"""
+"""The share of decided answers from which on the page warns that they can't be drawn."""
 
 
 LEAST_CONSTANT = 5
-"""The report names a reviewer who gave a single verdict only from this many shared cases on; in
-fewer cases it's not surprising.
+"""The fewest shared cases for the warning that a reviewer always gives the same verdict.
+
+With fewer cases that happens by chance.
 """
 
 LEAST_SECONDS = 1.0
-"""Shorter decision times come from programs, which have no time per case, and are ignored."""
+"""Faster decisions are made by scripts, and are left out of the times."""
 
 _RUN_GUARANTEE = "draw, apply or end a guarantee"
 _SEE_OTHERS = "see names and figures of other reviewers"
@@ -109,9 +109,7 @@ class MachineReport(NamedTuple):
 
 
 class PartReport(NamedTuple):
-    """The audit compared with labels on claims or references; ``rows`` has one row for each of
-    them.
-    """
+    """The audit compared with labels on claims or references, with one row for each of them."""
 
     comparison: machine.MachineComparison
     rows: pd.DataFrame
@@ -134,7 +132,7 @@ class PeopleReport(NamedTuple):
 
 
 class MissReport(NamedTuple):
-    """The miss rate overall, by month and by field, and the spot checks that it rests on.
+    """The miss rate overall, by month and by field, and the spot checks that it is based on.
 
     ``open`` are drawn cases without a decision. ``drawable`` is ``TrustService.drawable`` for the
     auditor with the most cases.
@@ -150,8 +148,9 @@ class MissReport(NamedTuple):
 
 
 class YieldReport(NamedTuple):
-    """How many faults each order of the queue finds, as (share of cases read, share of faults
-    found).
+    """How many faults each order of the queue finds.
+
+    A curve has points of (share of cases read, share of faults found).
 
     The curves cover ``n`` answers, ``faulty`` of them faulty. They are empty below
     ``LEAST_ORDERED`` answers, and if all answers are faulty or none is.
@@ -258,14 +257,13 @@ class TrustService:
     # reading
 
     def watch(self) -> GuaranteeWatch | None:
-        """Return the guarantee in force under this workbench's settings, or None if there is
-        none.
-        """
+        """Return the guarantee in force under this workbench's settings, or None."""
         return self.guarantees.watch(self._review)
 
     def position(self) -> str:
-        """Return a cache key for everything that the figures depend on: the log, the score and the
-        measures.
+        """Return a cache key that changes with the data behind the figures.
+
+        It depends on the log, the score and the measures.
         """
         length, score = self._store.decisions.head().length, self.score().version
         return f"{length}:{score}:{self._store.measures.newest()}"
@@ -312,8 +310,9 @@ class TrustService:
     def compare_parts(
         self, actor: Actor, level: Literal["claim", "reference"], source: str
     ) -> PartReport:
-        """Compare the audit's verdicts on claims or references with gold labels or with labels of
-        blind decisions.
+        """Compare the audit's verdicts on claims or references with labels.
+
+        ``source`` selects gold labels or labels of blind decisions.
         """
         hides = self._hides_open(actor)
         labelled = (
@@ -404,8 +403,9 @@ class TrustService:
 
     @requires("read")
     def miss_report(self, actor: Actor) -> MissReport:
-        """Estimate how many faulty answers pass without a person, from decided spot checks weighted
-        by stratum.
+        """Estimate how many faulty answers are accepted without a person.
+
+        The estimate weights the decided spot checks by stratum.
         """
         checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
@@ -539,15 +539,13 @@ class TrustService:
 
     @requires("read")
     def team_stats(self, actor: Actor) -> ReviewerStats:
-        """Return the figures of all reviewers together, over the decisions that the actor may
-        count.
-        """
+        """Return the figures of all reviewers together, over the decisions the actor may count."""
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return _reviewer_stats("", frame, _SettledCases.of(frame), {})
 
     @requires("read")
     def today(self, actor: Actor) -> tuple[int, int, float | None]:
-        """Return today's (UTC) decisions of the actor: how many, how many of them escalate, median
+        """Return the number of the actor's decisions today (UTC), of escalations, and the median
         seconds.
         """
         frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
@@ -557,19 +555,17 @@ class TrustService:
     def decisions_by(
         self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision"
     ) -> dict[str, int]:
-        """Count the decisions or adjudications of each person, as far as the actor may count
-        them.
-        """
+        """Count the decisions or adjudications of each person that the actor may count."""
         frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
     @requires("read")
     def counts_in_words(self, actor: Actor) -> str:
-        """Say which cases' decisions are counted for the actor; "" if all are."""
+        """Describe which decisions are counted for the actor; "" if all are."""
         if self._hides_open(actor):
-            return "Settled cases and all of your own decisions."
+            return "Counts settled cases and all of your own decisions."
         several = self._team.in_force(QueuePolicy).reviewers > 1
-        return "Others' decisions on a shared case count once all are made." if several else ""
+        return "Decisions on a shared case are counted once all are made." if several else ""
 
     def shows_names(self) -> bool:
         """Return whether reviewers are named beside their verdicts by default, because no policy
@@ -735,7 +731,7 @@ class TrustService:
                 f"{draws} draws from {len(pool)} answers can't show {tolerance:.1%} at"
                 f" {certainty:.0%}",
                 hint=(
-                    f"You need {least} blind decisions without a fault, on undecided answers of"
+                    f"You need {least} blind decisions without a fault on undecided answers of"
                     " this auditor."
                 ),
             )
@@ -813,7 +809,7 @@ class TrustService:
         """
         state = self.plan()
         if state is None:
-            raise InputError("no sample has been drawn", hint="Draw one first.")
+            raise InputError("no sample has been drawn", hint="Draw a sample first.")
         if state.tested is None:
             raise InputError(
                 f"{len(state.open)} of {len(state.outcomes)} drawn answers aren't decided yet",

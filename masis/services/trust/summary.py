@@ -1,6 +1,4 @@
-"""The answers that the Trust page and ``masis trust`` show first: whether the audit is reliable,
-and since when.
-"""
+"""The short answers of the Trust page and ``masis trust``: whether the audit is reliable."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from masis.trust.machine import AUDIT_VERDICTS
 from masis.views.numbers import percent
 
 SIMULATED = (
-    "These figures rest on {} that the demo simulated. They show how the page works; they say"
-    " nothing about the audit."
+    "These figures are based on {} that the demo simulated. They show how the page works, not how"
+    " reliable the audit is."
 )
 
 
@@ -37,15 +35,18 @@ def figure_text(estimate: AgreementEstimate, *, share: bool = True, brief: bool 
 
 
 IN_VIEW = (
-    "Reviewers who see a verdict agree with it more often, so these figures flatter the audit."
+    "Reviewers who saw the audit's verdict tend to agree with it, so these figures are optimistic."
 )
 UPHELD = (
-    "Upheld: of the settled cases that several people decided, how many ended with this person's"
-    " verdict. With their correction: how many of these also ended with this person's answer,"
+    "Upheld: the share of settled cases with several reviewers that ended with this person's"
+    " verdict. With their correction: the share of these that also ended with this person's answer,"
     " corrected or approved. A rejection leaves no answer."
 )
 TOO_WIDE = 0.3
-"""An interval of at least this width can't tell mostly right from half right."""
+"""The width of an interval from which on the share is called too uncertain.
+
+At this width, an interval can include both "mostly right" and "right half of the time".
+"""
 _STRENGTHS = (
     (0.0, "no"),
     (0.2, "slight"),
@@ -58,7 +59,7 @@ _STRENGTHS = (
 
 
 def interval_text(estimate: AgreementEstimate) -> str:
-    """Return a warning if a share rests on too few cases, or "" if it rests on enough."""
+    """Return a warning if a share is based on too few cases, or "" if it is based on enough."""
     if (
         estimate.value is None
         or estimate.low is None
@@ -67,8 +68,8 @@ def interval_text(estimate: AgreementEstimate) -> str:
     ):
         return ""
     return (
-        f"{estimate.n:,} are too few to tell: it may be anything from {percent(estimate.low)} to"
-        f" {percent(estimate.high)}."
+        f"{estimate.n:,} are too few to tell. The true share may be anything from"
+        f" {percent(estimate.low)} to {percent(estimate.high)}."
     )
 
 
@@ -77,14 +78,14 @@ def _strength(value: float) -> str:
 
 
 def agreement_text(estimate: AgreementEstimate) -> str:
-    """Say how strong an agreement beyond chance is, if it rests on enough cases to tell."""
+    """Describe how strong an agreement beyond chance is, if there are enough cases to tell."""
     if estimate.value is None:
         if estimate.n:
             return f"agreement beyond chance {estimate.why}"
         return estimate.why or "undefined"
     if estimate.low is None or estimate.high is None:
         cases = count_noun(estimate.n, "case")
-        return f"{cases}: too few to tell how strong agreement beyond chance is"
+        return f"{cases}, too few to tell how strong the agreement beyond chance is"
     text = f"{_strength(estimate.value)} agreement beyond chance"
     low, high = _strength(estimate.low), _strength(estimate.high)
     return text if low == high else f"{text}; it may be {low} to {high}"
@@ -93,41 +94,41 @@ def agreement_text(estimate: AgreementEstimate) -> str:
 def short_answers(
     report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None
 ) -> dict[str, str]:
-    """Return a stakeholder's questions, each with an answer of a sentence or two."""
+    """Return a stakeholder's questions with short answers."""
     return {
-        "May answers pass without a person?": _auto_accept_summary(missed, watch),
-        "How far is the audit right?": agreement_summary(report),
-        "Since when, and by how many decisions?": _provenance_summary(report, watch),
-        "What next?": _next_step(report, missed, watch),
+        "Can answers be accepted without a person?": _auto_accept_summary(missed, watch),
+        "How often is the audit right?": agreement_summary(report),
+        "What are these figures based on?": _provenance_summary(report, watch),
+        "What should you do next?": _next_step(report, missed, watch),
     }
 
 
 def _auto_accept_summary(missed: MissReport, watch: GuaranteeWatch | None) -> str:
     passed = (
-        "Of the answers that passed without a person, spot checks found"
+        "Of the answers that were accepted without a person, spot checks found"
         f" {_share_text(missed.total)} faulty."
     )
     if missed.total.value is None:
         drawn = (
-            f"none of the {len(missed.open):,} spot checks is decided yet"
+            f"none of the {len(missed.open):,} spot checks has been decided"
             if missed.open
-            else "no spot check has been drawn"
+            else "no spot checks have been drawn"
         )
-        passed = f"It's also unknown how many faulty answers pass: {drawn}."
+        passed = f"It's also unknown how many faulty answers are accepted, because {drawn}."
     if watch is None:
-        return f"No, there is no evidence for it yet. {passed}"
+        return f"No, there is no evidence for that yet. {passed}"
     applied = watch.guarantee
     promise = (
         f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are"
         f" faulty, with {applied.certainty:.0%} certainty"
     )
     if watch.lapsed:
-        return f"No longer. The guarantee ({promise}) has lapsed: {watch.lapsed}. {passed}"
+        return f"No longer. The guarantee ({promise}) has lapsed because {watch.lapsed}. {passed}"
     later = (
         f" Spot checks since: {watch.faulty} of {watch.checked} faulty." if watch.checked else ""
     )
     return (
-        f"Yes, within limits: {promise}. This rests on"
+        f"Yes, within limits: {promise}. This is based on"
         f" {count_noun(applied.decisions, 'blind decision')}, {applied.faulty} of them"
         f" faulty.{later}"
     )
@@ -147,12 +148,12 @@ def _share_text(estimate: AgreementEstimate) -> str:
 
 
 def agreement_summary(report: MachineReport) -> str:
-    """Say how often the audit is right, judged by decisions made without its verdict in view."""
+    """Describe how often the audit is right, measured on blind decisions."""
     answers = report.answers
     judges = "simulated reviewers" if report.simulated else "people"
     if not answers.n:
         return (
-            "Unknown so far. No answer has been decided by someone who hadn't seen the audit's"
+            "Unknown so far. Answers have to be decided by reviewers who haven't seen the audit's"
             " verdict."
         )
     if answers.precision.value is None:
@@ -169,7 +170,7 @@ def agreement_summary(report: MachineReport) -> str:
         always = "faulty" if (answers.faulty.value or 0) >= 0.5 else "right"
         agreed = f"{round(answers.accuracy.value * answers.n):,} of {answers.n:,}"
         worse = (
-            f" It agrees with {judges} on {agreed} answers; calling every answer {always} would"
+            f" It agrees with {judges} on {agreed} answers. Calling every answer {always} would"
             f" agree on {round(answers.constant * answers.n):,}."
         )
     right = (
@@ -204,13 +205,13 @@ def _provenance_summary(report: MachineReport, watch: GuaranteeWatch | None) -> 
             else "labels"
         )
         parts.append(
-            f"These figures rest on {count_noun(report.answers.n, 'answer')} settled by {by}"
+            f"These figures are based on {count_noun(report.answers.n, 'answer')} settled by {by}"
             f" {when}."
         )
     elif report.seen is not None and report.seen.n:
         parts.append(
             "There are no blind decisions yet."
-            f" {count_noun(report.seen.n, 'answer')} so far, decided with the verdict in view."
+            f" {count_noun(report.seen.n, 'answer')} so far decided with the verdict visible."
         )
     return " ".join(parts) or "There are no decisions yet."
 
@@ -219,22 +220,21 @@ def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch 
     """Return the open steps that would reveal the most, as text."""
     if missed.open:
         checks = count_noun(len(missed.open), "open spot check")
-        return f"Decide the {checks} (view “Missed errors”)."
+        return f"Decide the {checks} (see “Missed errors”)."
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn. They show whether the guarantee still holds."
     needed = draws_needed(0.02, 0.05)
     steps = ["Keep a person on every answer."] if watch is None else []
     if not report.answers.n:
         steps.append(
-            "Show issues only after a reviewer's own decision (Team, Policy). Only such decisions"
-            " count."
+            "Hide issues until a reviewer has decided (Team, Policy). Only blind decisions count."
         )
     if missed.drawable < needed:
         missing = missing_answers_text(missed.drawable, needed)
         steps.append(f"Audit more answers for a random sample: {missing}.")
     steps.append(
         f"Draw {needed} at random for blind decisions (Guarantee). If none of them is faulty, at"
-        " most 2% of the answers that pass are faulty, with 95% certainty."
+        " most 2% of the accepted answers are faulty, with 95% certainty."
     )
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
 

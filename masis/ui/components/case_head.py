@@ -28,7 +28,7 @@ class CaseHead(TypedDict):
         facts: Facts in a few words.
         headline: The worst issue.
         reasons: The reasons for a review, folded.
-        past: Whether the review is done, so that the reasons are titled in the past tense.
+        past: Whether the review is done; the title of the reasons is then in the past tense.
         technical: Errors of the audit as reported, folded again below the reasons.
 
     """

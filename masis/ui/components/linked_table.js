@@ -15,9 +15,9 @@ export default function (component) {
   return () => window.removeEventListener("masis-row", onMoveRow)
 }
 
-// Focuses the row of the case that the reader comes back from. If that case has left the list, the
-// row that took its place is focused. The page that was left still has the focus for a moment, for
-// example on the clicked link, so this waits until nothing has it.
+// Focuses the row of the case that the user returns from. If that case is no longer in the list,
+// the row in its place is focused. An element of the previous page may keep the focus for a moment,
+// for example the clicked link, so this waits until no element has it.
 function restoreFocus(links, isQueue) {
   const linkOf = id => links.find(link => link.dataset.open === id)
   const before = (isQueue && window.masisRows) || []

@@ -96,7 +96,7 @@ def linked_table(
     key: str,
     head_stays: bool = False,
 ) -> str | None:
-    """Draw a table of links; text from outside stays text.
+    """Draw a table of links; text from outside is never parsed as markup.
 
     Args:
         columns: The columns, in order.

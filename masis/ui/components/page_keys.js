@@ -54,8 +54,7 @@ class PageKeys {
     this.listeners.abort()
   }
 
-  // Selects a text that somebody else wrote when a key focuses its field, so that typing replaces
-  // it.
+  // Selects another person's text when a key focuses its field, so that typing replaces it.
   onFocusin({ target }) {
     if (
       !this.usesPointer &&
@@ -71,17 +70,17 @@ class PageKeys {
     if (reason) this.insertReason(reason, event)
   }
 
-  // Streamlit sends a text only when its field loses the focus. A pause in typing sends it too, so
-  // that the list of changes and the note on whose words these are follow while the lead types.
+  // Streamlit sends a text only when its field loses the focus. This also sends it after a pause in
+  // typing, so that the list of changes is updated while the lead types.
   onInput({ target }) {
     clearTimeout(this.typingPause)
     const send = () => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true }))
     if (target.closest(".st-key-final-form")) this.typingPause = setTimeout(send, 500)
   }
 
-  // The menu opens a page at its start. On the page that is open already, Streamlit would keep the
-  // address and its query. The link loses the focus, so that the next keys are the page's and not
-  // the link's.
+  // A link in the menu opens a page at its top. If the page is already open, Streamlit would keep
+  // its query, so the page is reset here. The link loses the focus, because it would otherwise get
+  // the next keys.
   onNavigationClick(event) {
     const link = event.target.closest?.(STREAMLIT.elements.navigation_link)
     if (!link || !this.root.isConnected || event.ctrlKey || event.metaKey || event.shiftKey) return
@@ -126,7 +125,7 @@ class PageKeys {
     } else this.trackCommand(key, records)
   }
 
-  // Notes that a key leaves the case or changes a choice, until the page has been drawn for it.
+  // Remembers that a key leaves the case or changes a choice, until the page is drawn again.
   trackCommand(key, records) {
     const pressesButton = hasButton(records ? "enter" : key)
     if (records || "unp".includes(key)) this.setUntilDrawn("leavingBy", key, pressesButton)
@@ -135,8 +134,8 @@ class PageKeys {
   }
 
   // Sets a property until the page is drawn for the last command, then replays the keys that were
-  // held meanwhile. `expectsRun` says that a button has the key: the page is drawn for it, however
-  // long a busy server takes to start.
+  // held meanwhile. `expectsRun` means that a button has the key, so a run will start, however long
+  // a busy server takes.
   setUntilDrawn(name, value, expectsRun) {
     this[name] = value
     const runBefore = this.run
@@ -166,7 +165,7 @@ class PageKeys {
       composed: true,
       cancelable: true,
     }
-    // It was a command when it was pressed, wherever the focus is by now
+    // The key was a command when it was pressed, even if a text field has the focus now
     const isLetter = !copy.ctrlKey
     this.trackCommand(pressedKey(copy), !isLetter)
     this.isReplaying = true
@@ -367,10 +366,10 @@ function hasButton(key) {
   return labels.some(label => label.split("+").pop().trim() === key)
 }
 
-// Calls `then` once the page is drawn after a key. The server takes a moment to start a run: if
-// none has started after a while, the key had no effect, unless `expectsRun` is set or `isReady`
-// still says no. `wasDrawn` says whether a run has drawn the page since: a slow browser learns of
-// the start and the end of a run at once and shows neither.
+// Calls `then` once the page is drawn after a key. The server takes a moment to start a run. If no
+// run has started after a while, the key had no effect, unless `expectsRun` is set or `isReady`
+// still returns false. `wasDrawn` returns whether a run has drawn the page since, because a slow
+// browser may receive the start and the end of a run at once and show neither.
 function whenDrawn(
   then,
   { isReady = () => true, expectsRun = false, wasDrawn = () => false } = {},
@@ -396,8 +395,8 @@ function whenDrawn(
       !ready || (started && !isIdle()) ? LONGEST_RUN_MS : started || expectsRun ? 3000 : 250
     const waits = time < pressedAt + limit && (!isIdle() || !started || !ready)
     if (!waits) endedAt ||= time
-    // React goes on after the run has ended: a new button may not have its key yet, nor a field its
-    // text
+    // React continues to draw after the run has ended: a new button may not have its key yet, and a
+    // field may not have its text
     const isDrawing = started && time < Math.min(changedAt + QUIET_MS, endedAt + LONGEST_DRAWING_MS)
     if (waits || isDrawing) {
       setTimeout(poll, 30)

@@ -31,7 +31,7 @@ class IssueForm {
       rows: "2",
       dir: "auto",
       maxlength: "4000",
-      placeholder: "And where it can be seen",
+      placeholder: "What is wrong, and where to see it",
     })
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
@@ -106,7 +106,7 @@ class IssueForm {
       this.report.place !== null
         ? "Edit the reported issue"
         : whole
-          ? "Report an issue of the whole answer"
+          ? "Report an issue with the whole answer"
           : sentences.length
             ? "Label a sentence"
             : "Label these words"

@@ -48,8 +48,8 @@ export default function ({ data, parentElement }) {
   const SPOKEN = {
     done: "done",
     unscored: "done, but unscored",
-    now: "under way",
-    cut: "cut short",
+    now: "in progress",
+    cut: "interrupted",
     failed: "failed",
   }
   const drawStep = step => {

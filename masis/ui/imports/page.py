@@ -43,10 +43,10 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.stored_form import StoredForm, show_file
 
-# the form: which file, or what was pasted, and how it is read; stored as it is filled in
+# --- The form: the file or the pasted text, and how to read it. It is stored while it's filled in.
 
 MOST_HELD = 50
-"""Files kept at a time."""
+"""The most uploaded files that the server has at a time."""
 ONE_CHUNK = "one"
 """The choice that a text is one chunk of evidence, whatever it contains."""
 
@@ -329,7 +329,7 @@ def show_imports(workbench: Workbench) -> None:
     """Draw the form, or the import that the address names."""
     st.title("Import")
     if not workbench.access.allows(actor(), "audit"):
-        st.markdown("You need the reviewer role to import. Ask the operator of this workbench.")
+        st.markdown("You need the reviewer role to import. Ask an admin of this workbench.")
         return
     if token := address.value("import"):
         _show_import(workbench, token)
@@ -498,7 +498,7 @@ def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
         st.caption("The first row fits no known format. Choose the column of each field.")
     elif reading.format in fits:
         st.caption(
-            "Recognised by the first row."
+            "Detected by the first row."
             if len(fits) == 1
             else "As chosen for files with these columns."
         )
@@ -606,7 +606,7 @@ def _draw_first_rows(preview: ImportPreview | None, reading: FileReading) -> Non
         )
     _problem_table(preview.problems, len(preview.problems), "import-look-problems")
     if preview.notes:
-        st.markdown("**To look at**")
+        st.markdown("**Needs attention**")
         _problem_table(preview.notes, len(preview.notes), "import-look-notes")
 
 
@@ -634,11 +634,11 @@ def _start_import() -> None:
     chosen = _chosen_file(form)
     try:
         if chosen is None:
-            raise InputError("There is no file to import", hint="Choose one first.")
+            raise InputError("There is no file to import", hint="Choose a file first.")
         reading = _reading_of(workbench, form, chosen)
         if not reading.ready:
             raise InputError(
-                "It isn't clear how to read the file", hint="Choose the format or the columns."
+                "The file's format is ambiguous", hint="Choose the format or the columns."
             )
         if reading.format == COLUMNS:
             _remember_reading(
@@ -686,9 +686,9 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
     st.header(f"{count_noun(step.added, 'case')} imported")
     parts = []
     if step.unchanged:
-        parts.append(f"{count_noun(step.unchanged, 'case was', 'cases were')} there already.")
+        parts.append(f"{count_noun(step.unchanged, 'case was', 'cases were')} already stored.")
     if step.refused:
-        parts.append(f"{count_noun(step.refused, 'row was', 'rows were')} not imported.")
+        parts.append(f"{count_noun(step.refused, 'row')} couldn't be imported.")
     if file_import.stopped:
         parts.append(
             "The import was stopped before the end of the file. The cases counted here are stored."

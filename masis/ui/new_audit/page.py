@@ -371,7 +371,7 @@ def _draw_case_picker(workbench: Workbench, form: AuditForm, case_id: str) -> No
 def _draw_found_cases(page: CasePage, text: str, case_id: str) -> None:
     if not page.rows:
         st.markdown(
-            "**No case matches.** Remove a word from the search."
+            "**No cases match.** Remove a word from the search."
             if text
             else "**The database has no cases yet.** Paste one, or import some."
         )

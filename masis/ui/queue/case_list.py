@@ -343,7 +343,7 @@ def _draw_no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
         else ""
     )
     st.markdown(
-        f"**No case matches.** Remove a word from the search, or choose fewer filters.{searched}"
+        f"**No cases match.** Remove a word from the search, or choose fewer filters.{searched}"
     )
     decided = case_filter.model_copy(update={"standings": ("decided",)})
     with st.container(horizontal=True):
@@ -459,7 +459,7 @@ def _draw_case_export(workbench: Workbench, case_filter: CaseFilter, page: CaseP
             return
         if page.total > MOST_EXPORTED:
             st.caption(
-                "There are too many cases to export them here. Run"
+                "There are too many cases to export here. Run"
                 f" {command_markdown('masis export --format FORMAT --out FILE')}"
             )
             return
@@ -522,7 +522,7 @@ def zip_export(
 _MARKED: tuple[Standing, ...] = ("waits", "not_audited", "failed")
 """The statuses that are marked in a list without a column of states.
 
-The column of issues doesn't tell them, since they aren't results of an audit.
+They aren't results of an audit, so the column of issues doesn't show them.
 """
 
 
@@ -537,7 +537,7 @@ def case_columns(order: str, *, brief: bool = False) -> list[TableColumn]:
 MINE: LabelData = {
     "text": "assigned to you",
     "tone": "busy",
-    "meaning": "Somebody assigned this case to you",
+    "meaning": "This case is assigned to you",
 }
 DRAFTED: LabelData = {
     "text": "draft",
@@ -659,8 +659,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model"
         " wrote from that evidence. An audit checks every citation and every claim of the answer"
-        " against the evidence. Then you decide what happens to the answer. There are three ways to"
-        " start:"
+        " against the evidence. Then you decide about the answer. There are three ways to start:"
     )
     demo, paste, bulk = st.columns(3, gap="medium")
     with demo.container(border=True, height="stretch"):

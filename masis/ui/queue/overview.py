@@ -89,7 +89,7 @@ def show_overview(workbench: Workbench) -> None:
 
 
 def headline(facets: Facets) -> str:
-    """Return a sentence about the work to do. Cases that wait for others are counted below it."""
+    """Return a sentence about the work to do, without cases that wait for other people."""
     if waiting := facets.states.get("needs_review", 0):
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit flags {wrong:,} of them" if 0 < wrong < waiting else ""
@@ -103,25 +103,19 @@ def headline(facets: Facets) -> str:
 
 
 def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:
-    """Say how many cases the user decided today, how fast, and how long the others will take.
+    """Describe the user's pace today: cases decided, median time, and the estimated time left.
 
     Returns "" before the first decision of the day.
     """
     if not decided:
         return ""
-    still_waiting = (
-        f" ({escalated:,} escalated: {'it waits' if escalated == 1 else 'they wait'})"
-        if escalated
-        else ""
-    )
+    including = f" ({escalated:,} escalated)" if escalated else ""
     median = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
     minutes = max(1, round((seconds or 0) * waiting / 60))
-    rest = (
-        f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
-    )
+    rest = f" About {duration(60_000 * minutes)} left at this pace ({waiting:,} cases)."
     return (
         f"You decided {count_noun(decided, 'case')}"
-        f" today{still_waiting}{median}.{rest if median and waiting > 1 else ''}"
+        f" today{including}{median}.{rest if median and waiting > 1 else ''}"
     )
 
 
@@ -181,14 +175,14 @@ def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
                 facets.standings.get(standing)
                 for standing in ("decided", "waits", "nothing_found", "to_review")
             )
-            else "No case has been audited yet. Cases that need review will be listed here."
+            else "No audits yet. Audit cases to list the ones that need review here."
         )
         _draw_assigned(workbench)
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     blind = workbench.cases.hides_machine_from(actor())
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.header("Look at these first", anchor=False, width="content")
+        st.header("Review first", anchor=False, width="content")
         random = f":material/visibility_off: {MACHINE_HIDDEN} The cases are in random order."
         st.caption(random if blind else ORDERS[DEFAULT_ORDER].explanation, width="content")
     page = workbench.cases.find_for(
@@ -423,7 +417,7 @@ def _draw_recent(workbench: Workbench) -> None:
     )
     if not page.rows:
         st.caption(
-            "Nobody has decided a case yet. Decisions will be listed here, and with reasons in"
+            "No decisions yet. When you decide a case, it's listed here, and with its reasons in"
             " the decision log."
         )
         return

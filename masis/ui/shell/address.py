@@ -1,7 +1,7 @@
 """Read and write the parameters of the page's address.
 
-Addresses are untrusted: invalid values are ignored. ``bind_query_param`` connects a widget with a
-parameter, so that Back, reload and a copied link show the same state.
+Addresses are untrusted input, so invalid values are ignored. ``bind_query_param`` connects a widget
+with a parameter, so that Back, reload and a copied link show the same state.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _label_texts(words: Mapping[Any, Word]) -> dict[str, str]:
     return {name: word.text for name, word in words.items()}
 
 
-STANDINGS = Filter("standing", "Stands", "known", "standings", _label_texts(STANDING))
+STANDINGS = Filter("standing", "Status", "known", "standings", _label_texts(STANDING))
 SEVERITIES = Filter(
     "severity",
     "Worst issue",
@@ -151,11 +151,10 @@ def bind_query_param(
 
 
 def _drawer_key(key: str, shows: object) -> str:
-    """Return the key of a widget in a drawer; it changes if the address no longer matches the
-    widget.
+    """Return the key of a widget in a drawer, with a number that changes with the address.
 
     A browser keeps the value of a widget whose drawer is closed, and would send it again with the
-    next action.
+    next action. The number increases if the widget's value no longer matches the address.
     """
     generation: int = st.session_state.get(f"drawn-{key}", 0)
     generation += st.session_state.get(f"{key}-{generation}", shows) != shows
@@ -262,7 +261,7 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
 
 
 def case_filter() -> CaseFilter:
-    """Return the filter that the address describes. A value that no case has matches no case."""
+    """Return the filter that the address describes."""
     fields: dict[str, Any] = {}
     for filter_ in DRAWER:
         if filter_.kind == "range":
@@ -307,9 +306,9 @@ def choose_several(
 
 
 def show_pages(total: int, size: int, *, key: str) -> None:
-    """Draw the page numbers of a list that has several.
+    """Draw the page numbers of a list with several pages.
 
-    An address after the last page shows the last one.
+    If the address names a page after the last one, the last page is shown.
     """
     pages = max(1, -(-total // size))
     if number("page") > pages:

@@ -63,7 +63,7 @@ FAILED = "This page couldn't be drawn"
 
 
 def demo_notice(workbench: Workbench) -> None:
-    """Say above a page of the demo that cases are invented and reviewers simulated."""
+    """Show a notice on the demo's pages that cases are invented and reviewers simulated."""
     if simulated := workbench.store.decisions.count_simulated():
         with st.container(key="demo-notice"):
             st.markdown(
@@ -100,7 +100,7 @@ def show_refusal(error: Exception) -> bool:
     """Show a message if the error is a missing permission, and return whether it is."""
     if not isinstance(error, NotAllowed):
         return False
-    st.error("Nothing was done.", icon=":material/block:")
+    st.error("The action failed, and nothing was changed.", icon=":material/block:")
     st.text(str(error))
     st.button("Back to the page", key="refused", icon=":material/arrow_back:")
     return True

@@ -3,13 +3,14 @@
 Three things can lose an input in Streamlit, and this module handles each of them:
 
 - A rerun replaces the content of a field with the server's value. ``typing_area`` replaces text
-only if its ``version`` changes, and never text that isn't stored yet. ``show_value`` sets a widget
-only if the value to show has changed. - A message from the browser is lost, or the run that handles
-it is interrupted. The fields send their text again until the server confirms it, which it does only
-after ``on_text`` has returned. A callback that has started runs to its end
-(``streamlit_internals.let_callbacks_finish``). - The page rebuilds an element because an element
-above it appeared or disappeared. The browser remembers text that isn't stored yet and restores it.
-Pages draw optional elements inside a container that always exists.
+  only if its ``version`` changes, and never text that isn't stored yet. ``show_value`` sets a
+  widget only if the value to show has changed.
+- A message from the browser is lost, or the run that handles it is interrupted. The fields send
+  their text again until the server confirms it, which it does only after ``on_text`` has returned.
+  A callback that has started runs to its end (``streamlit_internals.let_callbacks_finish``).
+- The page rebuilds an element because an element above it appeared or disappeared. The browser
+  remembers text that isn't stored yet and restores it. Pages draw optional elements inside a
+  container that always exists.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def typing_area(
     """Draw a text area that sends its text when typing pauses and when the field loses focus.
 
     Args:
-        label: Name of the field.
-        key: Key of the element; the browser stores unsaved text under it.
+        label: The name of the field.
+        key: The key of the element; the browser stores unsaved text under it.
         text: The text as the server has it.
         version: Changes when the field should show ``text`` instead of what was typed.
-        most: Longest text in characters; longer texts are cut.
-        rows: Height in lines; 1 draws a single-line field.
+        most: The maximum length in characters; longer texts are cut.
+        rows: The height in lines; 1 draws a single-line field.
         on_text: Stores the text. It may be called again with the same text. A MasisError means
             that the text isn't stored.
         hint: A sentence below the label.
@@ -75,12 +76,12 @@ def typing_area(
             with explained_errors(served_database()):
                 on_text(posted["text"][:most])
         except MasisError as error:
-            log.warning("what was typed into %s could not be stored: %s", key, error)
+            log.warning("the text of the field %s could not be stored: %s", key, error)
             return  # the browser still has the text and sends it again
         st.session_state[stored] = receipt
 
     st.session_state.setdefault(_FIELDS, {})[key] = take
-    take()  # a run that the next one interrupts can lose its callback
+    take()  # Streamlit may not call the callback if another run interrupts this one
     data = {
         "key": key,
         "label": label,
@@ -107,11 +108,10 @@ def store_typed() -> None:
 
 
 def show_value(key: str, value: Any, take: Callable[[], None] | None = None) -> None:
-    """Make the widget ``key``, which is drawn next, show ``value``, unless the user just chose
-    another one.
+    """Make the widget ``key`` show ``value``, unless the user just chose another one.
 
-    Assigning to the session state on every run would reset the widget to ``value`` even while a
-    newer choice is on its way to the server.
+    Call it right before the widget is drawn. Assigning to the session state on every run would
+    reset the widget to ``value`` even while a newer choice is on its way to the server.
 
     Args:
         key: Key of the widget.

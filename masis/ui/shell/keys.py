@@ -1,6 +1,7 @@
 """All keyboard shortcuts of the workbench. Buttons, pages and the key map use these definitions.
 
-``C`` and ``R`` belong to Streamlit. Plain keys do nothing while the user is typing.
+``C`` and ``R`` are Streamlit's own shortcuts (clear cache, rerun). Plain keys have no effect while
+the user is typing.
 """
 
 from __future__ import annotations
@@ -41,26 +42,26 @@ REASON = Key("1", "1 … 9", "Choose a reason by its number")
 TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label single claims and references")
-LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, else choose a sentence")
+LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, or choose a sentence")
 INSERT = Key("I", "I", "Insert the missing point chosen with F into the correction")
-REPORT = Key("Shift+M", "Shift M", "Report an issue of the whole answer")
+REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
-UNDO = Key("U", "U", "Undo the last step here, else the decision on this case, else the one before")
-NEXT = Key("N", "N", "Next case to review, else the next of the list")
-SKIP = Key("S", "S", "Skip: leave it undecided, go on")
-FORWARD = Key("J", "J", "Next case of the list")
-BACK = Key("K", "K", "Previous case of the list")
+UNDO = Key("U", "U", "Undo the last step here, or the decision on this case, or the previous one")
+NEXT = Key("N", "N", "Next case to review, or the next case in the list")
+SKIP = Key("S", "S", "Skip the case without deciding it")
+FORWARD = Key("J", "J", "Next case in the list")
+BACK = Key("K", "K", "Previous case in the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
 NEXT_ISSUE = Key("F", "F", "Next issue by number; 1 is the most serious")
 PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
-TURN = Key("G", "G", "From the answer to the evidence and back")
+TURN = Key("G", "G", "Switch between the answer and the evidence")
 DIFF = Key("D", "D", "Show what changed between iterations")
-SWITCH = Key("V", "V", "Switch between the original and its correction, else the best revision")
+SWITCH = Key("V", "V", "Switch between the original and its correction, or the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
-NEXT_ROW = Key("J", "J", "Next row of a list; then ↓ works as well")
-PREVIOUS_ROW = Key("K", "K", "Previous row of a list; then ↑ works as well")
+NEXT_ROW = Key("J", "J", "Next row in a list; then ↓ works as well")
+PREVIOUS_ROW = Key("K", "K", "Previous row in a list; then ↑ works as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key(
     "Enter",
@@ -82,11 +83,11 @@ TYPE_REASON = Key(
 )
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 BEGIN_AGAIN = Key("B", "B", "Restart the correction from the answer or another correction")
-NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
-PREVIOUS = Key("P", "P", "Previous case that waits for you")
+NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that needs your adjudication")
+PREVIOUS = Key("P", "P", "Previous case that needs your adjudication")
 CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
-CHANGE = Key("M", "M", "Change the verdict of a settled case, or keep it after all")
-UNDO_FINAL = Key("U", "U", "Undo your final verdict shown, else the one you recorded last")
+CHANGE = Key("M", "M", "Change the verdict of a settled case, or cancel the change")
+UNDO_FINAL = Key("U", "U", "Undo your final verdict shown here, or the one you recorded last")
 RECORD = Key(
     "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
 )
@@ -108,9 +109,9 @@ _DECIDE = (
 )
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
-    ("Go on", (NEXT, SKIP, FORWARD, BACK, SEARCH)),
+    ("Navigate", (NEXT, SKIP, FORWARD, BACK, SEARCH)),
     (
-        "Look",
+        "View",
         (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP),
     ),
 )
@@ -164,7 +165,10 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
         *(_key_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     if adjudicates:
-        groups = [_key_group("Adjudicate", _ADJUDICATION), _key_group("Look and go on", _BESIDE)]
+        groups = [
+            _key_group("Adjudicate", _ADJUDICATION),
+            _key_group("View and navigate", _BESIDE),
+        ]
     return {
         "keys": groups,
         "rows": rows,

@@ -17,9 +17,9 @@ EXPOSED = (
 
 
 class Reach(NamedTuple):
-    """Where the server listens, and for whom.
+    """Where the server listens, and who can use it.
 
-    ``insecure`` means that others may use it without sign-in.
+    ``insecure`` means that people on other machines can use it without sign-in.
     """
 
     address: str = "127.0.0.1"

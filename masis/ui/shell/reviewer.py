@@ -1,8 +1,7 @@
-"""The reviewer's name, which is asked for once, shown in the frame and recorded with every
-decision.
+"""The reviewer's name: it is asked for once, shown in the frame and recorded with every decision.
 
-The browser stores the name in its local storage, so that a reload or a restart of the server
-doesn't ask again and the name never reaches another browser. It is a signature, not a proof of
+The browser stores the name in its local storage, so that it isn't asked for again after a reload or
+a restart, and isn't shown in another browser. Without sign-in, the name doesn't prove a person's
 identity, because there are no accounts.
 """
 
@@ -47,10 +46,10 @@ def reviewer() -> str | None:
 
 
 def actor() -> Actor:
-    """Return the person that the pages of this session act for.
+    """Return the user of this session.
 
-    This is the only place where pages learn who the user is. With sign-in it is checked on every
-    use: if the session has ended or the person was removed, the result is ``ANONYMOUS``.
+    All pages use this function to identify the user. With sign-in, the session is checked on every
+    call: if it has ended or the person was removed, the result is ``ANONYMOUS``.
     """
     if (sign_in := served_reach().sign_in) is not None:
         return sign_in.actor(st.user.to_dict()) or ANONYMOUS
@@ -59,7 +58,7 @@ def actor() -> Actor:
 
 
 def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:
-    """Return a callback that runs ``do`` for the person who is the user when it is called."""
+    """Return a callback that calls ``do`` with the user at the time of the call."""
 
     def act() -> None:
         do(actor(), *arguments)
@@ -150,9 +149,7 @@ def reviewer_badge(workbench: Workbench) -> None:
             st.markdown("Decisions are recorded under this name.")
             st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
             return
-        st.markdown(
-            "**Who decides?** Your name is recorded with every decision and stored in this browser."
-        )
+        st.markdown("**Your name** is recorded with every decision and stored in this browser.")
 
         def rename() -> None:
             if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:

@@ -43,7 +43,7 @@ from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import (
     break_long_marks,
-    is_no_pages_folder_app,
+    disable_pages_folder,
     let_callbacks_finish,
 )
 from masis.ui.shell.worker import show_log
@@ -81,15 +81,15 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
 SLOW_MODULES = ("altair", "scipy.special")
 """Modules that only the pages with charts need. Importing them takes about 0.8 s."""
 SECONDS_UNTIL_IMPORTS = 2.0
-"""The first page is drawn after this time."""
+"""How long the import of slow modules waits, so that it doesn't delay the first page."""
 
 LARGEST_UPLOAD = "STREAMLIT_SERVER_MAX_UPLOAD_SIZE"
 FIRST_PORT = 8501
 PORTS_TRIED = 100
 
-# Streamlit's own scripts need 'unsafe-inline' and 'unsafe-eval' (charts are compiled in the page).
-# The policy ensures that nothing a model wrote can load from or send to another host: it allows no
-# remote image, frame, form target or connection.
+# Streamlit's own scripts need 'unsafe-inline' and 'unsafe-eval' (Vega compiles charts in the page).
+# The policy ensures that text written by a model can't load from or send to another host: it
+# doesn't allow remote images, frames, form targets or connections.
 SECURITY_HEADERS = {
     "content-security-policy": "; ".join(
         (
@@ -130,13 +130,13 @@ class SecurityHeaders:
             await self.app(scope, receive, send)
             return
 
-        async def send_dressed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message.setdefault("headers", [])
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
             await send(message)
 
-        await self.app(scope, receive, send_dressed)
+        await self.app(scope, receive, send_with_headers)
 
 
 def launch(
@@ -166,7 +166,7 @@ def launch(
 
     root = app_root()
     port = choose_port(reach.address, port)
-    is_no_pages_folder_app()
+    disable_pages_folder()
     let_callbacks_finish()
     break_long_marks()
     served_database.serve_database(db)
@@ -180,7 +180,7 @@ def launch(
         else reach.address
     )
     url = f"http://{host}:{port}"
-    print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
+    print(f"MASIS Workbench: {url}\nDatabase: {db}\nPress Ctrl-C to stop.", flush=True)
     if reach.is_exposed:
         print(EXPOSED, file=sys.stderr, flush=True)
     if open_browser:
@@ -288,7 +288,8 @@ def _flatten_table(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[st
 def _is_port_free(address: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
-        # Otherwise a port would count as taken for a while after its server stopped (TIME_WAIT).
+        # Without SO_REUSEADDR, a port can't be bound for a while after its server stopped, because
+        # its connections are still in the state TIME_WAIT.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))

@@ -1,8 +1,8 @@
 """Sign-in: its page, and the gate that protects pages, websocket, uploads and media.
 
-Both ways of signing in end with the session cookie of ``st.login``. With a provider, Streamlit
-(Authlib) sets it after the code flow; with a secret, this page sets it. The services decide on
-every call what a person may do, based on the claims in the cookie.
+Both ways of signing in result in the session cookie of ``st.login``. With a provider, Streamlit
+(Authlib) sets it after the code flow; with a secret, this page sets it. The services check a
+person's permissions on every call, based on the claims in the cookie.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ SIGN_OUT = "/auth/logout"
 OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", HEALTH_PATH})
 OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
 MOST_UPLOADED = 256 * 2**20
-"""Bytes that the files of one session may have together."""
+"""The maximum total size of the files of one session, in bytes."""
 
 _SESSIONS = 10_000
 
 WRONG_SECRET_S, MOST_WRONG = 1.0, 20
 """A wrong secret is answered after this delay, and at most ``MOST_WRONG`` such requests may wait.
 
-Further wrong attempts are refused. A right secret is never delayed, so that nobody can lock others
-out.
+Further wrong attempts are refused at once. A correct secret is never delayed, so that an attacker
+can't lock others out.
 """
 
 LONGEST_FORM = 8192
-"""Most bytes of a posted form with name, secret and address."""
+"""The maximum size of a posted form with name, secret and address, in bytes."""
 
 
 class SignInGate:
@@ -156,7 +156,9 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             return _page(_sign_in_form(sign_in, "/", ""), status=400)
         fields = await _form_fields(request)
         if fields is None:
-            return _page(_sign_in_form(sign_in, "/", "That was too long."), status=413)
+            return _page(
+                _sign_in_form(sign_in, "/", "The name or the secret is too long."), status=413
+            )
         name, target = (
             " ".join(fields.get("name", "").split()),
             _local_path(fields.get("next", "/")),
@@ -171,13 +173,13 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             log.warning("%s: sign-in of %s from %s failed", utc_now(), shown_name, host)
             if waiting.locked():
                 return _page(
-                    _sign_in_form(sign_in, target, "Too many wrong secrets. Try again later."),
+                    _sign_in_form(sign_in, target, "Too many failed attempts. Try again later."),
                     status=429,
                 )
             async with waiting:
                 await asyncio.sleep(WRONG_SECRET_S)
             return _page(
-                _sign_in_form(sign_in, target, "Name and secret don't match. Type both again."),
+                _sign_in_form(sign_in, target, "Name and secret don't match. Try again."),
                 status=401,
             )
         origin = (
@@ -220,7 +222,8 @@ def _accepts_html(scope: Scope) -> bool:
 def _local_path(address: str) -> str:
     """Return an address if it is a path on this server, or else "/".
 
-    This prevents open redirects: a browser takes ``//evil.example`` for another host.
+    This prevents open redirects (CWE-601). A browser treats ``//evil.example`` as another host, and
+    a backslash as a slash.
     """
     safe = (
         address.startswith("/")

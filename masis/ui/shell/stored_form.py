@@ -23,12 +23,16 @@ from masis.ui.shell.served_database import served_workbench
 class StoredForm(BaseModel):
     """A form whose fields are declared as attributes. ``save`` stores the fields that have changed.
 
-    Attributes: SUBJECT: The draft is stored under this subject and its owner's name. version:
-    Changes when the fields should show other text than was typed. It is stored with the draft, so
-    that a restarted server doesn't treat its own text as newer than the browser's. owner: The owner
-    of the draft. uploads: Increases when an uploader should be empty again. saved_at: When the
-    restored draft was saved; None once it has been changed. refused: Why the last start or upload
-    was refused.
+    Attributes:
+        SUBJECT: The draft is stored under this subject and its owner's name.
+        version: Changes when the fields should show other text than was typed. It is stored with
+            the draft, so that a restarted server doesn't treat its own text as newer than the
+            browser's.
+        owner: The owner of the draft.
+        uploads: Increases when an uploader should be empty again.
+        saved_at: When the restored draft was saved; None once it has been changed.
+        refused: Why the last start or upload was refused.
+
     """
 
     SUBJECT: ClassVar[str]
@@ -121,7 +125,8 @@ class SettingsForm(StoredForm):
     def change(self, name: str, value: Any) -> None:
         """Store a setting unless it already applies.
 
-        A restored page sends its default values as if the user had chosen them.
+        When a browser reconnects, its widgets send their default values as if the user had chosen
+        them.
         """
         if value != getattr(self.effective, name):
             self.save(settings={**self.settings, name: value})
@@ -148,7 +153,8 @@ class SettingsForm(StoredForm):
             if differ
             else "The workbench's own settings apply."
         )
-        # A label with the count would make it a new expander each time, which starts closed.
+        # Streamlit identifies an expander by its label, so a label with the count would make it a
+        # new expander, which starts closed.
         return st.expander("Settings", icon=":material/tune:")
 
     def draw_setting(

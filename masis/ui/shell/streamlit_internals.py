@@ -1,8 +1,8 @@
-"""Everything that the workbench uses of Streamlit beyond its documented API.
+"""Every use of Streamlit's internals, beyond its documented API.
 
-These internals may change, so pyproject.toml allows no minor version later than ``TESTED``, and
-tests/browser/test_demo.py lists what a new version no longer has. To upgrade, raise ``TESTED`` and
-the bound in pyproject.toml, run that test, and fix what it lists here.
+Internals may change with each release, so pyproject.toml doesn't allow a minor version later than
+``TESTED``, and tests/browser/test_demo.py lists the names that a new version no longer has. To
+upgrade, raise ``TESTED`` and the bound in pyproject.toml, run that test, and fix the names here.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ PAGE_STATE = {
     "script": "testScriptState",
     "idle": "notRunning",
 }
-"""Names in the ``app`` element's data set, and their values once the page is connected and drawn.
-"""
+"""Keys in the ``app`` element's data set, and their values once the page is connected and drawn."""
 
 
 HEALTH_PATH = "/_stcore/health"
@@ -74,11 +73,11 @@ def script() -> str:
     return f"const STREAMLIT = {json.dumps(names)}"
 
 
-def is_no_pages_folder_app() -> None:
-    """Tell Streamlit that the folder ``pages/`` isn't its own kind of multipage app.
+def disable_pages_folder() -> None:
+    """Stop Streamlit from serving the folder ``pages/`` as its own kind of multipage app.
 
-    It assumes so until app.py has run once, and until then a deep link would show its page without
-    the frame.
+    Streamlit does so until app.py has called ``st.navigation`` once. Until then, a deep link would
+    show its page without the frame.
     """
     from streamlit.runtime.pages_manager import PagesManager
 
@@ -93,27 +92,27 @@ _APPLYING = threading.local()
 def let_callbacks_finish() -> None:
     """Let every callback run to its end after the values from the browser have arrived.
 
-    A run yields to a newer request at each use of the session state. In a callback, that loses the
-    user's choice or click: the value counts as applied, so the newer run doesn't call the callback
-    for it. With this patch, a newer request waits until the callbacks have returned; it still
-    interrupts the drawing that follows. Calling this function again has no effect.
+    Streamlit stops a run for a newer request at each use of the session state. In a callback, that
+    loses the user's choice or click: the value counts as applied, so the newer run doesn't call the
+    callback for it. With this patch, a newer request waits until the callbacks have returned; it
+    still interrupts the drawing that follows. Calling this function again has no effect.
     """
     from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
     from streamlit.runtime.state.safe_session_state import SafeSessionState
 
-    take_over = SafeSessionState.on_script_will_rerun
-    give_way = ScriptRunner._maybe_handle_execution_control_request
+    apply_values = SafeSessionState.on_script_will_rerun
+    handle_request = ScriptRunner._maybe_handle_execution_control_request
 
     def on_script_will_rerun(of: SafeSessionState, *args: Any, **named: Any) -> None:
         _APPLYING.now = True
         try:
-            take_over(of, *args, **named)
+            apply_values(of, *args, **named)
         finally:
             _APPLYING.now = False
 
     def maybe_handle_request(of: ScriptRunner) -> None:
         if not getattr(_APPLYING, "now", False):
-            give_way(of)
+            handle_request(of)
 
     runner: Any = ScriptRunner
     state: Any = SafeSessionState

@@ -33,7 +33,7 @@ def ask_name(workbench: Workbench) -> None:
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         st.text_input(
-            "Who reviews?",
+            "Reviewer's name",
             suggested_name(),
             key="name-first-field",
             max_chars=200,
@@ -89,18 +89,18 @@ def release_button(workbench: Workbench, case_id: str) -> None:
 
 
 def explain_empty_queue(empty: EmptyQueue) -> str:
-    """Say in a few sentences why a queue has no case for a reviewer."""
+    """Explain in a few sentences why a queue has no case for a reviewer."""
     if not empty.waiting:
         if not empty.elsewhere:
             return (
-                "No case in this queue waits for a decision any more. Import more cases, or look at"
-                " the decided ones."
+                "Nothing left to decide in this queue. Import more cases, or look at the decided"
+                " ones."
             )
-        wait = "waits" if empty.elsewhere == 1 else "wait"
+        need = "needs" if empty.elsewhere == 1 else "need"
         return (
-            "No case in this search waits for a decision any more."
+            "Nothing left to decide in this search."
             f" {count_noun(empty.elsewhere, 'case')} outside of this search and its filters still"
-            f" {wait}."
+            f" {need} a decision."
         )
     parts = []
     if empty.decided:
@@ -122,7 +122,7 @@ def explain_empty_queue(empty: EmptyQueue) -> str:
     waiting = count_noun(empty.waiting, "case")
     return (
         f"You can't take a case now. {waiting} in this queue"
-        f" {'waits' if empty.waiting == 1 else 'wait'}: "
+        f" {'is' if empty.waiting == 1 else 'are'} undecided: "
         + "; ".join(parts or ["none of them can be taken now"])
         + "."
     )

@@ -51,7 +51,7 @@ Choice = TypeVar("Choice", bound=str)
 
 MOST_LISTED = 100
 PAIRS_SAID = 3
-"""The number of pairs of reviewers, those with most common cases, that are described in words."""
+"""How many pairs of reviewers are described in words, those with the most common cases first."""
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
@@ -65,8 +65,8 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
     "agree": (
         "The verdict that enough of them agree on, or else an adjudication",
         (
-            "Needs fewer adjudications. This many reviewers with the same verdict and answer settle"
-            " the case and outvote the others."
+            "Needs fewer adjudications. If this many reviewers give the same verdict and answer,"
+            " they settle the case and outvote the others."
         ),
     ),
     "first": (
@@ -82,7 +82,7 @@ MACHINE: dict[MachineShown, tuple[str, str]] = {
     "first": (
         "At once",
         (
-            "Fastest. Reviewers who see a verdict agree with it more often, so their agreement says"
+            "Fastest. Reviewers who see a verdict tend to agree with it, so their agreement says"
             " little about its quality."
         ),
     ),
@@ -90,7 +90,7 @@ MACHINE: dict[MachineShown, tuple[str, str]] = {
         "After their own decision",
         (
             "Slower, because they read without marks. Their decisions measure the quality of the"
-            " audit, which Trust needs."
+            " audit, which the Trust page needs."
         ),
     ),
     "never": (
@@ -225,7 +225,7 @@ def _draw_people(workbench: Workbench) -> None:
             )
         )
     if not rows:
-        st.caption("Nobody has decided a case yet.")
+        st.caption("No decisions yet. Reviewers are listed here after their first decision.")
         st.page_link("pages/queue.py", label="Open the queue", icon=":material/checklist:")
         return
     verdicts = [column(word.text, "figure") for word in DECIDED.values()]
@@ -452,7 +452,9 @@ def _draw_assignment(workbench: Workbench) -> None:
     total = sum(page.total for page in pages)
     if not total:
         st.caption(
-            "No waiting case matches the search." if text else "No case waits for a decision."
+            "No undecided cases match the search. Remove a word from it."
+            if text
+            else "Nothing to assign. Import or audit cases first."
         )
         return
     shows_names, titles = workbench.trust.shows_names(), {}
@@ -534,7 +536,7 @@ def _draw_assignment(workbench: Workbench) -> None:
                 f" {escape_markdown(', '.join(plan.full))}."
             )
         if not plan.given and not plan.decided:
-            st.caption("These cases are assigned to them already.")
+            st.caption("Already assigned.")
     is_ready = bool(
         chosen and (plan.given if action_name == "assign" else names or not action.names)
     )
@@ -708,7 +710,7 @@ def _permission_text(workbench: Workbench) -> str:
     """Say who can set the policy and adjudicate."""
     if workbench.access.allows(ANONYMOUS, "oversee"):
         return (
-            "Without a sign-in, anybody who types a name can set the policy and adjudicate other"
+            "Without sign-in, anyone who types a name can set the policy and adjudicate other"
             " people's decisions."
         )
     return "Leads can set the policy and adjudicate other people's decisions."
@@ -783,13 +785,13 @@ def _policy_value_text(name: str, value: Any) -> str:
 def _version_text(workbench: Workbench, record: TeamRecord) -> str:
     """Say which version of a record is in force, who set it and when."""
     if not record.version:
-        return "The default applies, as nobody has changed it."
+        return "The default applies."
     at, by, _ = workbench.store.team.history(type(record))[-1]
     return f"Version {record.version}, set by {escape_markdown(by)} on {moment(at)} UTC."
 
 
 def _hiding_text(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
-    """Say what a policy change hides from everybody; "" if it hides no more than now."""
+    """Explain what a policy change hides; "" if it hides no more than the current policy."""
     if list(MACHINE).index(then) <= list(MACHINE).index(now):  # MACHINE is ordered by secrecy
         return ""
     states = workbench.cases.facets_for(actor()).states
@@ -799,10 +801,10 @@ def _hiding_text(workbench: Workbench, now: MachineShown, then: MachineShown) ->
     until = "who hasn't decided them" if then == "after" else "until they're decided"
     return (
         f"This policy hides the marks and scores of {count_noun(undecided, 'undecided case')} from"
-        f" everybody {until}. That includes you, other adjudicators and people with a draft of a"
+        f" everyone {until}. That includes you, other adjudicators and people with a draft of a"
         " decision. The pages won't name reviewers and will count decisions on settled cases only."
-        " Metrics is closed while cases are hidden from you. Setting the policy back shows"
-        " everything again."
+        " The Metrics page is unavailable while cases are hidden from you. You can show everything"
+        " again by restoring the policy."
     )
 
 

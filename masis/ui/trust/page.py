@@ -80,7 +80,7 @@ SOURCE_HINTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         (
             "Only decisions made before the audit's verdict was shown count. The queue's policy"
-            " says when that is."
+            " sets when it is shown."
         ),
         *(
             *("team", "Team: set when audit results are shown", "group"),
@@ -99,8 +99,8 @@ def show_trust(workbench: Workbench) -> None:
     """Draw the page: the short answers first, then the view in the address."""
     st.title("Trust")
     st.markdown(
-        "How far you can rely on the automatic audit, measured by people's decisions. Rows open"
-        " their cases."
+        "How reliable the automatic audit is, measured by people's decisions. Choose a row to open"
+        " its cases."
     )
     filters, key = trust_filter(), _cache_key(workbench)
     report, missed = _machine_report(*key, filters.model_dump_json()), _miss_report(*key)
@@ -260,7 +260,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         )
     left = report.excluded
     if not filters.blind_only:
-        st.warning(f"Decisions made with the audit's verdict in view count here too. {IN_VIEW}")
+        st.warning(f"Includes decisions made with the audit's verdict visible. {IN_VIEW}")
         st.button(
             "Count blind decisions only",
             key="trust-blind",
@@ -269,8 +269,8 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         )
     elif filters.source == "decision":
         st.caption(
-            f"Left out: {count_noun(left.not_blind, 'answer')} decided with the audit's verdict in"
-            f" view, which draws people towards it; {left.escalated:,} escalated and not settled;"
+            f"Left out: {count_noun(left.not_blind, 'answer')} decided with the audit's verdict"
+            f" visible, which influences people; {left.escalated:,} escalated and not settled;"
             f" {left.unaudited:,} without an audit."
         )
     _draw_comparison(report.answers, "answer", filters.source)
@@ -287,7 +287,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _draw_breakdown(workbench, report.breakdowns[by], by, title)
     if report.seen is not None:
         with st.expander(
-            f"Decided with the verdict in view ({count_noun(report.seen.n, 'answer')}), shown apart"
+            f"Decided with the verdict visible ({count_noun(report.seen.n, 'answer')})"
         ):
             st.caption(IN_VIEW)
             _draw_agreement_figures(report.seen, "seen")
@@ -351,7 +351,7 @@ def _draw_comparison(comparison: MachineComparison, level: str, source: str) -> 
     left, right = st.columns([1, 1.4], gap="medium")
     leads = "Choose a row to list its cases."
     with left:
-        st.markdown("**What the audit says, and what people found**")
+        st.markdown("**Audit results compared with people's verdicts**")
         st.caption(f"Escalated answers are left out. {leads}" if level == "answer" else leads)
         rows = [
             row(
@@ -385,8 +385,8 @@ def _draw_comparison(comparison: MachineComparison, level: str, source: str) -> 
         )
         titles = [
             column("Flag", "main"),
-            column("Faulty, where it stands"),
-            column("Faulty answers that have it"),
+            column("Faulty, if flagged"),
+            column("Flagged, if faulty"),
         ]
         rows = [
             row(
@@ -412,25 +412,26 @@ def _draw_choice_table(
 
 
 def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
-    """Draw how far audit and people agree, each figure with an explanation."""
+    """Draw the agreement between audit and people, each figure with an explanation."""
     constant = (
         ""
         if comparison.constant is None
         else f" One verdict for all would agree in {comparison.constant:.0%}."
     )
-    flagged = f"Faulty {key if key in PARTS else 'answer'}s flagged"
+    noun = f"{key if key in PARTS else 'answer'}s"
+    flagged = f"Faulty {noun} flagged"
     shares = {
         "Found faulty by people": (
             comparison.faulty,
-            "Of what is compared here, the share that people found faulty.",
+            f"Of the compared {noun}, the share that people found faulty.",
         ),
         "Flags that were right": (
             comparison.precision,
-            "Of what the audit flags, the share that people found faulty.",
+            f"Of the {noun} that the audit flags, the share that people found faulty.",
         ),
         flagged: (
             comparison.recall,
-            "Of what people found faulty, the share that the audit flags.",
+            f"Of the {noun} that people found faulty, the share that the audit flags.",
         ),
         "Agrees with people": (
             comparison.accuracy,
@@ -460,13 +461,13 @@ def _agreement_figure(title: str, estimate: AgreementEstimate, more: str = "") -
 
 AUDIT_RESULTS = {
     "must_look": "Something is wrong",
-    "not_certified": "Not confirmed: goes to a person",
-    "nothing found": "Nothing found: may pass",
+    "not_certified": "Not confirmed, so a person reviews it",
+    "nothing found": "Nothing found, so it can be accepted",
     "faulty": "Found faulty by people",
 }
 """Labels for the results of audits and people."""
 
-BRACKETS = "In brackets: of how many, and the range that holds the true share 95 times in 100."
+BRACKETS = "In brackets: the base, and the 95% confidence interval."
 
 _WORDS: tuple[Mapping[str, Word], ...] = (cast("Mapping[str, Word]", REASON), FLAG)
 
@@ -544,7 +545,7 @@ def _draw_case_list(
 
 
 def _draw_calibration(comparison: MachineComparison) -> None:
-    st.markdown("**Does the probability of fault mean what it says?**")
+    st.markdown("**Calibration of the probability of fault**")
     rows = [
         {
             **point._asdict(),
@@ -562,9 +563,9 @@ def _draw_calibration(comparison: MachineComparison) -> None:
         description="Observed against predicted share of faulty answers",
     )
     st.caption(
-        "On the line, of the answers given 70% people find 70% faulty. Average distance from it"
-        f" (expected calibration error): {comparison.calibration or 0:.3f} over"
-        f" {comparison.n:,} answers; a perfect score reaches up to"
+        "On the line, people found 70% of the answers with a probability of 70% faulty. The average"
+        f" distance from the line (expected calibration error) is {comparison.calibration or 0:.3f}"
+        f" over {comparison.n:,} answers. A perfectly calibrated score would have up to"
         f" {comparison.error_floor or 0:.3f} by chance. Bars are 95% intervals."
     )
     _draw_data_download(pd.DataFrame(rows), "reliability")
@@ -618,8 +619,8 @@ def _show_people(key: _CacheKey) -> None:
     overall = report.agreement
     if not overall.units:
         st.markdown(
-            "**No case has been decided by two reviewers yet.** The policy sets how many reviewers"
-            " decide a case."
+            "**No cases with two decisions yet.** Set the number of reviewers per case in the"
+            " team's policy."
         )
         st.page_link(
             "pages/team.py",
@@ -632,7 +633,7 @@ def _show_people(key: _CacheKey) -> None:
     cases = count_noun(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
     st.markdown(
-        f"**The same verdict: {figure_text(overall.raw)}.** "
+        f"**Same verdict: {figure_text(overall.raw)}.** "
         f"{agreement_text(overall.alpha).capitalize()}."
     )
     st.caption(
@@ -641,8 +642,8 @@ def _show_people(key: _CacheKey) -> None:
     )
     for name, verdict, n in report.constant:
         st.text(
-            f"{name} chose {verdict} in all {n:,}. Chance-corrected figures then say little, and"
-            " may contradict each other."
+            f"{name} chose {verdict} in all {n:,} cases. Chance-corrected figures then have little"
+            " meaning and may contradict each other."
         )
     figures = [
         LinkedFigure(
@@ -658,13 +659,11 @@ def _show_people(key: _CacheKey) -> None:
             overall.ordinal_alpha,
             "Approve and reject differ most; without escalations. ",
         ),
-        _agreement_figure(
-            "Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "
-        ),
+        _agreement_figure("Gwet's AC1", overall.ac1, "Meaningful even if one verdict is rare. "),
         LinkedFigure(
             "Marked words (F1)",
             figure_text(report.spans, share=False),
-            "How far reviewers mark the same words: 1 is the same, 0 none in common.",
+            "How much the marked words overlap: 1 is identical, 0 has no words in common.",
         ),
     ]
     figure_table(figures, key="trust-agreement", description="Between reviewers")
@@ -703,15 +702,15 @@ def _show_people(key: _CacheKey) -> None:
 
 def _show_missed(report: MissReport) -> None:
     st.markdown(
-        "A random share of the answers that pass is still checked by a person. Their results"
-        " estimate how many faulty answers the audit misses."
+        "A random share of the accepted answers is still checked by a person. The results estimate"
+        " how many faulty answers the audit misses."
     )
     if report.total.value is None and not report.open:
         passed = count_noun(sum(stratum.passed for stratum in report.strata), "answer")
         st.markdown(
-            f"**No answer has been drawn yet.** {passed} passed without a person, so there is"
-            " nothing to estimate from. The setting `spot_check_share` draws answers when an audit"
-            " ends. A guarantee's sample draws from answers that are already audited."
+            f"**No spot checks yet.** {passed} passed without a person, so the miss rate can't be"
+            " estimated. Set `spot_check_share` to draw answers when an audit ends, or draw a"
+            " guarantee's sample from answers that are already audited."
         )
         with st.container(horizontal=True):
             st.page_link(
@@ -757,14 +756,14 @@ def _show_missed(report: MissReport) -> None:
     if report.faulty:
         _draw_case_list(report.faulty, "Faulty answers that passed")
     if report.open:
-        _draw_case_list(report.open, "Spot checks that wait for a decision")
+        _draw_case_list(report.open, "Undecided spot checks")
 
 
 def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
     st.markdown(
         "Choose the share of faulty answers that you tolerate among the auto-accepted ones, and how"
-        " certain you want to be. A random sample, decided blind, then shows which answers may"
-        " pass. An answer with something wrong in it is never accepted."
+        " certain you want to be. A random sample, decided blind, then shows which answers can be"
+        " accepted. Answers with a serious issue are never accepted."
     )
     if watch is not None:
         applied = watch.guarantee
@@ -780,7 +779,7 @@ def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
         )
         if watch.cases:
             _draw_case_list(watch.cases, "Spot checks found faulty since")
-        reason = st.text_input("Why it ends", key="guarantee-reason")
+        reason = st.text_input("Reason for ending it", key="guarantee-reason")
         st.button(
             "End the guarantee",
             on_click=_run_trust_action,
@@ -792,7 +791,7 @@ def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
         _show_sample_plan(workbench, state, watch)
     _draw_sample_form(workbench)
     if message := st.session_state.pop("trust-error", ""):
-        st.error("Nothing was done.")
+        st.error("The action failed, and nothing was changed.")
         st.text(message)
 
 
@@ -802,7 +801,7 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
     st.text(
         f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor};"
         f" {plan.tolerance:.1%} tolerated at {plan.certainty:.0%} certainty. {plan.left_out:,}"
-        " further answers had been decided before: not covered."
+        " other answers had already been decided and aren't covered."
     )
     if plan.left_out > MOST_LEFT_OUT * (plan.left_out + plan.pool):
         st.warning(
@@ -811,14 +810,14 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
             " pool."
         )
     if state.lapsed:
-        st.warning(f"This sample can't lead to a guarantee: {state.lapsed}.")
+        st.warning(f"This sample can't produce a guarantee: {state.lapsed}.")
     if state.tested is None:
         done = len(outcomes) - len(state.open)
         st.progress(
             done / len(outcomes),
-            text=f"{done} of {len(outcomes)} decided. The test is made when all are.",
+            text=f"{done} of {len(outcomes)} decided. The test is run when all are decided.",
         )
-        _draw_case_list(state.open, "Drawn answers that wait for a blind decision")
+        _draw_case_list(state.open, "Drawn answers that need a blind decision")
         return
     titles = [
         *map(column, ("Probability of fault up to", "Draws", "Faulty", "Risk at most", "Saves")),
@@ -852,8 +851,8 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
             **button_state("oversee"),
         )
         st.caption(
-            "This adds an entry with your name to the decision log. Then reassess on the page"
-            " Health to accept waiting answers."
+            "This adds an entry with your name to the decision log. To accept undecided answers,"
+            " reassess them on the Health page."
         )
 
 
@@ -862,7 +861,7 @@ def _draw_sample_form(workbench: Workbench) -> None:
         name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()
     }
     if not auditors:
-        st.markdown("**Nothing has been audited yet**, so there is no answer to draw.")
+        st.markdown("**No audits yet.** Audit cases first, then draw a sample of their answers.")
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox(
@@ -896,10 +895,10 @@ def _draw_sample_form(workbench: Workbench) -> None:
         # The number of undecided answers reveals how many others have decided.
         hidden = workbench.team.hides_counts_from(actor())
         pool = (
-            f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,}"
-            " need review. "
+            f"{offer.pool:,} undecided answers of this auditor can be covered, {offer.waiting:,} of"
+            " them need review. "
         )
-        needed = f"{offer.least} blind draws without a fault show it, {one_fault} with one."
+        needed = f"You need {offer.least} blind decisions if none is faulty, {one_fault} if one is."
         st.text(needed if hidden else pool + needed)
         missing = offer.pool < draws
         if missing:
@@ -917,11 +916,11 @@ def _draw_sample_form(workbench: Workbench) -> None:
             "Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest"
         )
         expected = (
-            f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
+            f" Up to {offer.expected:.2f}, half of the tolerated share is expected to be faulty."
         )
         st.caption(
-            "Answers with a higher probability of fault are left out: they aren't drawn and never"
-            f" pass. 1.00 leaves none out.{expected if offer.expected else ''}"
+            "Answers with a higher probability of fault aren't drawn and are never accepted. 1.00"
+            f" includes all answers.{expected if offer.expected else ''}"
         )
         st.button(
             f"Draw {count_noun(int(draws), 'answer')} for blind decisions",
@@ -992,7 +991,7 @@ def _show_next(workbench: Workbench, report: YieldReport) -> None:
         st.text(message)
     if not report.curves:
         st.markdown(
-            "**Too few to tell which order finds faults sooner.** "
+            "**Too few decisions to compare the orders of the queue.** "
             f"{count_noun(report.n, 'answer is', 'answers are')} decided, {report.faulty:,} faulty"
             f" and {report.n - report.faulty:,} right. At least {LEAST_ORDERED} are needed, some of"
             " each kind."
@@ -1010,8 +1009,8 @@ def _show_next(workbench: Workbench, report: YieldReport) -> None:
     )
     st.caption(
         f"{count_noun(report.n, 'decided answer')}, {report.faulty} faulty. The fitted order is"
-        " measured on questions it hasn't seen. Decided answers weren't chosen at random, so the"
-        " order that selected them looks better than it is."
+        " measured on questions that it wasn't fitted on. Decided answers weren't selected at"
+        " random, so the order that selected them looks better than it is."
     )
     _draw_data_download(pd.DataFrame(rows), "yield")
 
@@ -1021,9 +1020,10 @@ def _show_reviewers(key: _CacheKey) -> None:
     titles = [
         column("Reviewer", "main"),
         *map(
-            column, ("Decisions", "Time a decision", "Overrides", "Upheld", "With their correction")
+            column,
+            ("Decisions", "Time per decision", "Overrides", "Upheld", "With their correction"),
         ),
-        *map(column, ("Adjudications", "Time an adjudication")),
+        *map(column, ("Adjudications", "Time per adjudication")),
     ]
     reviewers = _cached_reviewer_stats(*key, others)
     rows = [
@@ -1041,13 +1041,13 @@ def _show_reviewers(key: _CacheKey) -> None:
         for number, stats in enumerate(reviewers, start=1)
     ]
     st.caption(
-        f"Times are medians of those recorded on the pages. {UPHELD} "
+        f"Times are medians of the times recorded on the pages. {UPHELD} "
         f"{BRACKETS} Choose a row to list the cases that were settled differently."
     )
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
     if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differing:
-        _draw_case_list(chosen.differing, f"Settled differently than {chosen.reviewer} decided")
+        _draw_case_list(chosen.differing, f"Settled with another verdict than {chosen.reviewer}'s")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:

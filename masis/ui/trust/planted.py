@@ -29,10 +29,10 @@ _MOST_LISTED = 100
 def show_planted(workbench: Workbench) -> None:
     """Draw the view: an explanation, the lead's actions, recall by kind, and the decided copies."""
     st.markdown(
-        "Copies of sound answers with **one certain fault** are mixed into the queue. Until they"
-        " are decided, they look like any other case. The share that is found is the recall of the"
-        " audit and of each reviewer. Copies are never exported, and decided copies count in no"
-        " other figure."
+        "Copies of correct answers with **one known fault** each are added to the queue. Until they"
+        " are decided, they look like any other case. The share of faults found is the recall of"
+        " the audit and of each reviewer. Copies are never exported, and don't count in other"
+        " figures."
     )
     lead = workbench.access.allows(actor(), "oversee")
     if lead:
@@ -43,9 +43,9 @@ def show_planted(workbench: Workbench) -> None:
 def _draw_planting_form(workbench: Workbench) -> None:
     copies = workbench.planted.count_copies(actor())
     st.caption(
-        f"{count_noun(copies.open, 'undecided copy', 'undecided copies')} waiting,"
-        f" {copies.started:,} waiting for another reviewer or verdict, {copies.decided:,} decided,"
-        f" {copies.withdrawn:,} withdrawn."
+        f"{count_noun(copies.open, 'undecided copy', 'undecided copies')}, {copies.started:,} that"
+        f" need another reviewer or verdict, {copies.decided:,} decided, {copies.withdrawn:,}"
+        " withdrawn."
     )
     with st.expander(
         "Plant faults",
@@ -54,7 +54,7 @@ def _draw_planting_form(workbench: Workbench) -> None:
     ):
         if not copies.sound:
             st.markdown(
-                "**There is no sound answer to copy.** Approve some cases first. A copy is made"
+                "**There are no correct answers to copy.** Approve some cases first. A copy is made"
                 " from an answer that a person approved unchanged, one per answer."
             )
         else:
@@ -80,7 +80,7 @@ def _draw_planting_form(workbench: Workbench) -> None:
 def _draw_plant_fields(workbench: Workbench, sound: int) -> None:
     with st.form("planted-form"):
         kinds = st.pills(
-            "What may be changed",
+            "Kinds of faults",
             FAULT_KINDS,
             format_func=FAULT.__getitem__,
             selection_mode="multi",
@@ -91,7 +91,7 @@ def _draw_plant_fields(workbench: Workbench, sound: int) -> None:
         count_at, two = st.columns(2)
         most = min(sound, MOST_PLANTED)
         count = count_at.number_input(
-            f"Copies, of {count_noun(sound, 'sound answer')}",
+            f"Copies (of {count_noun(sound, 'correct answer')})",
             1,
             most,
             min(5, most),
@@ -132,12 +132,12 @@ def _planting_text(planting: Planting) -> str:
     )
     refused = sum(planting.refused.values())
     why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(planting.refused.items()))
-    left = f" {count_noun(refused, 'answer')} left alone: {why}." if refused else ""
+    left = f" {count_noun(refused, 'answer')} not used: {why}." if refused else ""
     if not planting.total:
         return f"Nothing was planted.{left}"
     return (
         f"{count_noun(planting.total, 'copy', 'copies')} planted ({kinds}), seed {planting.seed}."
-        f"{left} They wait to be audited, like other new cases."
+        f"{left} Like other new cases, they have to be audited."
     )
 
 
@@ -167,13 +167,13 @@ def _show_recall(report: RecallReport, *, lead: bool) -> None:
     st.subheader("Recall", anchor=False)
     if not rows:
         st.caption(
-            "Nobody has decided a copy yet."
+            "No copies have been decided yet. Their results are shown here afterwards."
             if lead
-            else "You haven't decided a copy yet, or others still have to decide it."
+            else "You haven't decided a copy yet, or other reviewers still have to decide it."
         )
     else:
         titles = [
-            column("Who", "main"),
+            column("Reviewer", "main"),
             column("Found"),
             *(column(FAULT[kind], hide="hide-narrow") for kind in FAULT_KINDS),
         ]
