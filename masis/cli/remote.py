@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from masis.cli import options as shared
-from masis.cli.audit import WorstAnswers
 from masis.cli.commands import Command, CommandGroup, JobFailed
 from masis.cli.options import FileOptions
 from masis.cli.output import Emit, ErrorReport, ProgressBar, say, table
+from masis.cli.worst_answers import WorstAnswers
 from masis.datasets.exports.export import ENCODINGS, Selection
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.writers.files import whole_file

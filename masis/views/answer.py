@@ -3,7 +3,8 @@
 The functions are pure and turn a case and one iteration of a run into values that are ready for
 JSON. Python counts characters as code points and JavaScript as UTF-16 units, so texts are cut here
 (``marks.py``) and sent as pieces instead of offsets. This module only presents results: the
-references were resolved and the claims checked by the audit.
+references were resolved (``masis/audit/markers/resolution.py``) and the claims checked by the
+audit.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def test_a_desk_with_a_token_acts_for_its_owner(team: Served, tmp_path: Path) ->
         assert entry.decision.reviewer == "reviewer"
         assert entry.decision.extra["signed_in_by"] == "token"
         assert entry.decision.machine_shown == ("answer", "verdicts", "scores", "issues")
-        with pytest.raises(NotAllowed, match="role lead"):
+        with pytest.raises(NotAllowed, match="lead role"):
             desk.export("decided", tmp_path / "never.jsonl")
     with masis.Desk(team.url) as desk, pytest.raises(NotAllowed, match="Nobody has signed in"):
         desk.queue()
