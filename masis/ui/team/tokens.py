@@ -51,7 +51,10 @@ def draw_tokens(workbench: Workbench) -> None:
 def _draw_form(workbench: Workbench) -> None:
     user = actor()
     own = max(user.roles, key=ROLES.index) if user.roles else ROLES[-1]
-    with st.form("new-token", border=False), st.container(horizontal=True):
+    with (
+        st.form("new-token", border=False, clear_on_submit=True),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
         label = st.text_input(
             "What it is for",
             key="token-label",
