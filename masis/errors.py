@@ -117,8 +117,14 @@ class InputError(MasisError):
 
     def at(self, *, file: str | None = None, line: int | None = None) -> InputError:
         """Return the same error with its place in the file filled in."""
-        place = {"file": file or self.file, "line": line or self.line, "field": self.field}
-        return InputError(self.problem, hint=self.hint, limit=self.limit, **place)  # type: ignore[arg-type]
+        return InputError(
+            self.problem,
+            hint=self.hint,
+            file=file or self.file,
+            line=line or self.line,
+            field=self.field,
+            limit=self.limit,
+        )
 
     @classmethod
     def of_all(
