@@ -69,7 +69,6 @@ database_option = click.option(
 url_option = click.option(
     "--url",
     metavar="ADDRESS",
-    envvar="MASIS_URL",
     help="Work on this server instead of a file, with the token in MASIS_TOKEN (docs/api.md).",
 )
 insecure_option = click.option(

@@ -17,11 +17,11 @@ from masis.cli.commands import Command, CommandGroup, JobFailed
 from masis.cli.options import FileOptions
 from masis.cli.output import Emit, ErrorReport, ProgressBar, say, table
 from masis.cli.worst_answers import WorstAnswers
-from masis.datasets.exports.export import ENCODINGS, Selection
+from masis.datasets.exports.export import Selection
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
-from masis.errors import InputError, MasisError
+from masis.errors import InputError, MasisError, NotAllowed
 from masis.schema.actor import ROLES, Actor, Role
 from masis.schema.base import utc_now
 from masis.schema.case import Case
@@ -29,8 +29,10 @@ from masis.schema.tokens import ApiToken
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.desk import Desk
-from masis.services.remote_desk import RemoteDesk
+from masis.services.remote_desk import HIDDEN, TOKEN, RemoteDesk
 from masis.services.tokens import DEFAULT_DAYS, MOST_DAYS
+from masis.settings import secret
+from masis.settings.sign_in import name_problem
 
 
 def desk_options(command: shared.Body) -> shared.Body:
@@ -65,8 +67,11 @@ def open_server(url: str, by: str | None = None, *, insecure: bool = False) -> R
     given = shared.given_options()
     if "url" in given and "db" in given:
         raise click.UsageError("--db and --url: give one of the two.")
+    if by is not None and secret(TOKEN) is not None:
+        raise click.UsageError("--by: the token names its owner. Leave it out.")
     # On a server without sign-in the name is what a person gives, as on the pages.
-    return RemoteDesk(url, reviewer=shared.operator(by).name, insecure=insecure)
+    reviewer = None if secret(TOKEN) is not None else shared.operator(by).name
+    return RemoteDesk(url, reviewer=reviewer, insecure=insecure)
 
 
 OF_SERVER = frozenset(
@@ -108,6 +113,7 @@ def audit_on_server(
                 read.append(row.case)
     except InputError as error:
         errors.add(error)
+    hidden = 0
     worst, done = WorstAnswers(emit, stdout_has_runs=to == shared.STDIO), 0
     runs = []
     with open_server(url, insecure=insecure) as desk, ProgressBar("Auditing", len(read)) as bar:
@@ -117,16 +123,22 @@ def audit_on_server(
                 worst.add(case, run, desk.show(case.id).summary)
                 runs.append(run)
                 done += 1
+            except NotAllowed as error:
+                hidden += HIDDEN in str(error)
+                if HIDDEN not in str(error):
+                    errors.add(f"case {case.id!r}: {error}")
             except MasisError as error:
                 errors.add(f"case {case.id!r}: {error}")
-            bar.move(number, f"{done:,} audited")
+            bar.move(number, f"{done + hidden:,} audited")
     if to is not None:
         with whole_file(to) as stream:
             for run in runs:
                 write_line(run.model_dump_json(), stream)
     worst.show()
-    say(f"{count_noun(done, 'case')} audited at {url}.")
-    errors.end("Everything else is stored." if done else "Nothing was audited.")
+    say(f"{count_noun(done + hidden, 'case')} audited at {url}.")
+    if hidden:
+        say(f"The policy hides the results of {count_noun(hidden, 'case')} until you decide.")
+    errors.end("Everything else is stored." if done + hidden else "Nothing was audited.")
 
 
 def export_from_server(
@@ -145,10 +157,8 @@ def export_from_server(
     if out == shared.STDIO:
         raise click.UsageError("--url: name a file with --out.")
     filters = selection.cases.model_dump(exclude_defaults=True, exclude={"page", "size", "order"})
-    ending = out.suffix[1:].lower()
-    chosen = encoding or (ending if ending in ENCODINGS else ENCODINGS[0])
     with open_server(url, insecure=insecure) as desk:
-        desk.export(form, out, encoding=chosen, split=selection.split, **filters)
+        desk.export(form, out, encoding=encoding, split=selection.split, any_state=True, **filters)
     say(f"The export is in {out}.")
 
 
@@ -160,7 +170,8 @@ def token() -> None:
 role_option = click.option(
     "--role",
     type=click.Choice(ROLES),
-    help="The highest role of the token. Default: that of its owner.",
+    required=True,
+    help="The highest role of the token. It never exceeds the owner's current role.",
 )
 
 
@@ -178,9 +189,7 @@ role_option = click.option(
 )
 @shared.workbench_option
 @shared.json_option
-def create(
-    label: str, by: str, role: Role | None, days: int, workbench: Workbench, emit: Emit
-) -> None:
+def create(label: str, by: str, role: Role, days: int, workbench: Workbench, emit: Emit) -> None:
     """Create a token for a person of the sign-in file; LABEL says what it is for.
 
     The token is printed once, on stdout. Only its digest is stored.
@@ -190,11 +199,14 @@ def create(
 
     It never has more rights than its owner has at the moment of a request.
     """
+    if (problem := name_problem(by)) is not None:
+        raise click.BadParameter(f"{by!r}: {problem}.", param_hint="--by")
     created = workbench.tokens.create(Actor(name=by), label, role=role, days=days)
     emit({"text": created.text, **created.token.model_dump()}, [created.text])
     say(
         f"The token {created.token.id} acts for {by}, with at most the role {created.token.role},"
-        f" until {created.token.expires_at[:10]}. Store it now; it can't be shown again."
+        f" until {created.token.expires_at[:10]}. Store it now; it can't be shown again. A server"
+        " with --sign-in accepts it as long as its file lists this name."
     )
 
 

@@ -161,7 +161,8 @@ def adjudicate_case(call: ApiCall, body: records.NewVerdict) -> LogEntry:
 )
 def add_labels(call: ApiCall, body: records.NewLabels) -> LogEntry:
     """Add labels to this person's decision on a case."""
-    return call.desk.label(call.path["case"], body.labels, acknowledge=body.acknowledge)
+    labels = [label.record() for label in body.labels]
+    return call.desk.label(call.path["case"], labels, acknowledge=body.acknowledge)
 
 
 @endpoint("POST", "/decisions/{entry}/undo", "decide", "undo own decisions or auto-acceptances")
@@ -198,7 +199,8 @@ def decide_rows(call: ApiCall, body: records.DecisionRows) -> tuple[records.RowR
 
 
 def _arguments(body: records.NewDecision) -> dict[str, Any]:
-    return {name: getattr(body, name) for name in type(body).model_fields}
+    values = {name: getattr(body, name) for name in type(body).model_fields}
+    return values | {"labels": [label.record() for label in body.labels]}
 
 
 # Drafts
@@ -367,11 +369,13 @@ def list_exports(call: ApiCall) -> tuple[records.ExportFormatInfo, ...]:
 def export(call: ApiCall, query: records.ExportQuery) -> File:
     """Export cases in a format; by default every case that a person decided."""
     form, out = call.path["form"], io.BytesIO()
-    chosen = query.case_filter()
-    cases = chosen if chosen.model_fields_set else Selection().cases
-    selection = Selection(cases, query.split)
+    selection = query.selection()
     if query.archive is not None:
         return _archive(call, form, selection, query.encoding, query.archive)
+    if (known := export_formats().get(form)) is not None and known.folder:
+        raise InputError(
+            "is a folder", hint="Ask for a zip file with archive=NAME.", field="archive"
+        )
     call.workbench.exports.write(call.actor, out, form, selection, encoding=query.encoding)
     suffix = export_formats()[form].suffix
     if query.encoding != "jsonl":
@@ -403,16 +407,15 @@ def list_versions(call: ApiCall) -> tuple[DatasetVersion, ...]:
     "/datasets",
     "export",
     "freeze or export dataset versions",
-    example={"name": "pilot-1", "form": "claims", "cases": {}},
+    example={"name": "pilot-1", "form": "claims", "cases": {"fields": ["Engineering"]}},
 )
 def freeze_version(call: ApiCall, body: records.NewVersion) -> DatasetVersion:
     """Freeze a dataset version; by default of every case that a person decided."""
-    cases = body.cases.case_filter() if body.cases is not None else Selection().cases
     return call.workbench.datasets.freeze(
         call.actor,
         body.name,
         body.form,
-        Selection(cases, body.split),
+        body.selection(),
         description=body.description,
         encoding=body.encoding,
     )

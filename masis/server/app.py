@@ -14,6 +14,7 @@ also refuses foreign origins.
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ from masis.server.http import (
 )
 from masis.server.openapi import document
 from masis.services import Workbench
+from masis.services.api_records import SET_BY_SERVER
 from masis.services.jobs import Jobs
 from masis.settings.sign_in import RESERVED, SignIn
 
@@ -92,9 +94,9 @@ class Api:
         try:
             await self._router(scope, receive, send)
         except HTTPException as error:
-            about = {"status": error.status_code, "problem": error.detail, "hint": ""}
-            response = JSONResponse({"error": about}, error.status_code, error.headers)
-            await response(scope, receive, send)
+            hint = f"{PREFIX}/openapi.json describes all addresses."
+            refused = RequestRefused(error.status_code, error.detail, hint, error.headers)
+            await refused.response()(scope, receive, send)
 
     async def _describe(self, request: Request) -> Response:
         return JSONResponse(document())
@@ -242,6 +244,8 @@ def query_values(model: type[BaseModel], request: Request) -> dict[str, Any]:
     """Return a query as the model's fields: repeated values for a tuple, else a single one."""
     values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
+        if name in SET_BY_SERVER:
+            raise InputError("is set by the server", hint="Leave it out.", field=name)
         field = model.model_fields.get(name)
         if field is not None and str(field.annotation).startswith("tuple"):
             values.setdefault(name, []).append(value)
@@ -260,7 +264,7 @@ def parse(model: type[BaseModel], values: object) -> BaseModel:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise explain(error) from error
+        raise _explain_for(model, error) from error
 
 
 def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
@@ -275,4 +279,16 @@ def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             raise InputError("the body isn't valid JSON", hint="Send a JSON object.") from error
-        raise explain(error) from error
+        raise _explain_for(model, error) from error
+
+
+def _explain_for(model: type[BaseModel], error: ValidationError) -> InputError:
+    """Return the first problem of a request; for an unknown field, with the one that was meant."""
+    unknown = next((each for each in error.errors() if each["type"] == "extra_forbidden"), None)
+    if unknown is None or len(unknown["loc"]) != 1:
+        return explain(error)
+    name = str(unknown["loc"][0])
+    near = difflib.get_close_matches(name, model.model_fields, n=1)
+    fields = [field for field in model.model_fields if field not in SET_BY_SERVER]
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(fields)}."
+    return InputError("isn't a field of this request", hint=hint, field=name)

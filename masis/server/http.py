@@ -28,7 +28,13 @@ class RequestRefused(Exception):
 
     def response(self) -> JSONResponse:
         """Return the response, with the error as an object."""
-        about = {"status": self.status, "problem": self.problem, "hint": self.hint}
+        about = {
+            "status": self.status,
+            "kind": "RequestRefused",
+            "message": f"{self.problem[:1].upper()}{self.problem[1:]}. {self.hint}".rstrip(),
+            "problem": self.problem,
+            "hint": self.hint,
+        }
         return JSONResponse({"error": about}, self.status, self.headers)
 
 
@@ -105,8 +111,9 @@ def error_object(error: Any) -> dict[str, Any]:
     """
     fields = ("problem", "hint", "field", "line", "limit", "by", "until")
     found = {name: getattr(error, name, None) for name in fields}
+    about = {name: value for name, value in error.about.items() if name != "http_status"}
     return {
-        **error.about,
+        **about,
         "status": error.http_status,
         "message": str(error),
         **{name: value for name, value in found.items() if value not in (None, "")},

@@ -6,15 +6,18 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, field_serializer
 
+from masis.datasets.exports.export import Selection
+from masis.schema import limits
 from masis.schema.actor import Permission, Role
 from masis.schema.base import Record
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
 from masis.schema.faults import PlantedFault
 from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.team import MachineShown
 from masis.schema.tokens import ApiToken
 from masis.services.cases import CaseView
+from masis.services.desk import select_cases
 from masis.services.records import CaseFilter, CaseSummary, RunSummary
 from masis.services.team import MOST_AT_ONCE
 from masis.services.tokens import DEFAULT_DAYS
@@ -34,6 +37,10 @@ class Me(Record):
     app_version: str
 
 
+SET_BY_SERVER = ("viewer", "open_to", "undecided_by")
+"""Fields of a filter that say who looks at the cases. A request can't set them."""
+
+
 class CaseQuery(CaseFilter):
     """The queue's filters, order and page; a field with several values is repeated.
 
@@ -44,8 +51,7 @@ class CaseQuery(CaseFilter):
 
     def case_filter(self) -> CaseFilter:
         """Return the filter. Who looks at it is added by the server, never by the request."""
-        values = self.model_dump(exclude={"waiting", "viewer", "open_to", "undecided_by"})
-        return CaseFilter(**values)
+        return CaseFilter(**self.model_dump(exclude={"waiting", *SET_BY_SERVER}))
 
 
 class CaseDetail(Record):
@@ -81,11 +87,30 @@ class NewCases(Record):
 
 
 class AddedCases(Record):
-    """What became of added cases. ``conflicts`` are ids that are stored with other content."""
+    """What became of added cases. ``conflicts`` says which ones are stored with other content."""
 
     added: int
     unchanged: int
     conflicts: tuple[str, ...]
+
+
+class NewLabel(Record):
+    """A label on words of the answer, or with a ``severity`` an issue that the audit missed.
+
+    ``start`` is needed if the words occur more than once. Without ``text``, an issue is about the
+    whole answer.
+    """
+
+    label: str
+    text: str = ""
+    start: int | None = None
+    severity: Severity | None = None
+    note: str = ""
+    target: Literal["claim", "span", "answer"] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return the label as ``Desk.label`` takes it."""
+        return self.model_dump(exclude_unset=True)
 
 
 class NewDecision(Record):
@@ -97,9 +122,9 @@ class NewDecision(Record):
     verdict: Verdict
     reason: str = ""
     note: str = ""
-    corrected_answer: str | None = None
+    corrected_answer: str | None = Field(default=None, max_length=limits.ANSWER)
     iteration: int = Field(default=1, ge=1)
-    labels: tuple[dict[str, Any], ...] = ()
+    labels: tuple[NewLabel, ...] = ()
     machine_shown: tuple[str, ...] | None = None
     acknowledge: bool = False
     version: int | None = None
@@ -130,7 +155,7 @@ class NewVerdict(NewDecision):
 class NewLabels(Record):
     """Labels to add to the person's decision on a case. See ``masis.Desk.label``."""
 
-    labels: tuple[dict[str, Any], ...]
+    labels: tuple[NewLabel, ...]
     acknowledge: bool = False
 
 
@@ -198,21 +223,22 @@ class AuditJob(Record):
 class ExportQuery(CaseFilter):
     """Which cases to export, in which encoding, and which side of the split.
 
+    Without ``states``, cases that a person decided are exported; with ``any_state`` all of them.
     ``archive`` asks for a zip file that holds the export under this name, with its manifest. A
     format that is a folder needs it.
     """
+
+    any_state: bool = False
 
     encoding: str = "jsonl"
     split: str | None = None
     archive: str | None = Field(default=None, pattern=r"^[\w][\w .-]{0,99}$")
 
-    def case_filter(self) -> CaseFilter:
-        """Return the filter, with the decided cases as its default."""
-        values = self.model_dump(
-            exclude={"encoding", "split", "archive", "viewer", "open_to", "undecided_by"},
-            exclude_unset=True,
-        )
-        return CaseFilter(**values)
+    def selection(self) -> Selection:
+        """Return the selection of cases."""
+        own = {"any_state", "encoding", "split", "archive", *SET_BY_SERVER}
+        filters = self.model_dump(exclude=own, exclude_unset=True)
+        return select_cases(self.split, any_state=self.any_state, **filters)
 
 
 class ExportFormatInfo(Record):
@@ -230,7 +256,13 @@ class NewVersion(Record):
     description: str = ""
     encoding: str = "jsonl"
     split: str | None = None
-    cases: CaseQuery | None = None
+    any_state: bool = False
+    cases: CaseQuery = CaseQuery()
+
+    def selection(self) -> Selection:
+        """Return the selection of cases; without states, those that a person decided."""
+        filters = self.cases.model_dump(exclude={"waiting", *SET_BY_SERVER}, exclude_unset=True)
+        return select_cases(self.split, any_state=self.any_state, **filters)
 
 
 class NewApiToken(Record):

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 from pydantic import ValidationError
 
 from masis.api.batch import BatchItem, Options, audit_all
-from masis.datasets.exports.export import Selection
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.explain import explain, kind_of
@@ -65,10 +65,43 @@ It needs ``start`` if the words occur more than once. With ``severity`` it repor
 of the team's types, which is about the whole answer if there is no ``text``.
 """
 
+LABEL_FIELDS = ("text", "label", "start", "severity", "note", "target")
+"""The fields of a label."""
+
 _ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
     *("machine_shown", "reviewer", "token", "acknowledge", "version", "line"),
 }
+
+
+def select_cases(split: str | None, *, any_state: bool, **filters: Any) -> Selection:
+    """Return the selection of an export: the cases that a person decided, unless other states are
+    named.
+
+    Raises:
+        InputError: There is no such filter, or it can't have this value.
+
+    """
+    states = {} if any_state else {"states": DECIDED}
+    try:
+        return Selection(CaseFilter(**(states | filters)), split)
+    except ValidationError as error:
+        raise explain(error) from error
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of an export that a file's extension names, else JSON Lines."""
+    ending = path.suffix[1:].lower()
+    return ending if ending in ENCODINGS else ENCODINGS[0]
+
+
+def export_path(out: str | PathLike[str]) -> Path:
+    """Return the path of an export. Raises InputError if it can't be a file."""
+    path = Path(out)
+    if path.name in ("", "-") or not path.parent.is_dir():
+        problem = "isn't a file" if path.name in ("", "-") else f"{path.parent} doesn't exist"
+        raise InputError(problem, hint="Name a file in an existing folder.", field="out")
+    return path
 
 
 class DecisionRowResult(NamedTuple):
@@ -134,10 +167,10 @@ class Desk:
         settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        if options:
+        if options or (isinstance(db, str) and re.fullmatch(r"[\w.-]+:\d+(?:/.*)?", db)):
+            problem = f"{', '.join(options)}: only for a server" if options else f"{db!r} is a file"
             raise InputError(
-                f"{', '.join(options)}: only for a server",
-                hint="Leave it out, or name a server: masis.Desk('https://...').",
+                problem, hint="Name a server with its scheme, such as masis.Desk('https://...')."
             )
         self._opened_here = not isinstance(db, Workbench)
         if not isinstance(db, Workbench):
@@ -231,7 +264,7 @@ class Desk:
         try:
             case_filter = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
-            raise explain(error) from error
+            raise naming_limit(explain(error)) from error
         return self.workbench.cases.find_for(
             self.actor, self.workbench.team.open_to(self.actor, case_filter)
         ).rows
@@ -392,7 +425,8 @@ class Desk:
                 note=note.strip(),
                 corrected_answer=corrected_answer,
                 labels=tuple(
-                    _label_on_words(label, answer, number) for number, label in enumerate(labels)
+                    _label_on_words(label, answer, number)
+                    for number, label in enumerate(as_labels(labels))
                 ),
                 machine_shown=shown,
                 token=token,
@@ -429,7 +463,9 @@ class Desk:
                 "has no decision of yours", hint="Decide it first, with the labels.", field="case"
             )
         answer = self.workbench.reviews.answer_of(own)
-        added = tuple(_label_on_words(label, answer, number) for number, label in enumerate(labels))
+        added = tuple(
+            _label_on_words(label, answer, number) for number, label in enumerate(as_labels(labels))
+        )
         if not added:
             raise InputError(
                 "has no label", hint='Add one: {"text": "...", "label": "..."}.', field="labels"
@@ -447,6 +483,8 @@ class Desk:
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
         """Return the newest log entries that this reviewer may see, for one case or for all."""
+        if case_id is not None:
+            self._open(case_id)  # names an unknown case, and suggests the nearest id
         policy = self.workbench.store.team.in_force(QueuePolicy)
         log_filter = DecisionFilter(
             case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine
@@ -486,7 +524,7 @@ class Desk:
         """
         team = self.workbench.team
         change = team.unassign if remove else team.assign
-        return change(self.actor, case_ids, reviewers)
+        return change(self.actor, as_names(case_ids, "case_ids"), as_names(reviewers, "reviewers"))
 
     def tag(self, case_ids: Sequence[str], tags: Sequence[str], *, remove: bool = False) -> int:
         """Add tags to cases, or with ``remove`` remove them; return how many cases.
@@ -498,15 +536,16 @@ class Desk:
         """
         team = self.workbench.team
         change = team.untag if remove else team.tag
-        return change(self.actor, case_ids, tags)
+        return change(self.actor, as_names(case_ids, "case_ids"), as_names(tags, "tags"))
 
     def export(
         self,
         form: str,
         out: str | PathLike[str],
         *,
-        encoding: str = "jsonl",
+        encoding: str | None = None,
         split: str | None = None,
+        any_state: bool = False,
         **filters: Any,
     ) -> Path:
         """Write an export to a file, or for some formats a folder, with its manifest beside it.
@@ -514,9 +553,10 @@ class Desk:
         Args:
             form: The name of the format (``masis export --help``).
             out: The file or folder.
-            encoding: ``jsonl``, ``csv`` or ``parquet``.
+            encoding: ``jsonl``, ``csv`` or ``parquet``; by default that of the file's extension.
             split: The side of the split to write; by default all.
-            filters: The queue's filters. By default every case that a person decided.
+            any_state: Whether to include cases that nobody decided, if no ``states`` are given.
+            filters: The queue's filters: ``fields``, ``datasets``, ``states``, ``text`` and so on.
 
         Returns:
             The path that was written.
@@ -525,14 +565,11 @@ class Desk:
             InputError: The format, the encoding, a filter or the path isn't valid.
 
         """
-        selection = Selection(split=split)
-        if filters:
-            try:
-                selection = Selection(CaseFilter(**filters), split)
-            except ValidationError as error:
-                raise explain(error) from error
-        path = Path(out)
-        self.workbench.exports.write_file(self.actor, path, form, selection, encoding=encoding)
+        selection = select_cases(split, any_state=any_state, **filters)
+        path = export_path(out)
+        self.workbench.exports.write_file(
+            self.actor, path, form, selection, encoding=encoding or encoding_of(path)
+        )
         return path
 
     def decide_all(
@@ -604,6 +641,12 @@ class Desk:
         arguments.setdefault("token", _row_token(row, self.actor.name))
         reviewer = row.get("reviewer")
         desk = self
+        if reviewer not in (None, self.actor.name) and self.actor.authenticated:
+            raise InputError(
+                f"is {str(reviewer)[:40]!r}, and you are {self.actor.name}",
+                hint="Leave it out. On a server everyone decides under their own name.",
+                field="reviewer",
+            )
         if reviewer not in (None, self.actor.name):
             desk = Desk(self.workbench, reviewer=str(reviewer))
         return desk.decide(case_id, **arguments)
@@ -626,6 +669,30 @@ class Desk:
         if view.machine_hidden or view.run is None:
             return ()
         return SHOWN if case_id in self._seen else (SHOWN_UNKNOWN,)
+
+
+def naming_limit(error: InputError) -> InputError:
+    """Return an error about the page's size as one about the argument ``limit``."""
+    if error.field != "size":
+        return error
+    return InputError(error.problem, hint="Use 1 to 1,000.", field="limit")
+
+
+def as_names(values: Sequence[str], field: str) -> Sequence[str]:
+    """Return a list of names.
+
+    Raises:
+        InputError: It is a single text, whose characters would be taken for names.
+
+    """
+    if isinstance(values, str):
+        raise InputError(f"is the text {values[:40]!r}", hint="Give a list of texts.", field=field)
+    return values
+
+
+def as_labels(labels: Iterable[LabelRecord] | LabelRecord) -> tuple[LabelRecord, ...]:
+    """Return labels as a tuple; a single one may be given without a list."""
+    return (labels,) if isinstance(labels, Mapping) else tuple(labels)
 
 
 def check_verdict(verdict: object) -> None:
@@ -667,10 +734,7 @@ def _decided_text(view: CaseView, run: Run | None, iteration: int) -> str:
 def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) -> str:
     """Return a hint about a problem that names the arguments and the command's options."""
     if problem.code in ("correction_missing", "correction_changes_nothing"):
-        hint = (
-            "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as"
-            " it is."
-        )
+        hint = "Give the corrected answer (--corrected-answer), or approve it as it is."
         if run is not None and len(run.iterations) > 1:
             hint += " To use a revision without changes, approve it: iteration=2 (--iteration 2)."
         return hint
@@ -712,6 +776,13 @@ def _label_on_words(record: LabelRecord, answer: str, number: int) -> TargetLabe
         raise InputError(
             f"is {kind_of(record)}", hint='Write {"text": "...", "label": "..."}.', field=field
         )
+    for key in record:
+        if key not in LABEL_FIELDS:
+            near = difflib.get_close_matches(str(key), LABEL_FIELDS, n=1)
+            hint = (
+                f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(LABEL_FIELDS)}."
+            )
+            raise InputError("isn't a field of a label", hint=hint, field=f"{field}.{key}")
     text, start = record.get("text"), record.get("start")
     target: Literal["span", "answer", "claim"] = record.get("target") or (
         ("answer" if not text else "span") if record.get("severity") else "claim"

@@ -34,13 +34,21 @@ from masis.services.desk import (
     DecisionRowResult,
     Desk,
     LabelRecord,
+    as_labels,
+    as_names,
     check_verdict,
+    encoding_of,
+    export_path,
+    naming_limit,
 )
 from masis.services.records import CasePage, CaseSummary
 from masis.settings import Settings, secret
 from masis.settings.hosts import is_loopback
 
 TOKEN = "MASIS_TOKEN"  # noqa: S105 (the name of the variable)
+
+HIDDEN = "hides the audit's results"
+"""What a refusal says if an audit is done, but its results are hidden from this person for now."""
 
 TIMEOUT_S = 60.0
 TRIES = 4
@@ -83,7 +91,9 @@ class RemoteDesk(Desk):
         if settings is not None:
             raise SettingsError("settings: the server's own settings apply. Leave them out.")
         self.url = _checked_address(url, insecure)
-        known = token or _token_from_environment()
+        known = _checked_token(token) or _token_from_environment()
+        if known is not None and reviewer:
+            raise SettingsError("reviewer: a token acts for its owner. Leave the name out.")
         headers = {"user-agent": f"masis/{version.APP}"}
         if known is not None:
             headers["authorization"] = f"Bearer {known}"
@@ -163,7 +173,10 @@ class RemoteDesk(Desk):
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
         """Return the cases that wait for this reviewer, most urgent first."""
         query = {**filters, "size": limit, "waiting": True}
-        return self._ask(CasePage, "GET", "/cases", query=query).rows
+        try:
+            return self._ask(CasePage, "GET", "/cases", query=query).rows
+        except InputError as error:
+            raise naming_limit(error) from error
 
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, as far as this reviewer may see
@@ -230,7 +243,7 @@ class RemoteDesk(Desk):
         body = {
             **values,
             "verdict": verdict,
-            "labels": [dict(label) for label in labels],
+            "labels": list(as_labels(labels)),
             "machine_shown": None if machine_shown is None else list(machine_shown),
             "version": self._seen.get(case_id) if version is None else version,
             # A token makes it safe to send the request again if no response arrived.
@@ -242,7 +255,7 @@ class RemoteDesk(Desk):
         self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
     ) -> LogEntry:
         """Add labels to this reviewer's decision on a case."""
-        body = {"labels": [dict(label) for label in labels], "acknowledge": acknowledge}
+        body = {"labels": list(as_labels(labels)), "acknowledge": acknowledge}
         path = f"/cases/{_quote_name(case_id)}/labels"
         return self._ask(LogEntry, "POST", path, body, repeatable=False)
 
@@ -278,12 +291,14 @@ class RemoteDesk(Desk):
         self, case_ids: Sequence[str], reviewers: Sequence[str], *, remove: bool = False
     ) -> int:
         """Assign cases to reviewers, or take assignments back, and return how many cases."""
-        body = {"cases": list(case_ids), "names": list(reviewers), "remove": remove}
+        names = list(as_names(reviewers, "reviewers"))
+        body = {"cases": list(as_names(case_ids, "case_ids")), "names": names, "remove": remove}
         return self._ask(records.Changed, "POST", "/assignments", body).cases
 
     def tag(self, case_ids: Sequence[str], tags: Sequence[str], *, remove: bool = False) -> int:
         """Add tags to cases, or remove them, and return how many cases."""
-        body = {"cases": list(case_ids), "names": list(tags), "remove": remove}
+        names = list(as_names(tags, "tags"))
+        body = {"cases": list(as_names(case_ids, "case_ids")), "names": names, "remove": remove}
         return self._ask(records.Changed, "POST", "/tags", body).cases
 
     # Exports
@@ -293,20 +308,23 @@ class RemoteDesk(Desk):
         form: str,
         out: str | PathLike[str],
         *,
-        encoding: str = "jsonl",
+        encoding: str | None = None,
         split: str | None = None,
+        any_state: bool = False,
         **filters: Any,
     ) -> Path:
         """Write an export to a file, or for some formats a folder, with its manifest beside it."""
-        out = Path(out)
-        if not out.name or not out.parent.is_dir():
-            raise InputError(
-                f"{out.parent} doesn't exist", hint="Create the folder first.", field="out"
-            )
-        query = {**filters, "encoding": encoding, "split": split, "archive": out.name}
+        path = export_path(out)
+        query = {
+            **filters,
+            "encoding": encoding or encoding_of(path),
+            "split": split,
+            "any_state": any_state,
+            "archive": path.name,
+        }
         response = self._send("GET", f"/exports/{_quote_name(form)}", query=query)
-        _extract(response.content, out)
-        return out
+        _extract(response.content, path)
+        return path
 
     # The wire
 
@@ -390,13 +408,23 @@ def _checked_address(url: str, insecure: bool) -> str:
     return url.rstrip("/")
 
 
+def _checked_token(token: str | None) -> str | None:
+    """Return a token without blanks around it, as files often end with a line break."""
+    if token is None:
+        return None
+    if not token.strip().isascii() or not token.strip().isprintable():
+        raise SettingsError("token: it isn't one. Tokens start with masis_ and have no blanks.")
+    return token.strip()
+
+
 def _token_from_environment() -> str | None:
     found = secret(TOKEN)
     return found.get_secret_value() if found is not None else None
 
 
 def _quote_name(name: str) -> str:
-    return quote(name, safe="")
+    # A client resolves "." and ".." in a path, and so would drop an id that begins with them.
+    return quote(name, safe="").replace(".", "%2E")
 
 
 def _dump(body: object) -> bytes:
@@ -418,8 +446,12 @@ def _error_in(response: httpx2.Response, url: str) -> MasisError:
             f"{url} answered with status {response.status_code}, but not as a MASIS workbench."
             " Check the address."
         )
-    if "kind" not in about and about.get("status") in (401, 403):
-        return NotAllowed(f"{_as_sentence(about.get('problem'))} {about.get('hint', '')}".strip())
+    if about.get("kind") == "RequestRefused" and about.get("status") in (401, 403):
+        if about["status"] == 401:
+            hint = f"Set {TOKEN}, or pass token=...; the page Team creates tokens."
+        else:
+            hint = str(about.get("hint", ""))
+        return NotAllowed(f"{_as_sentence(about.get('problem'))} {hint}".strip())
     return _error_of(about)
 
 
@@ -469,10 +501,17 @@ def _extract(content: bytes, out: Path) -> None:
                     f"The server's export contains {name[:80]!r}, which it may not. Nothing was"
                     " written."
                 )
-        for name in archive.namelist():
-            path = out.parent.joinpath(*PurePosixPath(name).parts)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(archive.read(name))
+        try:
+            for name in archive.namelist():
+                path = out.parent.joinpath(*PurePosixPath(name).parts)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archive.read(name))
+        except OSError as error:
+            raise InputError(
+                f"{out} can't be written ({error.strerror})",
+                hint="Name another file, or for this format a folder.",
+                field="out",
+            ) from error
 
 
 __all__ = ["Desk", "RemoteDesk"]

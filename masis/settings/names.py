@@ -58,7 +58,6 @@ OTHER_VARIABLES = {
     "MASIS_OIDC_CLIENT_SECRET": "The secret that the sign-in provider knows this server by.",
     "MASIS_WEBHOOK_SECRET": "Signs what the webhook of `masis ingest` sends.",
     "MASIS_TOKEN": "The personal token of commands with --url and of masis.Desk on a server.",
-    "MASIS_URL": "The server that commands with --url work on.",
     "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
 }
 """Variables that aren't settings: paths and secrets."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 import threading
 import time
@@ -27,6 +28,8 @@ from masis.settings.hosts import is_loopback
 
 OIDC_SECRET = "MASIS_OIDC_CLIENT_SECRET"  # noqa: S105 (a name)
 COOKIE_SECRET = "MASIS_COOKIE_SECRET"  # noqa: S105 (a name)
+
+log = logging.getLogger(__name__)
 
 RESERVED = frozenset(
     {"acceptance policy", "retention", "backup", "mcp", "langgraph", "masis.audited"}
@@ -301,7 +304,8 @@ class SignIn:
             if (stamp := _stamp(self._file)) != self._seen:
                 try:
                     self._content = _read_sign_in_file(self._file)
-                except SettingsError:
+                except SettingsError as error:
+                    log.error("Nobody can sign in until the sign-in file can be read: %s", error)
                     self._content = self._content.model_copy(
                         update={"people": {}, "session_hours": 1e-9}
                     )

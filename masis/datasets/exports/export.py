@@ -255,6 +255,13 @@ class Selection:
     split: str | None = None
     shares: SplitShares = field(default_factory=SplitShares)
 
+    def __post_init__(self) -> None:
+        """Raise InputError if there is no such side of the split."""
+        if self.split not in (None, *SPLITS):
+            raise InputError(
+                f"is {str(self.split)[:40]!r}", hint=f"Use {', '.join(SPLITS)}.", field="split"
+            )
+
     def manifest_entry(self) -> dict[str, Any]:
         """Return the selection for the manifest: the filter, the side and the shares."""
         words = self.cases.model_dump(
@@ -426,7 +433,7 @@ def _check_format(form: str, encoding: str) -> tuple[Format, str]:
         raise InputError(
             f"{encoding!r} isn't an encoding",
             hint=f"There are: {', '.join(ENCODINGS)}.",
-            field="as",
+            field="encoding",
         )
     if encoding != "jsonl" and not chosen.tabular:
         tabular = ", ".join(
@@ -435,7 +442,7 @@ def _check_format(form: str, encoding: str) -> tuple[Format, str]:
         raise InputError(
             f"{form} has nested rows, so it can't be written as {encoding}",
             hint=f"Write it as jsonl, or choose one of: {tabular}.",
-            field="as",
+            field="encoding",
         )
     return chosen, "json" if chosen.suffix == ".json" else encoding
 
