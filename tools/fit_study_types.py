@@ -345,10 +345,7 @@ def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
             " 2,000 resamplings of the validation file."
         ),
         f"The weights have {WEIGHTS.stat().st_size / 1e6:.2f} MB.",
-        (
-            "Time per abstract, including the words the result is based on:"
-            f" {took:.2f} ms {LEAST}."
-        ),
+        f"Time per abstract, including the words the result is based on: {took:.2f} ms {LEAST}.",
         "",
         *_by_type(tested.kinds, guesses),
         "",

@@ -110,9 +110,7 @@ def release_case(call: ApiCall) -> records.Done:
     return records.Done()
 
 
-@endpoint(
-    "POST", "/queue/next", "decide", "take or release cases", example={"order": "risk"}
-)
+@endpoint("POST", "/queue/next", "decide", "take or release cases", example={"order": "risk"})
 def take_next(call: ApiCall, body: records.NextCase) -> Lease | None:
     """Take the next case of a queue that this person may decide; ``null`` if there is none."""
     case_filter = records.CaseQuery(**body.model_dump(exclude={"after"})).case_filter()
