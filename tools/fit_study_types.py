@@ -64,7 +64,7 @@ QUESTION_WEIGHT = 0.7
 """Weight of the answers, relative to the type."""
 FOLDS, DEALS = 5, 2
 PASSES = 25
-LEAST = f"(the least of {PASSES} passes, mean of all abstracts)"
+LEAST = f"(minimum of {PASSES} passes, mean over all abstracts)"
 TEMPERATURES = np.linspace(0.6, 4.0, 69)
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -287,7 +287,7 @@ def _block(name: str, terms: Terms, weights: Array) -> dict[str, Array]:
 def baselines(training: Sample, tested: Sample) -> dict[str, float]:
     """Evaluate plain TF-IDF with a linear classifier, with and without balanced classes."""
     figures = {}
-    for name, weight in (("as it comes", None), ("classes balanced", "balanced")):
+    for name, weight in (("default settings", None), ("classes balanced", "balanced")):
         plain = make_pipeline(TfidfVectorizer(), LinearSVC(class_weight=weight, random_state=SEED))
         plain.fit(training.documents, training.kinds)
         figures[name] = weighted_f1(tested.kinds, plain.predict(tested.documents))
@@ -325,27 +325,27 @@ def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
     right = guesses == tested.kinds
     spread = _resampled(tested.kinds, guesses)
     lines = [
-        f"Fitted on {len(training.kinds):,} abstracts, judged on {len(tested.kinds)}.",
+        f"Fitted on {len(training.kinds):,} abstracts and evaluated on {len(tested.kinds)}.",
         "",
         "| | weighted F1 |",
         "|---|---|",
         (
-            f"| recognise | **{weighted_f1(tested.kinds, guesses):.3f}** ({spread[0]:.3f} to"
+            f"| the classifier | **{weighted_f1(tested.kinds, guesses):.3f}** ({spread[0]:.3f} to"
             f" {spread[1]:.3f}) |"
         ),
-        f"| recognise, macro-F1 | {f1_score(tested.kinds, guesses, average='macro'):.3f} |",
+        f"| the classifier, macro-F1 | {f1_score(tested.kinds, guesses, average='macro'):.3f} |",
         *(
             f"| plain TF-IDF and linear SVM, {name} | {figure:.3f} |"
             for name, figure in plain.items()
         ),
-        f"| recognise, cross-validated in the training file | {np.mean(crossed):.3f} |",
+        f"| the classifier, cross-validated on the training file | {np.mean(crossed):.3f} |",
         "",
         (
-            f"Accuracy {right.mean():.3f}. In brackets the middle 95% of 2,000 resamplings of the"
-            " validation file."
+            f"The accuracy is {right.mean():.3f}. The range in parentheses is the middle 95% of"
+            " 2,000 resamplings of the validation file."
         ),
-        f"Weights {WEIGHTS.stat().st_size / 1e6:.2f} MB.",
-        f"Time an abstract, with the words it rests on: {took:.2f} ms {LEAST}.",
+        f"The weights have {WEIGHTS.stat().st_size / 1e6:.2f} MB.",
+        f"Time per abstract, including the words the result is based on: {took:.2f} ms {LEAST}.",
         "",
         *_by_type(tested.kinds, guesses),
         "",
@@ -381,7 +381,7 @@ def _matrix(kinds: Array, guesses: Array) -> list[str]:
     counts = confusion_matrix(kinds, guesses, labels=list(STUDY_TYPES))
     numbers = " | ".join(str(number) for number in range(1, len(STUDY_TYPES) + 1))
     return [
-        "Rows are what people labelled, columns what was recognised, in the same order.",
+        "Rows are people's labels, and columns are the predicted types in the same order.",
         "",
         f"| | {numbers} |",
         "|---" * (len(STUDY_TYPES) + 1) + "|",
@@ -396,7 +396,7 @@ def _matrix(kinds: Array, guesses: Array) -> list[str]:
 
 def _calibration(right: Array, sure: Array) -> list[str]:
     lines = [
-        "| share of the predicted type | abstracts | mean share | right |",
+        "| share of the predicted type | abstracts | mean share | correct |",
         "|---|---|---|---|",
     ]
     for low, high in ((0.0, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)):

@@ -290,7 +290,7 @@ RULES: dict[str, IssueRule] = {
     "quote_from_another_document": IssueRule(
         "quoted elsewhere",
         "bad",
-        "The quote is in other evidence than it names",
+        "The quote is from a different chunk than the one cited",
         "misquoted",
         "factual",
         "high",

@@ -97,22 +97,20 @@ def show_case(call: ApiCall) -> records.CaseDetail:
     return records.CaseDetail.of(call.desk.show(call.path["case"]))
 
 
-@endpoint("PUT", "/cases/{case:path}/lease", "decide", "take cases or give them back")
+@endpoint("PUT", "/cases/{case:path}/lease", "decide", "take or release cases")
 def take_case(call: ApiCall) -> Lease:
     """Take a case for decision, or extend the lease on it."""
     return call.workbench.team.claim(call.actor, call.path["case"])
 
 
-@endpoint("DELETE", "/cases/{case:path}/lease", "decide", "take cases or give them back")
+@endpoint("DELETE", "/cases/{case:path}/lease", "decide", "take or release cases")
 def release_case(call: ApiCall) -> records.Done:
     """Give back a case that was taken for decision."""
     call.workbench.team.release(call.actor, call.path["case"])
     return records.Done()
 
 
-@endpoint(
-    "POST", "/queue/next", "decide", "take cases or give them back", example={"order": "risk"}
-)
+@endpoint("POST", "/queue/next", "decide", "take or release cases", example={"order": "risk"})
 def take_next(call: ApiCall, body: records.NextCase) -> Lease | None:
     """Take the next case of a queue that this person may decide; ``null`` if there is none."""
     case_filter = records.CaseQuery(**body.model_dump(exclude={"after"})).case_filter()
@@ -216,7 +214,7 @@ def get_draft(call: ApiCall) -> ReviewDraft:
     "PUT",
     "/drafts/{subject:path}",
     "decide",
-    "keep drafts of decisions",
+    "save drafts of decisions",
     example={"values": {"note": "Check the date."}},
 )
 def save_draft(call: ApiCall, body: records.DraftValues) -> ReviewDraft:
@@ -226,7 +224,7 @@ def save_draft(call: ApiCall, body: records.DraftValues) -> ReviewDraft:
     return drafts.get(call.actor, subject)
 
 
-@endpoint("DELETE", "/drafts/{subject:path}", "decide", "keep drafts of decisions")
+@endpoint("DELETE", "/drafts/{subject:path}", "decide", "save drafts of decisions")
 def discard_draft(call: ApiCall) -> records.Done:
     """Discard this person's draft on a subject."""
     call.workbench.drafts.clear(call.actor, call.path["subject"])

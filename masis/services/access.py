@@ -219,7 +219,7 @@ ACTS: list[Act] = [
     ),
     Act(
         "file",
-        "decide under a reviewer's name, and see what they may see",
+        "decide under a reviewer's name, and see the same as that reviewer",
         "command",
         ("queue", "show", "decide", "label", "comment", "undo", "log"),
     ),

@@ -208,7 +208,7 @@ class AuditService:
         """
         self._store.runs.request_cancel(run_id)
 
-    @requires("audit", "forget cached replies")
+    @requires("audit", "delete cached replies")
     def forget_replies(self, actor: Actor, case_id: str) -> int:
         """Remove the cached replies about a case, so that its next audit calls the models again,
         and return how many.

@@ -111,7 +111,7 @@ class DraftService(Service):
             subjects[name] for name in self._store.drafts.subjects_with_drafts(actor.name, subjects)
         )
 
-    @requires("decide", "keep drafts of decisions")
+    @requires("decide", "save drafts of decisions")
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
         """Store these fields of a draft; its other fields aren't changed.
 
@@ -122,12 +122,12 @@ class DraftService(Service):
         """
         self._store.drafts.save(actor.name, subject, values)
 
-    @requires("decide", "keep drafts of decisions")
+    @requires("decide", "save drafts of decisions")
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
         """Remove these fields of a draft, or the whole draft if no field is named."""
         self._store.drafts.clear(actor.name, subject, *fields)
 
-    @requires("decide", "keep drafts of decisions")
+    @requires("decide", "save drafts of decisions")
     def adopt(self, actor: Actor) -> None:
         """Give the actor the drafts that were typed before a name was known."""
         self._store.drafts.hand_over(ANONYMOUS.name, actor.name)

@@ -35,7 +35,7 @@ In a queue full of copies, reviewers would notice them and read more carefully t
 WITHDRAWN = "A copy with a planted fault, withdrawn before it was decided"
 """The reason in the log entry of a withdrawn copy."""
 
-_PLANT = "mix copies with planted faults into the queue, count or withdraw them"
+_PLANT = "add copies with planted faults to the queue, count or withdraw them"
 
 
 class Planting(NamedTuple):

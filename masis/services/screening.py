@@ -757,7 +757,7 @@ class ScreeningService:
             self._store.screening_log.append(decision, seen_version=seen_version)
             return self.open(screening_id)
 
-    @requires("audit", "hand the evidence of a screening over to a case")
+    @requires("audit", "turn the evidence of a screening into a case")
     def hand_over(self, actor: Actor, screening_id: str) -> Case:
         """Store a case whose evidence is the kept abstracts, and return it.
 
@@ -797,7 +797,7 @@ class ScreeningService:
         """Return a screening's initial thresholds, adapted by the acceptance memory if it is on."""
         return adapt_thresholds(settings, self._store.acceptances.entries())
 
-    @requires("oversee", "reset what screenings remember")
+    @requires("oversee", "reset the acceptance memory of screenings")
     def reset_memory(self, actor: Actor, *, reason: str) -> ScreeningEntry:
         """Reset the acceptance memory; the screening log records who did it, when and why."""
         if not reason.strip():

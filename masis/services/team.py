@@ -105,7 +105,7 @@ class TeamService(Service):
         """
         self._store.team.release(case_id, name_of(actor))
 
-    @requires("decide", "change the name to decide under")
+    @requires("decide", "change their reviewer name")
     def rename(
         self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]
     ) -> None:

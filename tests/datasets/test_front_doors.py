@@ -649,19 +649,19 @@ DOCUMENTED = {
     "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": (
         "a chunk with snippet"
     ),
-    "two chunks under one id": "a repeated chunk id",
+    "two chunks with one id": "a repeated chunk id",
     "no `id`": "no id",
     "`messages` without `query` or `answer`": "messages alone",
     # tested in tests/datasets/test_answers.py
-    "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: true`, "
+    "reasoning: `<think>`, gpt-oss channels, parts of type `thinking` or with `thought: true`, "
     "`reasoning_content` of a message": (""),
     # tested there too
-    "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 or more says why": (
+    "no answer, and a refusal, a filter, a token limit, an `error` or a status of 400 or more says why": (
         ""
     ),
     "the same record twice": "",  # test_two_records_with_one_id_are_rejected_by_every_entry_point
-    "question, answer or evidence absent or empty, and an unread key has a known other name for it "
-    "(`response`, `question`, `contexts`, ...) or holds a text of 60 characters or more outside "
+    "question, answer or evidence is absent or empty, and an unread key is a known synonym "
+    "(`response`, `question`, `contexts`, ...) or has a text of 60 characters or more outside "
     "`metadata`": ("the answer as response"),
     "another unknown key": "an unknown short key",
 }

@@ -219,7 +219,7 @@ def test_every_problem_is_a_sentence_with_a_position_and_a_working_hint(
 def test_the_docs_state_how_many_kinds_of_error_are_tested() -> None:
     assert len(WRONG) >= 41
     page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
-    assert f"{len(WRONG)} kinds are tried" in " ".join(page.split())
+    assert f"{len(WRONG)} kinds of errors are tested" in " ".join(page.split())
 
 
 def test_a_list_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:

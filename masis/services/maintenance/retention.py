@@ -68,7 +68,7 @@ class RetentionService(Service):
         """Return the size of the database file."""
         return self._store.path.stat().st_size
 
-    @requires("purge", "remove what retention no longer stores")
+    @requires("purge", "remove audits after their retention period")
     def purge(
         self,
         actor: Actor,

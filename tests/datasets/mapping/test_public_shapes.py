@@ -123,6 +123,7 @@ def test_public_file_shapes_are_read_directly_or_with_the_suggested_map(
     assert len(whole) >= 0.8 * len(SHAPES), by_map
     page = (Path(__file__).parents[3] / "docs" / "files.md").read_text(encoding="utf-8")
     assert (
-        f"{len(whole)} of {len(SHAPES)} come in whole with no option, the other {len(by_map)} with"
-        " the one" in page
+        f"Of {len(SHAPES)} files in formats that other tools and public data sets publish,"
+        f" {len(whole)} import completely without options, and the other {len(by_map)} with the"
+        " `--map`" in page
     )
