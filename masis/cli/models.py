@@ -80,7 +80,8 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
     if show:
         standing = exam_standing(settings)
         if standing.result is None:
-            raise JobFailed(f"{_judging(settings)} {exam_line(standing)}.")
+            judges = joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
+            raise JobFailed(f"{judges} {exam_line(standing)}.")
         _show_exam_result(standing.result, emit)
         return
     expected = estimate_exam(settings)
@@ -105,10 +106,6 @@ def _show_exam_result(result: ExamResult, emit: Emit) -> None:
     emit(result, exam_lines(result))
     if not result.passed:
         raise JobFailed(f"{result.name} {exam_line(ExamStanding(result))}.")
-
-
-def _judging(settings: Settings) -> str:
-    return joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
 
 
 @models.command(short_help="Download a verifier model and describe it.")

@@ -40,6 +40,11 @@ _SECONDS_BETWEEN_LINES = 10.0
 _BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}{postfix}"
 
 
+# Cc: controls such as escape; Cf: formats such as the bidirectional overrides; Cs: surrogates,
+# which UTF-8 can't encode; Zl, Zp: line and paragraph separators
+_ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
 def printable(text: str) -> str:
     """Escape control characters and characters that change the writing direction.
 
@@ -48,15 +53,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if not _is_control_character(char) else char.encode("unicode_escape").decode("ascii")
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in _ESCAPED_CATEGORIES and char not in "\n\t"
+        else char
         for char in text
     )
-
-
-def _is_control_character(char: str) -> bool:
-    # Cc: controls such as escape; Cf: formats such as the bidirectional overrides; Cs: surrogates,
-    # which UTF-8 can't encode; Zl, Zp: line and paragraph separators
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and char not in "\n\t"
 
 
 def say(message: str = "") -> None:

@@ -83,7 +83,8 @@ class RemoteDesk(Desk):
         if settings is not None:
             raise SettingsError("settings: the server's own settings apply. Leave them out.")
         self.url = _checked_address(url, insecure)
-        known = token or _token_from_environment()
+        from_environment = secret(TOKEN)
+        known = token or (from_environment and from_environment.get_secret_value())
         headers = {"user-agent": f"masis/{version.APP}"}
         if known is not None:
             headers["authorization"] = f"Bearer {known}"
@@ -345,7 +346,7 @@ class RemoteDesk(Desk):
         ``repeatable``, because it has a token or the same effect twice as once.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        content = None if body is None else _dump(body)
+        content = None if body is None else TypeAdapter(Any).dump_json(body)
         headers = self._headers | ({"content-type": "application/json"} if body is not None else {})
         wait, problem = FIRST_WAIT_S, ""
         for attempt in range(TRIES):
@@ -390,17 +391,8 @@ def _checked_address(url: str, insecure: bool) -> str:
     return url.rstrip("/")
 
 
-def _token_from_environment() -> str | None:
-    found = secret(TOKEN)
-    return found.get_secret_value() if found is not None else None
-
-
 def _quote_name(name: str) -> str:
     return quote(name, safe="")
-
-
-def _dump(body: object) -> bytes:
-    return TypeAdapter(Any).dump_json(body)
 
 
 def _parse_retry_after(retry_after: str) -> float:

@@ -60,14 +60,14 @@ def show_retention(workbench: Workbench) -> None:
         " metrics of every audit and the execution log always stay."
     )
     rule = _draw_rule_controls(days)
-    st.header("Past the retention period")
+    st.header("Expired records")
     if (plan := _plan_purge(workbench, rule)) is not None:
         _show_plan(plan)
     with st.container():
         if plan is not None and plan.goes:
             _draw_removal_form(workbench, plan)
     _draw_purge_result()
-    st.header("What was removed")
+    st.header("Earlier removals")
     if purges := workbench.store.purges.history():
         st.table(removals_frame(purges), border="horizontal", alt="Removals")
     else:
@@ -100,7 +100,7 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
             "Find what would be removed", icon=":material/search:", key="retention-look"
         ):
             return None
-    with place, st.spinner("Looking for what is past the retention period"):
+    with place, st.spinner("Finding expired records"):
         plan = workbench.store.retention.plan(rule)
     st.session_state[_PLAN_KEY] = (time.monotonic(), plan)
     return plan

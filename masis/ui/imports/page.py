@@ -192,8 +192,9 @@ def _chosen_file(form: ImportForm) -> ChosenFile | None:
 
 
 def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> FileReading:
-    """Return how a file is read: as chosen before for these columns, or else as its first row
-    suggests.
+    """Return how a file is read.
+
+    A remembered choice for these columns is used, or else the format that the first row suggests.
 
     Raises:
         InputError: If it can't be read at all.
@@ -270,7 +271,12 @@ MOST_PROBLEMS = 200
 
 
 class FileImport(BackgroundTask):
-    """One import and its progress, readable while it runs. Raises NotAllowed."""
+    """One import and its progress, readable while it runs.
+
+    Raises:
+        NotAllowed: The actor's role doesn't allow imports.
+
+    """
 
     stopped = False
     """Whether it was stopped before the end of the file."""
@@ -431,7 +437,7 @@ def _draw_file_field(form: ImportForm) -> None:
     )
 
 
-# how it is read
+# sheet, format, columns and separators
 
 
 def _draw_sheet_choice(form: ImportForm, chosen: ChosenFile) -> list[str]:

@@ -50,10 +50,10 @@ PERIODS_LISTED = 60
 """Periods in the table, newest first; the charts show all."""
 
 
-def list_runs(**way: str) -> None:
+def list_runs(**parameters: str) -> None:
     """List the runs behind a metric by naming it in the address."""
     for name in PICKED:
-        address.set_param(name, way.get(name, ""))
+        address.set_param(name, parameters.get(name, ""))
 
 
 def shows_tables() -> bool:
@@ -154,7 +154,7 @@ def _figure(report: MetricsReport, metric: ReportMetric, shown: SpreadView | Non
         page = "metrics" if value else ""
         return LinkedFigure(metric.label, text, metric.meaning, page, links, value)
     mean = write((value or 0) / (total.known[metric.name] or 1))
-    return LinkedFigure(metric.label, text, f"{metric.meaning} {mean} an audit in the mean.")
+    return LinkedFigure(metric.label, text, f"{metric.meaning} The mean is {mean} per audit.")
 
 
 def _draw_metric(
@@ -239,17 +239,17 @@ def group_table(report: MetricsReport, by: str) -> tuple[list[TableColumn], list
     columns = [column("Model" if by == "of" else report.period.capitalize())]
     columns += [column("Audits", "figure")]
     columns += [
-        column(each.label, "figure", hide="" if each.unit == "share" else "hide-medium")
-        for each in metrics
+        column(metric.label, "figure", hide="" if metric.unit == "share" else "hide-medium")
+        for metric in metrics
     ]
     rows = []
     for group, untimed in groups:
         name = group.name or ""
 
         def link(text: str, show: str, name: str = name) -> TableCell:
-            way = {by: name, "show": show}
-            href = address.link("metrics", **{**_filters(), **way})
-            return {"text": text, "href": href, "open": urlencode(way)}
+            parameters = {by: name, "show": show}
+            href = address.link("metrics", **{**_filters(), **parameters})
+            return {"text": text, "href": href, "open": urlencode(parameters)}
 
         title = model_words(name or "not reported")
         cells: list[TableCell | str | None] = [

@@ -139,7 +139,7 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     return base.model_copy(update=valid)
 
 
-def where_it_runs(settings: Settings) -> str:
+def destination_text(settings: Settings) -> str:
     """Say which data an audit with these settings sends, and where to.
 
     Raises:
@@ -158,7 +158,7 @@ def where_it_runs(settings: Settings) -> str:
     return f"The audit sends question, evidence and answer to {hosts}."
 
 
-def what_it_takes(settings: Settings, case: Case | None) -> str:
+def requirements_text(settings: Settings, case: Case | None) -> str:
     """Say how much an audit by models needs at most, and what its depth leaves unchecked.
 
     Raises:

@@ -30,11 +30,11 @@ from masis.ui.new_audit.form import (
     LONGEST,
     ROLE,
     case_of,
+    destination_text,
     form_panel,
+    requirements_text,
     settings_of,
     understood_case,
-    what_it_takes,
-    where_it_runs,
 )
 from masis.ui.new_audit.live_run import show_run
 from masis.ui.shell import address
@@ -463,7 +463,7 @@ def _draw_models(workbench: Workbench, form: AuditForm, settings: Settings) -> N
         )
     if pressed:  # not in a callback, which could run before that of a model chosen just now
         workbench.access.require(actor(), "audit")
-        with st.spinner("Asking each model for a word"):
+        with st.spinner("Sending each model a one-word request"):
             st.session_state["these-models-tested"] = (
                 settings.models(),
                 workbench.check_models(settings),
@@ -567,8 +567,8 @@ def _use_critics_model() -> None:
 def _draw_requirements(settings: Settings, case: Case | None) -> None:
     """Draw which data an audit sends and what it needs, or why a model can't be used."""
     try:
-        st.caption(where_it_runs(settings))
-        st.caption(what_it_takes(settings, case))
+        st.caption(destination_text(settings))
+        st.caption(requirements_text(settings, case))
     except MasisError as error:
         st.warning("A chosen model can't be used.", icon=":material/key_off:")
         st.text(str(error))

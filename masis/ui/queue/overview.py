@@ -29,7 +29,7 @@ from masis.services.records import (
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
-from masis.ui.new_audit.form import where_it_runs
+from masis.ui.new_audit.form import destination_text
 from masis.ui.queue.case_list import (
     PRODUCT,
     adjudications_link,
@@ -65,7 +65,7 @@ def show_overview(workbench: Workbench) -> None:
         return
     st.title(headline(facets), anchor=False)
     adjudications = workbench.team.adjudications(actor())
-    standing_counts(
+    draw_standing_counts(
         facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
     if text := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
@@ -77,7 +77,9 @@ def show_overview(workbench: Workbench) -> None:
         if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
             _draw_first_steps(workbench)
         show_unaudited(workbench, facets)
-        if not workbench.cases.hides_machine_from(actor()) and (text := left_open(workbench)):
+        if not workbench.cases.hides_machine_from(actor()) and (
+            text := unconfirmed_text(workbench)
+        ):
             with st.container(border=True, key="not-confirmed"):
                 st.caption(text)
                 st.page_link(
@@ -119,7 +121,7 @@ def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> s
     )
 
 
-def standing_counts(
+def draw_standing_counts(
     standings: Mapping[Any, int],
     states: Mapping[str, int] | None = None,
     order: str = "",
@@ -203,7 +205,7 @@ def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-def left_open(workbench: Workbench) -> str:
+def unconfirmed_text(workbench: Workbench) -> str:
     """Say how many answers the offline checks couldn't confirm; "" with a verifier model."""
     if workbench.settings.verifier != OFFLINE:
         return ""
@@ -334,7 +336,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
     if not uses_models(workbench.settings):
         return ""
     try:
-        place = where_it_runs(workbench.settings)
+        place = destination_text(workbench.settings)
         rows = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
         total = CostEstimate()
         for row in rows:
@@ -398,7 +400,7 @@ def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
     with st.container(border=True, key="batch-summary"):
         st.markdown(" ".join(words))
         if not workbench.cases.hides_machine_from(actor()):
-            standing_counts(batch.standings, order="newest", minor=batch.minor)
+            draw_standing_counts(batch.standings, order="newest", minor=batch.minor)
 
 
 def _draw_recent(workbench: Workbench) -> None:

@@ -109,11 +109,13 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
     # if the number of this entry is hidden from the user, so is the number of the other one
     if undone is not None and not entry.seq:
         undone = undone.model_copy(update={"seq": 0})
-    case, took = _case_summary_or_none(workbench, decision.case_id), ""
+    case, adopted = _case_summary_or_none(workbench, decision.case_id), ""
     if case is not None and decision.extra.get("taken_from"):
         decisions = [other.decision for other in workbench.reviews.individual(case.id)]
-        took = adopted_decision_text(decision, [other for other in decisions if other is not None])
-    return EntryContext(case, undone, workbench.reviews.undone_by(entry), took)
+        adopted = adopted_decision_text(
+            decision, [other for other in decisions if other is not None]
+        )
+    return EntryContext(case, undone, workbench.reviews.undone_by(entry), adopted)
 
 
 def _case_summary_or_none(workbench: Workbench, case_id: str) -> CaseSummary | None:

@@ -173,7 +173,7 @@ def _record_agreement(opened: OpenedScreening, abstract_id: str, agrees: bool) -
     )
 
 
-# Changing a grade: a field of it, an item of the appraisal, or the direction of the finding.
+# Overrides of a grade's field, an item of the appraisal, or the direction of the finding
 
 
 def _record_override(
@@ -350,7 +350,7 @@ def _draw_active_override(opened: OpenedScreening, override: Override) -> None:
         )
 
 
-# The appraisal: what was read of the method, and of the finding where the study is kept.
+# The appraisal of the method, and the finding of a kept study
 
 
 def mark_sentence(sentence: str, start: int, words: str) -> str:

@@ -82,8 +82,8 @@ _STYLE = """<style>
 
 
 TUNABLE = (
-    ("screening_retrieve", "Abstracts a round", 1, 200),
-    ("screening_max_rounds", "Most rounds", 1, 8),
+    ("screening_retrieve", "Abstracts per round", 1, 200),
+    ("screening_max_rounds", "Maximum rounds", 1, 8),
 )
 """Numbers that the form offers, as setting, label, minimum and maximum."""
 OFFERED = (*(name for name, *_ in TUNABLE), MEMORY, GRADERS, CRITERIA, CONCEPTS)
@@ -126,7 +126,7 @@ class CorpusUpload(BackgroundTask):
     def work(self) -> None:
         """Import file by file; a stop ends it after the current record."""
 
-        def dealt_with(records: int) -> None:
+        def count_records(records: int) -> None:
             self._records += records
 
         for at, (name, stream) in enumerate(self._files):
@@ -137,7 +137,7 @@ class CorpusUpload(BackgroundTask):
                 )
                 listeners: dict[str, Any] = {
                     "source": name,
-                    "on_batch": dealt_with,
+                    "on_batch": count_records,
                     "on_error": self.errors.append,
                 }
                 self.done.append(
@@ -317,7 +317,7 @@ def _reset_concepts() -> None:
     form.save(replaced=True, settings={**form.settings, CONCEPTS: ""})
 
 
-# Where to look.
+# Sources
 
 
 def _corpus_source(corpus: str) -> str:
@@ -340,10 +340,10 @@ def _draw_source_choice(
             f"({count_noun(corpus.abstracts, 'abstract')})"
         )
         for corpus in corpora
-    } | {PUBMED: "PubMed (asks the network)"}
+    } | {PUBMED: "PubMed (searched online)"}
     where, add = st.columns([3, 1], vertical_alignment="bottom")
     where.multiselect(
-        "Where to look",
+        "Sources",
         list(known),
         list(sources),
         key=form.widget_key("sources"),
@@ -455,7 +455,7 @@ def _take_finished_import(form: ScreeningForm) -> None:
             )
 
 
-# What to hold to, and who grades.
+# Thresholds and graders
 
 
 def _draw_screening_settings(form: ScreeningForm) -> None:
@@ -469,7 +469,7 @@ def _draw_screening_settings(form: ScreeningForm) -> None:
                 form.draw_setting(name, st.number_input, text, least, most, value, step=1)
         chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
         st.multiselect(
-            "Who grades",
+            "Graders",
             list(dict.fromkeys((*offered_models(served_workbench().settings), *chosen))),
             chosen,
             key=form.widget_key("graders"),
@@ -495,7 +495,7 @@ def _on_graders_chosen() -> None:
     form.change(GRADERS, ", ".join(dict.fromkeys(st.session_state[form.widget_key("graders")])))
 
 
-# Beside the form: the start, what leaves the machine, what the first search would bring.
+# The panel beside the form: data that is sent, and a preview of the first search
 
 
 def grading_place_text(settings: Settings) -> str:
@@ -544,11 +544,11 @@ def _concept_panel(
     if not form.question.strip():
         line = "No question yet.", "Ask what a review would answer."
     elif not names:
-        line = "PubMed is asked", "when the screening starts."
+        line = "PubMed is searched", "when the screening starts."
     elif not first:
         line = "Nothing matches yet.", "Use words that abstracts would use, or other sources."
     else:
-        line = "The first search brings", f"{count_noun(len(first), 'abstract')}:"
+        line = "The first search finds", f"{count_noun(len(first), 'abstract')}:"
     return panel(
         "What will be screened",
         form.question,

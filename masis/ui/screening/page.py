@@ -1,8 +1,8 @@
 """The screening page: start a screening, list earlier ones, or show the one in the address.
 
 A running screening is drawn live, can be opened by its address alone, and can be resumed if it was
-interrupted. Below the list, the page shows what the critic has learned: the acceptance memory, and
-whether people disagree with its grades more often than before.
+interrupted. Below the list, the page shows the critic's acceptance memory, and whether people
+disagree with its grades more often than before.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def show_screening(workbench: Workbench) -> None:
     st.title("Screening")
     st.markdown(
         "The evidence critic searches abstracts for a question, grades each one, and decides"
-        " whether what was found suffices or more must be retrieved."
+        " whether the evidence suffices or more must be retrieved."
     )
     show_form(workbench)
     with st.container():
@@ -176,7 +176,7 @@ def _summary_row(summary: ScreeningSummary) -> LinkedRow:
     )
 
 
-# A screening under way.
+# A running screening
 
 
 def draw_live(screening_id: str) -> bool:
@@ -228,7 +228,7 @@ def activity_text(events: Sequence[ScreeningEvent]) -> str:
     return last.message or f"{number} continues."
 
 
-# What the critic has learned.
+# Acceptance memory and drift
 
 
 def _draw_memory(workbench: Workbench) -> None:
@@ -312,11 +312,11 @@ def _draw_drift(series: Sequence[DriftSeries]) -> None:
         st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     ]
     if len(drift.points) < 2:
-        st.caption(f"{drift.why} There is no course to draw yet.")
+        st.caption(f"{drift.why} A chart needs at least two judgements.")
         return
     st.caption(
-        f"{drift.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
-        " tested is a two-sided cumulative sum over all of them, in their order."
+        f"{drift.why} The chart shows the share of the newest {RATE_OVER} judgements that changed a"
+        " grade. Drift is tested by a two-sided cumulative sum over all of them, in their order."
     )
     usual = [] if drift.usual is None else [{"value": drift.usual}]
     newest = (

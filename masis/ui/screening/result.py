@@ -153,7 +153,7 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         _draw_criteria(screening)
         _draw_flow(opened)
     with st.container(key="screening-course"):
-        _draw_course(screening)
+        _draw_rounds(screening)
     with st.container():
         _draw_abstracts(opened)
     if chosen := address.value("abstract"):
@@ -219,7 +219,7 @@ def agreement_words(grades: tuple[Grade, ...]) -> str:
     return f"{graders} graders {agree}{alpha}"
 
 
-# The concepts that were looked for, and screening again with others.
+# The concepts of the screening, and a new screening with other ones
 
 
 def _draw_concepts(screening: Screening) -> None:
@@ -255,7 +255,7 @@ def _screen_again(screening_id: str) -> None:
     open_screening(attempt(lambda: served_jobs().screen_again(actor(), screening_id, concepts)))
 
 
-# What follows from a screening: an audit, further rounds, files.
+# Actions: audit, further rounds, export
 
 
 def _draw_hand_over(opened: OpenedScreening) -> None:
@@ -264,7 +264,7 @@ def _draw_hand_over(opened: OpenedScreening) -> None:
         st.button(
             "Audit with these abstracts",
             disabled=True,
-            help="None is kept.",
+            help="No abstract is kept.",
             icon=":material/fact_check:",
         )
         return
@@ -289,12 +289,12 @@ def _hand_over_and_open(screening_id: str) -> None:
         return
     workbench = served_workbench()
 
-    def handed() -> dict[str, str]:
+    def hand_over() -> dict[str, str]:
         case: Case = workbench.screenings.hand_over(actor(), screening_id)
         done = workbench.audits.newest_finished(case)
         return {"job": done.id if done else served_jobs().audit(actor(), case.id), "case": case.id}
 
-    st.session_state["screening-handed"] = attempt(handed)
+    st.session_state["screening-handed"] = attempt(hand_over)
 
 
 def _draw_search_further(screening: Screening) -> None:
@@ -378,7 +378,7 @@ def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> No
         )
 
 
-# What the kept studies say together.
+# Summary of findings
 
 FINDING_COLUMNS = [
     column("Study and finding", "main"),
@@ -393,7 +393,7 @@ def _draw_findings(opened: OpenedScreening) -> None:
     synthesis = opened.synthesis
     st.header("Summary of findings")
     if not synthesis.findings:
-        st.caption("Nothing is kept, so there is nothing to summarise.")
+        st.caption("Nothing is kept, so there is nothing to summarize.")
         return
     verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[
         synthesis.agree
@@ -513,10 +513,10 @@ def _draw_flow(opened: OpenedScreening) -> None:
             st.caption("No abstract is kept, so there is no direction to count.")
 
 
-# The rounds.
+# Rounds
 
 
-def _draw_course(screening: Screening) -> None:
+def _draw_rounds(screening: Screening) -> None:
     """Draw the rounds beside the chart of their convergence."""
     left, right = st.columns([58, 42], gap="large")
     thresholds = screening.thresholds
@@ -575,7 +575,7 @@ def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -
         st.caption(escape_markdown(waiting))
 
 
-# The table of abstracts.
+# Table of abstracts
 
 ABSTRACT_COLUMNS = [
     column("Abstract", "main"),

@@ -33,8 +33,8 @@ from masis.services.trust.service import ReviewerStats
 from masis.services.trust.summary import UPHELD, agreement_text
 from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import TableCell, column, linked_table, row
-from masis.ui.queue.case_list import severity_cell, who_decided
-from masis.ui.queue.overview import standing_counts
+from masis.ui.queue.case_list import severity_cell, verdicts_by_reviewer
+from masis.ui.queue.overview import draw_standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.inputs import typing_area
 from masis.ui.shell.permissions import button_state, run_action
@@ -154,7 +154,7 @@ def _draw_progress(workbench: Workbench) -> None:
     """Draw the progress of all cases, the reviewers, disagreements and escalated cases."""
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states, minor=facets.minor)
+    draw_standing_counts(facets.standings, facets.states, minor=facets.minor)
     count = workbench.team.count_open(me, CaseFilter())
     adjudications = workbench.team.adjudications(me, size=1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -373,7 +373,7 @@ def _draw_differing(workbench: Workbench) -> None:
     )
     rows, drafted = [], workbench.drafts.with_drafts(actor(), first, adjudication_subject)
     for summary in page.rows:
-        verdicts: TableCell = {"text": ", ".join(who_decided(workbench, summary.id))}
+        verdicts: TableCell = {"text": ", ".join(verdicts_by_reviewer(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
         question = _case_question_cell(summary, "team")
