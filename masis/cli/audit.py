@@ -236,6 +236,7 @@ def audit(
         and to != shared.STDIO
         and to.exists()
         and file != shared.STDIO
+        # samefile also finds a link to the input.
         and to.samefile(file)
     ):
         raise click.UsageError("--out is the same file as the input. Name another.")

@@ -226,6 +226,7 @@ def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="masis-") as folder:
         say(f"{path} is read-only, so a copy of it is checked.")
         copy = Path(folder) / path.name
+        # Recent changes may be only in the -wal file.
         for end in ("", "-wal"):
             if (part := path.with_name(path.name + end)).exists():
                 shutil.copyfile(part, copy.with_name(copy.name + end))
@@ -236,6 +237,7 @@ def _make_key(file: Path) -> bytes:
     """Write a new key to a file that only its owner can read. Raises JobFailed if it exists."""
     key = secrets.token_hex(32)
     try:
+        # The mode applies from the creation on, so that no other user can open the key in between.
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
         raise JobFailed(
@@ -269,6 +271,7 @@ def _differences_from_note(log: ReviewService, check: LogCheck, note: Path) -> I
             " noted, so its end was cut off"
         )
     elif length > 0:
+        # With one entry per page, oldest first, the page number is the number of the entry.
         entry = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows[0]
         if entry.digest != head:
             yield (

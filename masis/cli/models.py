@@ -288,7 +288,7 @@ def bench(
         try:
             if verifiers:
                 with ProgressBar("Judging") as progress:
-
+                    # The default binds the bar of this file, because the loop changes the variable.
                     def show(done: int, total: int, progress: ProgressBar = progress) -> None:
                         progress.total = total
                         progress.move(done, f"{done:,} of {total:,} claims")

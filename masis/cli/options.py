@@ -159,6 +159,7 @@ def day(value: str | date) -> date:
     if isinstance(value, date):
         return value
     ago = value.removesuffix("d")
+    # isdigit is also true of characters such as "²", and a timedelta overflows from a billion days.
     if value.endswith("d") and ago.isascii() and ago.isdigit() and len(ago) < 6:
         return datetime.now(UTC).date() - timedelta(days=int(ago))
     try:
@@ -321,6 +322,7 @@ class Judges(NamedTuple):
                 raise click.UsageError(
                     f"--set {written}: write it as KEY=VALUE, like max_iterations=2."
                 )
+            # The same value given twice is harmless, for example in a script that adds a default.
             if flags.setdefault(key.strip(), value.strip()) != value.strip():
                 raise click.UsageError(
                     f"--set {key.strip()} is given twice with different values. Keep one."
@@ -603,6 +605,7 @@ def confirm(question: str, if_declined: str = "Nothing was removed.", *, yes: bo
         return
     if not sys.stdin.isatty():
         raise click.UsageError("not an interactive terminal; pass --yes.")
+    # on stderr, because stdout may go to a file or to another program
     if not click.confirm(question, err=True):
         raise JobFailed(if_declined)
 

@@ -74,6 +74,8 @@ class Emit(NamedTuple):
         """Write the record as JSON, one line per item of a list, or write ``lines`` for people."""
         if self.as_json:
             for item in record if isinstance(record, list) else [record]:
+                # Letters stay readable. JSON that programs exchange is UTF-8 (RFC 8259, section
+                # 8.1).
                 click.echo(json.dumps(plain(item), ensure_ascii=False))
             return
         self.lines(lines)
@@ -196,6 +198,7 @@ class ProgressBar:
                 self._bar = tqdm(
                     total=self.total, desc=self._label, file=sys.stderr, bar_format=_BAR
                 )
+            # update redraws the bar, at most ten times a second (tqdm's mininterval).
             self._bar.set_postfix_str(words, refresh=False)
             self._bar.update(to - self._bar.n)
         elif time.monotonic() >= self._next:
@@ -218,6 +221,7 @@ class Interruption:
     def __enter__(self) -> Self:
         # signal.signal raises ValueError outside the main thread
         if threading.current_thread() is threading.main_thread():
+            # A scheduler or a container sends SIGTERM to stop a command.
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._on_signal)
         return self

@@ -233,6 +233,7 @@ def person(name: str, role: str, no_secret: bool) -> None:
     """
     if (problem := name_problem(name)) is not None:
         raise click.BadParameter(f"{name!r}: {problem}.", param_hint="NAME")
+    # A JSON string is a TOML basic string too: both have the same escapes.
     lines = [f"[people.{json.dumps(name, ensure_ascii=False)}]", f'role = "{role}"']
     if not no_secret:
         person_secret = new_secret()
@@ -333,7 +334,9 @@ def ingest(
     audit_more = partial(jobs.audit_arrived, auditing) if auditing else None
     served = application(workbench.ingestion, known_sources, AllowedHosts(allowed), audit_more)
     try:
+        # log_config=None, because uvicorn would otherwise configure logging itself
         uvicorn.run(served, host=address, port=port, log_config=None, access_log=False)
+    # uvicorn calls sys.exit if it can't listen on the address.
     except SystemExit as error:
         raise JobFailed(
             f"{address}:{port}: can't listen on this address. Is the port in use?"

@@ -263,6 +263,7 @@ class Desk:
                 newest.casefold(): newest
                 for newest in reversed(self.workbench.store.evidence.newest_ids("cases"))
             }
+            # cut, because difflib's time grows with the square of the length
             near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
             if not near:
                 raise
@@ -435,6 +436,7 @@ class Desk:
                 "has no label", hint='Add one: {"text": "...", "label": "..."}.', field="labels"
             )
         again = own.model_copy(
+            # without the token, which would return the earlier entry instead of adding one
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
         )
         if acknowledge and own.verdict == "approve":
@@ -613,6 +615,7 @@ class Desk:
         if not re.fullmatch(r"\d+\.0+", written):
             return written
         try:
+            # an id may really end with .0
             return self.workbench.store.cases.get(written).id
         except UnknownRecord:
             return written.partition(".")[0]
@@ -643,9 +646,11 @@ class _DryRunRollback(Exception):
 
 
 def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
+    # The line isn't part of the content, so that a row can move within its file.
     content = json.dumps(
         {**row, "reviewer": row.get("reviewer", reviewer), "line": 0}, sort_keys=True, default=str
     )
+    # surrogatepass, because JSON can hold half of a surrogate pair, which UTF-8 can't encode
     return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 

@@ -170,6 +170,7 @@ def _revoke_acceptance(stored: AssessedCase, assessed: Acceptability, name: str)
         run_id=None,
         undoes=stored.entry_id,
         reason=f"Acceptance rule {RULE_VERSION} doesn't accept it: {reasons}",
+        # With the version, so that a reassessment after a later change makes an entry of its own.
         token=f"reassess:{stored.run_id}:{stored.version}",
         extra={
             "rule": RULE_VERSION,

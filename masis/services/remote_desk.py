@@ -89,6 +89,7 @@ class RemoteDesk(Desk):
         if known is not None:
             headers["authorization"] = f"Bearer {known}"
         if reviewer:
+            # A header holds ASCII only, and a name may have other letters.
             headers["x-masis-reviewer"] = quote(reviewer)
         # A redirect could lead the token to another host, so none is followed.
         self._client = client or httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
@@ -351,6 +352,7 @@ class RemoteDesk(Desk):
         wait, problem = FIRST_WAIT_S, ""
         for attempt in range(TRIES):
             if attempt:
+                # A random factor, so that clients which failed at once don't all return at once.
                 time.sleep(min(wait, LONGEST_WAIT_S) * random.uniform(0.75, 1.25))
                 wait *= 2
             try:
@@ -363,6 +365,7 @@ class RemoteDesk(Desk):
                 )
             except (httpx2.HTTPError, OSError) as error:
                 problem = f"{self.url} can't be reached ({type(error).__name__})"
+                # Without a connection, the server can't have received the request.
                 if repeatable or isinstance(error, httpx2.ConnectError):
                     continue
                 raise ServerUnreachable(
@@ -392,10 +395,12 @@ def _checked_address(url: str, insecure: bool) -> str:
 
 
 def _quote_name(name: str) -> str:
+    # An id may contain a slash, which would end the path segment.
     return quote(name, safe="")
 
 
 def _parse_retry_after(retry_after: str) -> float:
+    # The header can also hold a date (RFC 9110, section 10.2.3), which is ignored.
     return float(retry_after) if retry_after.isdecimal() else 0.0
 
 
@@ -425,6 +430,7 @@ def _error_of(about: Mapping[str, Any]) -> MasisError:
             by=str(about.get("by", "")),
             until=str(about.get("until", "")),
         )
+    # The name comes from a server, so it is used only if it names one of our errors.
     known = kind if isinstance(kind, type) and issubclass(kind, MasisError) else None
     if problem and (known is None or issubclass(known, InputError)):
         fields = {name: about.get(name) for name in ("field", "line", "limit")}
@@ -453,6 +459,8 @@ def _extract(content: bytes, out: Path) -> None:
     with archive:
         for name in archive.namelist():
             parts = PurePosixPath(name).parts
+            # All names are checked before the first file is written. A backslash separates folders
+            # on Windows.
             is_own = parts in ((out.name,), (f"{out.name}.manifest.json",)) or (
                 len(parts) > 1 and parts[0] == out.name
             )

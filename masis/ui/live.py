@@ -39,6 +39,7 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
     anything; then the whole page is drawn again.
     """
     if not draw(*args):
+        # Inside a fragment this still runs the whole page, because the scope is the app by default.
         st.rerun()
 
 

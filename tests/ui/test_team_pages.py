@@ -150,7 +150,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who disagree. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "how many of these also ended with this person's answer" in texts(team)
+    assert "the share of these that also ended with this person's answer" in texts(team)
     # as Trust says it
     assert "1 case, too few to tell how strong the agreement beyond chance is." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)

@@ -209,6 +209,8 @@ def check_apis(*, try_them: bool) -> Iterator[HealthItem]:
 
 def _is_installed(library: str) -> bool:
     try:
+        # find_spec imports only the parent packages, so this stays fast for libraries that load
+        # slowly.
         return importlib.util.find_spec(library) is not None
     except ModuleNotFoundError:  # Its parent package is missing.
         return False
@@ -229,6 +231,7 @@ def _import_error(module: str) -> str:
         return f"it takes longer than {IMPORT_WITHIN_S:g} s"
     if result.returncode == 0:
         return ""
+    # The last line of a traceback names the error.
     return (result.stderr.strip().splitlines() or [f"it ended with {result.returncode}"])[-1][:300]
 
 
@@ -395,6 +398,8 @@ def probe_models(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
         for full in dict.fromkeys(_resolve_or_same(string, role, settings) for role in filled):
             ok, message, _ = probe_model(full, settings)
             hint = "" if ok else "Fix this error, or choose another model (docs/models.md)."
+            # Several models often fail for one reason, such as a missing key, which is shown in
+            # full once.
             first = full if ok else failed.setdefault(message.replace(full, ""), full)
             if first != full:
                 hint, message = "", f"{full} fails like {first}."

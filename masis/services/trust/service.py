@@ -343,12 +343,15 @@ class TrustService:
         names = names or self.shows_names()
         frame = self._decision_frame(settled=self._hides_open(actor))
         frame = frame[frame["kind"] == "decision"]
+        # keep=False marks every row of a case that has several.
         shared = frame[frame.duplicated("case_id", keep=False)]
         cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
         people, column = np.unique(shared["reviewer"].to_numpy(dtype=str), return_inverse=True)
+        # A row for each case and a column for each reviewer; -1 means not rated.
         ratings = np.full((len(cases), max(1, len(people))), -1, dtype=np.int64)
         ratings[place, column] = [VERDICTS.index(verdict) for verdict in shared["verdict"]]
         answers = np.full(ratings.shape, -1, dtype=np.int64)
+        # factorize gives equal answers the same number, and -1 to None.
         answers[place, column] = pd.factorize(pd.Series(self._answers_of(shared), dtype=object))[0]
         questions = (
             shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
@@ -370,6 +373,7 @@ class TrustService:
                         if label.start is not None and label.end is not None
                     ]
                 )
+        # An escalation has no place in the order of verdicts, so it counts as not rated.
         graded = np.where(ratings == VERDICTS.index("escalate"), -1, ratings)
         nominal = measure_agreement(ratings, questions, VERDICTS)
         return PeopleReport(
@@ -501,6 +505,7 @@ class TrustService:
         truth = rows["faulty"].to_numpy(dtype=bool)
         if len(truth) < LEAST_ORDERED or truth.all() or not truth.any():
             return YieldReport(len(truth), int(truth.sum()), {})
+        # An answer without a probability is read first, as if it were faulty.
         likely = rows["likely"].fillna(1.0).to_numpy(dtype=float)
         rank = np.array([_RANKS.get(tier, 0.0) for tier in rows["tier"]])
         curves = {

@@ -207,7 +207,10 @@ def _runs_and_screenings(runs: int, screenings: int) -> str:
 def parts_words(removed: PurgePlan | Purge) -> str:
     """Say what is removed with the records, part by part."""
     return ", ".join(
-        count_noun(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count
+        # The fields are named in the plural; count_noun adds the s where it's needed.
+        count_noun(count, name[:-1])
+        for name, count in removed.parts.model_dump().items()
+        if count
     )
 
 

@@ -115,6 +115,7 @@ def linked_table(
     if opened and any(_page_address(cell) == opened for line in rows for cell in line["cells"]):
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
+    # A browser posts the value, so it may be anything.
     return opened if isinstance(opened, str) else None
 
 

@@ -67,6 +67,7 @@ class HeldFiles:
     """
 
     def __init__(self) -> None:
+        # Python creates it with mode 0700.
         self.folder = tempfile.TemporaryDirectory(prefix="masis-imports-")
         self._held: dict[str, Path] = {}
 
@@ -75,6 +76,7 @@ class HeldFiles:
         path = Path(self.folder.name) / token
         path.write_bytes(content)
         self._held[token] = path
+        # A dict keeps the order of insertion, so the oldest files are first.
         for oldest in list(self._held)[:-MOST_HELD]:
             self.drop(oldest)
 
@@ -157,6 +159,7 @@ def _on_upload(key: str) -> None:
     form, file = ImportForm.current(), st.session_state.get(key)
     if file is None:
         return
+    # Streamlit can't empty a file uploader, but a new key draws a new one.
     form.uploads += 1
     before, token = form.token, uuid4().hex
     held_files().hold(file.getvalue(), token)
@@ -180,6 +183,7 @@ def _chosen_file(form: ImportForm) -> ChosenFile | None:
     """Return the uploaded or pasted file of the form, or None if there is none."""
     token, name, text = form.token, form.name, form.text.strip()
     if not token and text:
+        # A browser can send half of a surrogate pair, which UTF-8 can't encode.
         content = form.text.encode("utf-8", "replace")
         token = f"pasted-{hashlib.sha256(content).hexdigest()}"
         if held_files().path(token) is None:

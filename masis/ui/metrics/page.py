@@ -273,6 +273,7 @@ def metrics_filter() -> MeasureFilter:
     since, until = address.day("since"), address.day("until")
     return MeasureFilter(
         since=since.isoformat() if since else None,
+        # There is no day after date.max.
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         role=_role_in_address(),
         models=tuple(address.words("model")),

@@ -178,6 +178,7 @@ def _draw_metric(
         marks=shown.marks if shown is not None else [],
     )
     if shown is not None:
+        # Streamlit draws the text between two dollar signs as a TeX formula.
         st.caption(f"{numbers}.".replace("$", r"\$"))
         if shown.limit and report.total.values["calls"]:
             sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
@@ -246,6 +247,7 @@ def group_table(report: MetricsReport, by: str) -> tuple[list[TableColumn], list
     for group, untimed in groups:
         name = group.name or ""
 
+        # The default binds the name of this group, because the loop changes the variable.
         def link(text: str, show: str, name: str = name) -> TableCell:
             parameters = {by: name, "show": show}
             href = address.link("metrics", **{**_filters(), **parameters})

@@ -115,6 +115,7 @@ class AuditForm(SettingsForm):
         return _read_pasted_text(self.large.text if self.large else self.evidence)
 
 
+# cache_resource, because cache_data would copy all chunks on every run
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _read_pasted_text(text: str) -> PastedEvidence:
     return read_pasted(text)
@@ -269,6 +270,7 @@ def _draw_text_field(form: AuditForm, name: str, label: str, **shown: Any) -> No
             return
         form.text_field(name, label, most=LONGEST[name], **shown)
         with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
+            # A question and an answer are plain text, so only text files make sense for them.
             types = UPLOADS if name == "evidence" else UPLOADS[:2]
             key = f"new-audit-upload-{name}-{form.uploads}"
             st.file_uploader(
@@ -286,6 +288,7 @@ def _store_upload(name: str, key: str) -> None:
     form, file = AuditForm.current(), st.session_state.get(key)
     if file is None:
         return
+    # Streamlit can't empty a file uploader, but a new key draws a new one.
     form.uploads += 1
     shown = file.name[:120]
     try:
@@ -386,6 +389,7 @@ def _draw_found_cases(page: CasePage, text: str, case_id: str) -> None:
     ]
     picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=noop).pick
     if isinstance(picked, str) and picked != case_id:
+        # The parts above were drawn with the old address, so the page runs again.
         address.set_param("case", picked)
         st.rerun()
     if (more := page.total - len(rows)) > 0:

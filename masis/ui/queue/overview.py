@@ -260,6 +260,7 @@ def _draw_first_steps(workbench: Workbench) -> None:
 def _first_case(workbench: Workbench) -> CaseSummary | None:
     """Return a telling demo case that needs review, or else one with a fabricated citation."""
     for case_id in _first_case_ids():
+        # a database of one's own doesn't have the demo cases
         with contextlib.suppress(UnknownRecord):
             case = workbench.cases.summary(case_id)
             if case.state == "needs_review":

@@ -90,6 +90,7 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
         sources=tuple(address.several("source", SOURCES)),
         verdicts=tuple(address.several("verdict", tuple(words.DECIDED))),
         since=since.isoformat() if (since := address.day("since")) else None,
+        # There is no day after date.max.
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
         blind_to=actor().name,
@@ -319,6 +320,7 @@ def _draw_decision_exports(workbench: Workbench) -> None:
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
         "Entries listed here, CSV",
+        # A function, so that the file is written when it's downloaded, not on every run.
         lambda: _write_to_memory(
             lambda out: workbench.exports.write_log_csv(user, out, entry_filter)
         ),

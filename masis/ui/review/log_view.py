@@ -106,4 +106,5 @@ def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
 
 
 def _text_or_none(value: object) -> str | None:
+    # A browser posts the value, so it may be anything.
     return value if isinstance(value, str) else None

@@ -101,6 +101,7 @@ class CorpusUpload(BackgroundTask):
         super().__init__()
         self._workbench, self._actor, self.corpus = workbench, actor, corpus.strip()
         self._files = tuple((name[:LONGEST_NAME], stream) for name, stream in files)
+        # getbuffer doesn't copy the content, as getvalue would.
         self._sizes = [stream.getbuffer().nbytes for _, stream in self._files]
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
@@ -120,6 +121,7 @@ class CorpusUpload(BackgroundTask):
     def share(self) -> float:
         """The share of all files that was read, 0 to 1, by bytes."""
         stream = self._files[self._at][1]
+        # tell raises ValueError on a closed stream.
         read = sum(self._sizes[: self._at]) + (0 if stream.closed else stream.tell())
         return 1.0 if self.over else min(1.0, read / max(1, sum(self._sizes)))
 
@@ -259,6 +261,7 @@ def _draw_demo_questions() -> None:
 def _on_demo_question() -> None:
     store_typed()
     chosen: Any = st.session_state["screening-demo-question"]
+    # Emptied, so that choosing the same question again is a change.
     st.session_state["screening-demo-question"] = None
     question = next((demo for demo in demo_questions() if demo.question == chosen), None)
     if question is not None:
@@ -434,6 +437,7 @@ def _import_chosen(key: str) -> None:
     st.session_state[UNDER_WAY] = upload
     upload.wait(WAIT_FOR_UPLOAD_S)
     _take_finished_import(form)
+    # Streamlit can't empty a file uploader, but a new key draws a new one.
     form.uploads += 1
 
 

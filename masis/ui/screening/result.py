@@ -179,6 +179,7 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         show_abstract(opened, grade)
 
 
+# cache_resource, because cache_data would copy all abstracts on every run
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _open_screening(database: str, screening_id: str, version: int) -> OpenedScreening:
     """Return the screening at this version, which increases with every override."""
@@ -367,6 +368,7 @@ def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> No
     for form, (name, ending, icon, purpose) in FILES.items():
         st.download_button(
             f"{name}{number.get(form, '')}",
+            # A function, so that the file is written when it's downloaded, not on every run.
             partial(workbench.screenings.export, user, screening.id, form),
             file_name=f"screening-{screening.id[:8]}{ending}",
             mime=MIME[ending.rpartition(".")[2]],

@@ -29,10 +29,12 @@ from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
 PAGE_BUTTON_PX = 40
+# Limits on what is read from an address, which anyone can write.
 LONGEST_QUERY = 400
 LONGEST_WORD = 200
 MOST_WORDS = 50
 LARGEST_SEED = 9_999_999
+# a sentinel, because None is a value that a widget can show
 _AS_IT_IS = object()
 Known = TypeVar("Known", bound=str)
 Record = TypeVar("Record")
@@ -146,6 +148,8 @@ def bind_query_param(
     if drawer:
         key = _drawer_key(key, shows)
     if shows is not _AS_IT_IS:
+        # On every run, so that Back and Forward, which change only the address, change the widget
+        # too.
         st.session_state[key] = shows
     return {"key": key, "on_change": _store_choice, "args": (key, name, default, tuple(drops))}
 
@@ -310,6 +314,7 @@ def show_pages(total: int, size: int, *, key: str) -> None:
 
     If the address names a page after the last one, the last page is shown.
     """
+    # Negating twice rounds the quotient up.
     pages = max(1, -(-total // size))
     if number("page") > pages:
         set_param("page", str(pages) if pages > 1 else "")

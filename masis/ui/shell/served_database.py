@@ -12,6 +12,7 @@ from masis.services import OPEN, SIGN_IN_REQUIRED, Workbench
 from masis.settings import database_path, load
 from masis.ui.shell.reach import served_reach
 
+# A list, because a module that imports the name would keep the value it had then.
 _served: list[Path] = []
 _found: set[Path] = set()
 
@@ -27,6 +28,7 @@ def has_disappeared(path: Path) -> bool:
     if path.exists():
         _found.add(path)
         return False
+    # Otherwise a moved database would look like one that doesn't exist yet.
     return path in _found
 
 
