@@ -349,7 +349,9 @@ class _AuditJob:
         self.in_processes = self.concurrency > 1 and not self.with_models
         self.worst = WorstAnswers(self.emit, stdout_has_runs=self.out == shared.STDIO)
         self.progress = ProgressBar(
-            "Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size
+            # Without the size of the input, as of stdin, there is no bar.
+            "Auditing",
+            None if self.cases == shared.STDIO else self.cases.stat().st_size,
         )
         self.errors, self.noted = ErrorReport(), False
         self.workbench = Workbench.open(self.database, self.settings)
@@ -501,6 +503,7 @@ class _AuditJob:
         rows = runs_to_pandas([run], of="issues")
         # A spreadsheet evaluates a cell that starts with "=" (CWE-1236), also one from an answer.
         safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
+        # The position is 0 only before the first rows, which get the header.
         write.write(safe.to_csv(index=False, header=write.tell() == 0).encode())
 
 

@@ -67,6 +67,7 @@ def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ())
     for setting, check in checks:
         try:
             check()
+        # These depend on the machine, not on the file.
         except (MissingKey, MissingExtra, MissingModel):
             continue
         except SettingsError as error:
@@ -190,6 +191,7 @@ def check(file: Path | None, emit: Emit) -> None:
         raise click.UsageError(
             f"There is no file to check. None of these exist: {_config_places_text()}."
         )
+    # The result must depend on the file only.
     loaded = load(environment={}, file=checked_file)
     if errors := _all_name_errors(loaded):
         raise SettingsError("\n".join(errors))

@@ -135,6 +135,7 @@ def import_files(
         if not is_lake(lake):
             problem = f"{lake} has no audited cases. Name a folder written by masis audit."
             raise click.BadParameter(problem, param_hint="'FILE...'")
+    # FileOptions is a tuple, so any() is true if one of the options was given.
     if lakes and (paths or any(reading)):
         raise click.UsageError(
             "import a folder of audited cases on its own, without --as and --map."
@@ -261,6 +262,7 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
     """Print the most likely map for a file, two cases parsed with it, and the import command."""
     suggestion = loading.suggest(path, sheet=sheet)
     emit({"file": name, "format": suggestion.format, "map": suggestion.names})
+    # The command is printed to be pasted into a shell, so its parts are quoted.
     chosen_sheet = [] if sheet is None else [f"--sheet {shlex.quote(sheet)}"]
     file = "-" if name == "stdin" else shlex.quote(name)
     if suggestion.format:
@@ -373,6 +375,7 @@ def _parse_shares(value: str | SplitShares) -> SplitShares:
     if isinstance(value, SplitShares):
         return value
     parts = value.split("/")
+    # isdigit is also true of characters such as "²", which int() rejects.
     if len(parts) != 3 or not all(
         part.isascii() and part.isdigit() and len(part) < 4 for part in parts
     ):

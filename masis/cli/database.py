@@ -235,6 +235,7 @@ def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
 
 def _make_key(file: Path) -> bytes:
     """Write a new key to a file that only its owner can read. Raises JobFailed if it exists."""
+    # 256 bits, the length of a SHA-256, as RFC 2104 (section 3) advises for the key of an HMAC
     key = secrets.token_hex(32)
     try:
         # The mode applies from the creation on, so that no other user can open the key in between.
@@ -573,6 +574,7 @@ def case(
     redacted as well. Exit code 0: redacted. 1: the case doesn't exist, is already redacted, or is
     being audited.
     """
+    # raises an error for an unknown id, before the question is asked
     workbench.cases.summary(case_id)
     shared.confirm(f"Permanently remove every text of case {case_id}?", yes=yes)
     done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)

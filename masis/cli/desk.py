@@ -300,6 +300,7 @@ def decide(
         acknowledge=acknowledge,
         version=version,
     )
+    # A copy with a planted fault may be revealed once it is decided.
     planted = desk.show(case).planted
     emit(entry, [_entry_line(entry), *([revealed_words(planted)] if planted else [])])
 

@@ -144,6 +144,7 @@ def export_from_server(
             raise click.UsageError(f"{given[name]}: isn't possible with --url. Leave it out.")
     if out == shared.STDIO:
         raise click.UsageError("--url: name a file with --out.")
+    # An export has neither pages nor an order.
     filters = selection.cases.model_dump(exclude_defaults=True, exclude={"page", "size", "order"})
     ending = out.suffix[1:].lower()
     chosen = encoding or (ending if ending in ENCODINGS else ENCODINGS[0])
@@ -235,6 +236,7 @@ def revoke(tokens: tuple[str, ...], by: str | None, workbench: Workbench, emit: 
 
     masis token revoke 8c21d4
     """
+    # Every id is checked first, so that a typo in the last one revokes nothing.
     unknown = {each.id for each in workbench.tokens.list_for(shared.operator(by))}
     if missing := [name for name in tokens if name not in unknown]:
         raise JobFailed(f"There is no token {missing[0]!r}. 'masis token list' shows their ids.")

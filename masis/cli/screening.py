@@ -96,6 +96,7 @@ class Reader:
                 ):
                     if self.stop.asked:
                         return
+                    # stdin can't tell its position, so records are counted instead.
                     at = stream.tell() if size else number
                     progress.move(
                         at,

@@ -169,6 +169,7 @@ def serve(
     try:
         _open_workbench(database, port, reach, browser=browser, sources=known)
     finally:
+        # end() waits for the work in progress, so that no backup or purge is cut off.
         for automatic in filter(None, (retention, backups, calls)):
             automatic.end()
 
@@ -290,6 +291,7 @@ def ingest(
       masis ingest --db review.db
     """
     if new_token is not None:
+        # Only these characters are allowed in a bare key of TOML.
         if not new_token.replace("-", "").replace("_", "").isalnum() or not new_token.isascii():
             raise click.UsageError("--new-token: name the source with letters, digits, - and _.")
         token, digest = token_and_digest()

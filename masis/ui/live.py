@@ -101,6 +101,7 @@ def draw_task(
         return False
 
     def stop() -> None:
+        # A disabled button is no protection, because a browser can still send its click.
         served_workbench().access.require(actor(), requires)
         task.stop()
 

@@ -103,6 +103,7 @@ def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Itera
 
 
 def _diff_words(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
+    # autojunk would ignore words that make up over 1% of a text of 200 words or more.
     for operation, start, end, other, other_end in SequenceMatcher(
         None, left, right, autojunk=False
     ).get_opcodes():

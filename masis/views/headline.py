@@ -839,6 +839,7 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
     is_own = [at < word.end() and word.start() < at + len(mine) for word in ours]
+    # autojunk would ignore words that make up over 1% of a long text, such as "the" or a unit.
     compared = SequenceMatcher(
         None, _comparable_words(ours), _comparable_words(theirs), autojunk=False
     )

@@ -77,7 +77,10 @@ def show_exam(workbench: Workbench) -> None:
 def _choose_examinee(workbench: Workbench) -> str | None:
     """Let the user choose the examinee: "" means the models in use, None a name not typed yet."""
     offered = dict.fromkeys(
-        model for model in offered_models(workbench.settings, "verifier") if "," not in model
+        # A comma joins two verifiers, and the exam tests one.
+        model
+        for model in offered_models(workbench.settings, "verifier")
+        if "," not in model
     )
     chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
     if chosen == OTHER:

@@ -101,6 +101,7 @@ def check_database(database: Path) -> HealthReport:
     if not database.exists():
         return report_without_database(database, settings)
     try:
+        # opened even if a log has lost its triggers, because the check should report that
         with closing(Workbench.open(database, settings, unguarded="open")) as workbench:
             return workbench.health()
     except StoreError as error:

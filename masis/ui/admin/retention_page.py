@@ -114,6 +114,8 @@ def _is_same_rule(left: RetentionRule, right: RetentionRule) -> bool:
 def _draw_rule_controls(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; its values are stored in the address."""
     default = days or 30
+    # Streamlit raises an error for a value above the widget's maximum, and an address can hold any
+    # number.
     show_value("retention-days", min(address.number("days", default), 36_500))
 
     def box(name: str, plain: bool, title: str, about: str) -> bool:

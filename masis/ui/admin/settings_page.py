@@ -45,6 +45,7 @@ def show_settings(workbench: Workbench) -> None:
 
 def _draw_all_settings(workbench: Workbench) -> None:
     st.header("All settings")
+    # Read again, to find out whether a file or variable has changed since the server started.
     loaded = load()
     st.markdown(
         "These apply to every audit without settings of its own. To change one, write it to"
@@ -228,6 +229,7 @@ def verifier_string(model: str, *, offline_first: bool) -> str:
 
 def config_line(verifier: str) -> str:
     """Return the line of the configuration file that makes a choice permanent."""
+    # A backslash, as in a path on Windows, starts an escape in a TOML basic string.
     return f'verifier = "{verifier}"'.replace("\\", "\\\\")
 
 

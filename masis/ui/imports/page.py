@@ -326,6 +326,7 @@ class FileImport(BackgroundTask):
             self.step = step
             self.problem_count += len(step.problems)
             self.problems += step.problems[: MOST_PROBLEMS - len(self.problems)]
+            # If the file is read completely, the stop came too late to change anything.
             if self.stopping and self.share < 1:
                 self.stopped = True
                 return
@@ -362,6 +363,8 @@ def show_imports(workbench: Workbench) -> None:
         if chosen is not None and not needs_sheet:
             try:
                 reading = _reading_of(workbench, form, chosen)
+            # Python deletes the name of an except clause at its end, so the error gets another
+            # name.
             except InputError as found:
                 error = found
         with st.container():
@@ -709,6 +712,7 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
         _draw_refusal(file_import.failed)
     _problem_table(file_import.problems, file_import.problem_count, "import-problems")
     chosen = _chosen_file(ImportForm.current())
+    # The form may hold another file by now, for example in a second tab.
     still_chosen = chosen is not None and chosen.token == file_import.source.token
     if file_import.complete and still_chosen:
         _empty_form()

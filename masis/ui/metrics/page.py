@@ -325,6 +325,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
         horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"
     ):
         st.title("Metrics", width="content")
+        # On every run, because the dates in the drawer change the span too.
         st.session_state["metrics-span"] = _period_in_address()
         st.segmented_control(
             "Time",
@@ -359,6 +360,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                 **_widget_binding("as"),
             ),
         )
+        # without "by" and "as", which exclude no audit
         used = sum(bool(address.value(name)) for name in FILTERS[2:])
         # The label holds the number of filters, and a new label makes a new popover, which would
         # close at each choice.

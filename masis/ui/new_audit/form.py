@@ -116,11 +116,13 @@ def case_of(question: str, pasted: PastedEvidence, answer: str) -> Case:
         case = Case.from_stored({"id": "new", **content})
     except ValidationError as error:
         raise explain(error) from error
+    # The first case has a placeholder as its id, because the real one is made from its digest.
     return check_case(Case.from_stored({"id": case_id(case), **content}))
 
 
 def case_id(case: Case) -> str:
     """Return an id made of the first words of the question and a digest of the content."""
+    # NFKD separates an accent from its letter, and encoding to ASCII drops it: é becomes e.
     plain = unicodedata.normalize("NFKD", case.query[:200]).encode("ascii", "ignore").decode()
     words = re.findall(r"[a-z0-9]+", plain.lower())
     slug = "-".join(words[:6])[:48].strip("-") or "case"
@@ -350,5 +352,6 @@ def _content_words(text: str) -> set[str]:
 def _error_data(error: InputError) -> dict[str, str]:
     line = f"line {error.line}" if error.line else ""
     place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
+    # capitalize() would also change the rest to lower case.
     place = place[:1].upper() + place[1:] if not error.file else place
     return {"place": place, "problem": error.problem.rstrip("."), "hint": error.hint}

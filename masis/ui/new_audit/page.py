@@ -126,6 +126,7 @@ def show_new_audit(workbench: Workbench) -> None:
     if run_id := address.value("job"):
         show_run(workbench, run_id, address.value("case"))
         return
+    # A worker takes about a second to start, and the person needs longer to fill in the form.
     served_jobs().warm_up()
     form = AuditForm.current()
     stored = address.value("case")
@@ -336,6 +337,7 @@ def _start_audit_of(case_id: str) -> None:
         else:
             case = case_of(form.question, form.pasted_evidence, form.answer)
             workbench.cases.add(actor(), [case])
+        # After the case is stored, so that a model that can't be used loses no text.
         check_models(settings)
         run_id = served_jobs().audit(actor(), case.id, settings)
     except InputError as error:
@@ -405,6 +407,7 @@ def _draw_chosen_case(workbench: Workbench, form: AuditForm, case_id: str) -> No
             else "Pick a case from the list."
         )
         return
+    # Only the same content with the same settings counts as audited.
     is_audited = not workbench.audits.is_needed(case, form.effective)
     _draw_start_button("Audit it again" if is_audited else "Start the audit", case_id)
     _draw_requirements(form.effective, case)
@@ -473,6 +476,7 @@ def _draw_models(workbench: Workbench, form: AuditForm, settings: Settings) -> N
                 workbench.check_models(settings),
             )
     tested_models, results = st.session_state.get("these-models-tested", (None, ()))
+    # Another model may have been chosen since the test.
     if tested_models == settings.models():
         for result in results:
             st.text(f"{'✓' if result.ok else '✗'} {result.message}")

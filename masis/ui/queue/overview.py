@@ -314,6 +314,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
         st.button(
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
+            # The limit is read when the button is clicked, because this run may have drawn the
+            # field before it was filled in.
             on_click=lambda: served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT)),
             key="audit-all",
             **button_state("audit"),
@@ -426,6 +428,7 @@ def _draw_recent(workbench: Workbench) -> None:
         return
     newest: dict[str, LogEntry] = {}
     for entry in page.rows:
+        # Entries are newest first, so the first one of each case is used.
         newest.setdefault(entry.decision.case_id if entry.decision else entry.id, entry)
     rows = [
         entry_row(entry, entry_context(workbench, entry))

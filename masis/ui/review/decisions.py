@@ -203,6 +203,8 @@ def _draw_log_filters(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
+        # Streamlit raises an error if a chosen value isn't one of the options, and an address can
+        # hold any name.
         options = [*reviewers, *(name for name in chosen if name not in reviewers)]
         st.multiselect(
             "Who",
@@ -248,6 +250,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 
 def _draw_chain_state(workbench: Workbench, length: int, head: str) -> None:
     """Draw whether the hash chain of the log is intact, with its length and its head."""
+    # The request holds for this head only, so a new entry needs a new one.
     is_requested = st.session_state.get("log-checked") == head
     hidden = workbench.team.hides_counts_from(actor())
     if length > CHECKED_AT_ONCE and not is_requested:

@@ -134,6 +134,7 @@ class CorpusUpload(BackgroundTask):
         for at, (name, stream) in enumerate(self._files):
             self._at = at
             try:
+                # takewhile ends the import between two records, and those before are stored.
                 abstracts = itertools.takewhile(
                     lambda _: not self.stopping, read_abstracts(stream, name=name)
                 )
@@ -147,6 +148,7 @@ class CorpusUpload(BackgroundTask):
                 )
             except MasisError as error:
                 self.refused.append(error)
+            # A damaged file can make a parser fail in any way. The other files are still imported.
             except Exception as error:
                 log.exception("A file of abstracts couldn't be imported")
                 why = f"{name} couldn't be imported ({type(error).__name__})"
@@ -166,7 +168,9 @@ class ScreeningForm(SettingsForm):
     def applied_to(self, base: Settings) -> Settings:
         """Return the settings with the form's changes; invalid stored changes are ignored."""
         for name, value in self.settings.items():
+            # An empty list of graders isn't valid, so the base's graders apply.
             if name in OFFERED and (name != GRADERS or str(value).strip(" ,")):
+                # A stored change may come from another version.
                 with suppress(ValidationError):
                     base = Settings.model_validate({**dict(base), name: value})
         return base
@@ -468,6 +472,8 @@ def _draw_screening_settings(form: ScreeningForm) -> None:
         for column, (name, text, least, most) in zip(
             st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True
         ):
+            # The settings can hold a number outside of the form's range, which the widget would
+            # reject.
             value = min(max(getattr(settings, name), least), most)
             with column:
                 form.draw_setting(name, st.number_input, text, least, most, value, step=1)

@@ -257,10 +257,12 @@ def _draw_memory(workbench: Workbench) -> None:
         f"{a}" if a == b else f"{a} to {b}"
         for a, b in zip(by_design["first"], by_design["last"], strict=True)
     ]
+    # stable, so that designs with the same count stay in alphabetical order
     by_design = by_design.sort_values("Accepted", ascending=False, kind="stable")[
         ["Accepted", "Mean quality", "In rounds"]
     ]
     st.table(by_design, border="horizontal", alt="Accepted abstracts by design")
+    # computed as if the memory were on, to show what it would change
     moved = adapt_thresholds(settings.model_copy(update={"screening_memory": True}), memory.entries)
     default, then = (
         ", ".join(f"{value:.2f}" for value in thresholds.required_average)
@@ -320,6 +322,8 @@ def _draw_drift(series: Sequence[DriftSeries]) -> None:
     )
     usual = [] if drift.usual is None else [{"value": drift.usual}]
     newest = (
+        # min_periods=1, so that the line starts at the first judgement instead of after a full
+        # window
         pd.Series([point.value for point in drift.points]).rolling(RATE_OVER, min_periods=1).mean()
     )
     rows = [

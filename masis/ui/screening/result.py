@@ -212,9 +212,12 @@ def agreement_words(grades: tuple[Grade, ...]) -> str:
         for grade in grades
     ]
     patterns = Patterns.of(
-        np.array([row + [-1] * (graders - len(row)) for row in rated]), len(RECOMMENDATIONS)
+        # The rows of an array are equally long; -1 marks a missing grade.
+        np.array([row + [-1] * (graders - len(row)) for row in rated]),
+        len(RECOMMENDATIONS),
     )
     value = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
+    # Alpha isn't defined if all grades are the same.
     alpha = "" if math.isnan(value) else f", Krippendorff's alpha {value:.2f}"
     agree = f"agree on {sum(shares) / len(shares):.0%} of {count_noun(len(shares), 'abstract')}"
     return f"{graders} graders {agree}{alpha}"
@@ -496,6 +499,7 @@ def _draw_flow(opened: OpenedScreening) -> None:
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
         st.header("Flow")
+        # An image can't read the page's theme, so it is drawn in the colors of the theme in use.
         st.image(
             prisma_svg(opened.screening, DARK if st.context.theme.type == "dark" else PAGE),
             width="stretch",

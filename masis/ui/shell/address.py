@@ -298,6 +298,8 @@ def choose_several(
     ``keeps`` are further arguments of ``bind_query_param``.
     """
     chosen = words(name)
+    # Streamlit raises an error if a chosen value isn't one of the options, and an address can hold
+    # any value.
     options = list(dict.fromkeys((*counts, *chosen)))
     st.multiselect(
         title,

@@ -754,6 +754,7 @@ def _draw_policy_versions(workbench: Workbench) -> None:
             (f"Version {policy.version}, {escape_markdown(by)}, {moment(at)} UTC", changed)
         )
         before = after
+    # the last versions, in reverse order
     for title, changed in lines[: -MOST_VERSIONS - 1 : -1]:
         st.caption(title)
         st.text("\n".join(changed))
