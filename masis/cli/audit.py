@@ -481,6 +481,7 @@ class _AuditJob:
             if show_traces:
                 say(outcome.trace)
         else:
+            # None means that the case was skipped, because it has a finished run.
             run = outcome or self.workbench.audits.newest_finished(job.case, self.settings)
             if outcome is None:
                 self.summary.count_skipped(run)

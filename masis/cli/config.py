@@ -147,6 +147,7 @@ def show(judges: Judges, changed: bool, emit: Emit, db: Path | None) -> None:
         f"Database            {database}",
     ]
     name = max((len(row.name) for row in every), default=0)
+    # A longer value, such as a path, moves the origins only in its own line.
     value = min(40, max((len(row.spelled) for row in every), default=0))
     for group, settings in rows_by_group.items():
         lines += ["", group.title] if settings else []
@@ -267,6 +268,7 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # click has a class for each of these shells
     click.echo(
+        # click reads _MASIS_COMPLETE when the shell asks for completions.
         completion_class(
             click.get_current_context().find_root().command, {}, "masis", "_MASIS_COMPLETE"
         ).source()

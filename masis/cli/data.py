@@ -223,6 +223,7 @@ def _preview(file: Path, reading: FileOptions, emit: Emit) -> int:
     Returns the number of rows that can't be imported.
     """
     name, errors = _data_file_name(file), ErrorReport()
+    # A Counter keeps the order of first use, which is the order of the summary.
     counts, shown, bad = Counter[str](), list[str](), 0
     try:
         with shared.spool_stdin(file) as path:
@@ -509,6 +510,7 @@ def export(
             " decide them."
         )
     if form in WHOLE:
+        # stays 0 if there is nothing to write
         lines = 0
         with whole_file(out) as stream:
             for lines, text in enumerate(_whole_lines(form, workbench), 1):  # noqa: B007 (counts)

@@ -148,6 +148,7 @@ def verify_log(
             "--sign needs a key: name it with --key FILE, or create one with --new-key FILE."
         )
     writes = rearm or sign or new_key is not None
+    # The temporary copy is deleted when the command ends.
     path = click.get_current_context().with_resource(
         _openable_database(database_path(db), writes=writes)
     )
@@ -214,6 +215,7 @@ def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
     SQLite needs write access to the folder even to read a database in WAL mode
     (sqlite.org/wal.html, "Read-Only Databases").
     """
+    # SQLite takes an empty file for an empty database.
     if path.exists() and not path.stat().st_size:
         raise JobFailed(f"{path} is empty and has no decision log. Compare with a backup.")
     if (

@@ -273,6 +273,7 @@ def trust(
     )
     people, score = service.people(person), service.score()
     blind = (
+        # The short answers are always about blind decisions.
         service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
     )
     answers = short_answers(blind, missed, watch)

@@ -464,7 +464,9 @@ def optimize(
         raise click.UsageError(
             "Name the program and the model: --name careful --model openai:gpt-4o-mini."
         )
+    # raises an error for an invalid name, before a model is called
     programs.checked_name(name)
+    # raises MissingExtra without DSPy, which needs an environment of its own
     compiling = part("compiling")
     learnt_from = source if source in ("demo", "decisions") else Path(source).name
     plan = programs.Plan(

@@ -249,6 +249,7 @@ def reading_options(command: Body) -> Body:
         " FIELD=KEY overrides it.",
     )
     @sheet_option
+    # wraps also copies __click_params__, the list to which click's decorators add.
     @functools.wraps(command)
     def call(profile_name: str | None, maps: Names, sheet: str | None, **arguments: Any) -> None:
         command(reading=chosen_reading(profile_name, maps, sheet), **arguments)
@@ -264,6 +265,7 @@ def spool_stdin(file: Path) -> Iterator[Path]:
         return
     with tempfile.NamedTemporaryFile(suffix="-stdin") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
+        # The file is opened again by its name, and unflushed data would be missing.
         copy.flush()
         yield Path(copy.name)
 
@@ -281,6 +283,7 @@ def _models_by_role(models: Iterable[str]) -> dict[str, str]:
     for_all: dict[str, str] = {}
     for_one: dict[str, str] = {}
     for written in models:
+        # Without "=", partition would return the model as the role.
         role, equals, model = written.partition("=") if "=" in written else ("", "", written)
         if not model.strip():
             raise click.UsageError(
@@ -328,6 +331,7 @@ class Judges(NamedTuple):
                     f"--set {key.strip()} is given twice with different values. Keep one."
                 )
         loaded = load(flags, models=_models_by_role(self.models))
+        # There is no context outside of a command.
         context = click.get_current_context(silent=True)
         meta = context.meta if context else {}
         shown: set[str] = meta.setdefault("masis.settings.warnings", set())
@@ -387,6 +391,7 @@ def _configure_log(
         logger.removeHandler(lines)
         logger.setLevel(before)
 
+    # Tests run several commands in one process.
     context.call_on_close(restore)
 
 
@@ -427,6 +432,7 @@ def _range(value: str | _Range) -> _Range:
     """Parse a range of scores as in the queue's address: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
     if isinstance(value, tuple):
         return value
+    # No score is negative, so the first hyphen separates the bounds.
     low, dash, high = value.partition("-")
     try:
         bounds = tuple(float(bound) if bound.strip() else None for bound in (low, high))

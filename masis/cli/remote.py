@@ -113,6 +113,7 @@ def audit_on_server(
     with open_server(url, insecure=insecure) as desk, ProgressBar("Auditing", len(read)) as bar:
         for number, case in enumerate(read, 1):
             try:
+                # One by one, so that each failed case is reported alone.
                 (run,) = desk.audit([case], again=again, progress=False)
                 worst.add(case, run, desk.show(case.id).summary)
                 runs.append(run)

@@ -44,6 +44,7 @@ class CaseQuery(CaseFilter):
 
     def case_filter(self) -> CaseFilter:
         """Return the filter. Who looks at it is added by the server, never by the request."""
+        # The server sets these fields, because they decide what the person may see.
         values = self.model_dump(exclude={"waiting", "viewer", "open_to", "undecided_by"})
         return CaseFilter(**values)
 
@@ -62,6 +63,7 @@ class CaseDetail(Record):
 
     @field_serializer("case")
     def _with_unknown_keys(self, case: Case) -> dict[str, Any]:
+        # model_dump would leave out the keys that a case keeps from its file.
         return case.to_json_dict()
 
     @classmethod
@@ -209,6 +211,7 @@ class ExportQuery(CaseFilter):
     def case_filter(self) -> CaseFilter:
         """Return the filter, with the decided cases as its default."""
         values = self.model_dump(
+            # The server sets these fields, because they decide what the person may see.
             exclude={"encoding", "split", "archive", "viewer", "open_to", "undecided_by"},
             exclude_unset=True,
         )

@@ -328,6 +328,7 @@ class Desk:
             token=token,
         )
         for problem in problems(built.decision, built.answer):
+            # The service checks the same rules, but its hints name the fields of the page.
             raise problem.as_error(_argument_hint(problem, verdict, built.run))
         entry = self.workbench.reviews.submit(
             self.actor,
@@ -335,6 +336,7 @@ class Desk:
             seen_version=built.seen_version,
             shown=answer_digest(built.answer.text or ""),
         )
+        # The decision has changed the case, so the version that was shown is outdated.
         self._seen.pop(case_id, None)
         return entry
 
@@ -559,6 +561,8 @@ class Desk:
         results: list[DecisionRowResult] = []
         try:
             with self.workbench.store.transaction():
+                # Collected first: yielding here would leave the transaction, and its lock, open for
+                # the caller.
                 results += self._decide_each(rows)
                 raise _DryRunRollback
         except _DryRunRollback:
@@ -571,6 +575,7 @@ class Desk:
             case, verdict = (str(values.get(key) or "") for key in ("case", "verdict"))
             try:
                 with self.workbench.store.transaction():
+                    # Within a dry run this is a savepoint, so an invalid row is rolled back alone.
                     entry = self._decide_row(row)
                 yield DecisionRowResult(
                     line, entry.decision.case_id if entry.decision else case, verdict, entry, None

@@ -195,6 +195,7 @@ class RemoteDesk(Desk):
         entry = self._decide(
             "decisions", case_id, verdict, machine_shown, version, token, labels, values
         )
+        # The decision has changed the case, so the version that was shown is outdated.
         self._seen.pop(case_id, None)
         self._shown.pop(case_id, None)
         return entry

@@ -92,6 +92,7 @@ def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Itera
     if sum(count * others[word] for word, count in counts.items()) <= _PAIRS:
         yield from _diff_words(left, right)
         return
+    # Without anchors or depth left, the stretch is shown as one change instead of taking minutes.
     anchors = _find_anchors(left, right, counts, others) if depth else []
     if not anchors:
         yield _Block(out="".join(left), new="".join(right))

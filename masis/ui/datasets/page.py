@@ -301,6 +301,7 @@ def _draw_freeze_form(workbench: Workbench) -> None:
         st.error("Nothing was frozen.", icon=":material/error:")
         st.text(str(error))
         return
+    # The message is shown by the next run, which also lists the new version.
     st.session_state[_FROZEN] = name.strip()
     address.set_param("version", name.strip())
     st.rerun()

@@ -236,6 +236,7 @@ def group_table(report: MetricsReport, by: str) -> tuple[list[TableColumn], list
     replayed = [has_replayed([model.name]) for model in report.models]
     groups = zip(report.models, replayed, strict=True)
     if by == "at":
+        # repeat has no end, so this zip can't be strict.
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(replayed)))
     columns = [column("Model" if by == "of" else report.period.capitalize())]
     columns += [column("Audits", "figure")]

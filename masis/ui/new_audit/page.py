@@ -541,6 +541,7 @@ def _store_model(role: str) -> None:
     chosen = st.session_state[form.widget_key(f"model-{role}")]
     if chosen == (OTHER_MODEL if _is_other(form, role) else _model_of(form, role)):
         return  # a page that reconnects posts its defaults as if they had just been chosen
+    # The marker of a typed name is dropped too, because the model is chosen from the list again.
     others = {
         name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")
     }

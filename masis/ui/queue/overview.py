@@ -346,6 +346,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
             total = total.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
     except MasisError as error:
         return f"A model in the settings can't be used. {error}"
+    # The sample is assumed to be like the rest of the cases.
     scale = unaudited / max(1, len(rows))
     cost = (
         "cost unknown"

@@ -177,6 +177,7 @@ def to_query(chosen: object) -> str:
     match chosen:
         case bool():
             return "yes" if chosen else "no"
+        # The whole range excludes nothing, so the parameter is left out.
         case (float() as low, float() as high):
             return "" if (low, high) == (0.0, 1.0) else f"{low:g}-{high:g}"
         case list() | tuple():
@@ -198,6 +199,7 @@ def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
     """Return the known values of a parameter that holds several, separated by commas."""
+    # In the order of the known values, whatever the order in the address is.
     chosen = set(words(name))
     return [option for option in known if option in chosen]
 

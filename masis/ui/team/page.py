@@ -617,9 +617,11 @@ def _draw_policy(workbench: Workbench) -> None:
     }
     keys = {name: f"policy-{policy_now.version}-{name}" for name in CHOICES}
     for name, value in in_force.items():
+        # setdefault, because assigning on every run would undo a choice that isn't set yet
         st.session_state.setdefault(keys[name], value)
     chosen = {name: st.session_state[key] for name, key in keys.items()}
     changed = {name: value for name, value in chosen.items() if value != in_force[name]}
+    # Without that rule the number has no effect, so a change of it isn't one of the policy.
     if chosen["rule"] != "agree":
         changed.pop("agree", None)
     # A choice is remembered while other pages are open, so it's marked as not set yet: nobody
@@ -674,6 +676,7 @@ def _draw_policy(workbench: Workbench) -> None:
         )
         _draw_policy_number("lease_minutes", titles, keys, 24 * 60, help=lease_help)
         if "share" in changed:
+            # The slider shows percent, and the policy stores a share.
             changed["share"] /= 100
         policy = policy_now.model_dump(exclude={"version"}) | changed
         with st.container(horizontal=True, gap="small"):
@@ -688,6 +691,7 @@ def _draw_policy(workbench: Workbench) -> None:
             st.button(
                 "Discard",
                 key="discard-policy",
+                # in a callback, because a run can't change the value of a widget that it has drawn
                 on_click=st.session_state.update,
                 args=(reset,),
                 disabled=not changed,
@@ -858,6 +862,7 @@ def _draw_policy_text(label: str, record: TeamRecord, text: str, *, rows: int, h
     form, too late to enable the button.
     """
     key, version = f"team-{type(record).__name__}-{label}", str(record.version)
+    # Texts by version, so that text typed for an earlier version isn't shown for a new one.
     typed = st.session_state.setdefault(key, {})
     typing_area(
         label,

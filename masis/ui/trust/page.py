@@ -157,6 +157,8 @@ def trust_filter() -> TrustFilter:
 # --- Reports, cached by the position of the log, so that each is computed once per change.
 
 
+# The fields aren't read by the cached functions. They are arguments so that a change of the log, of
+# the person or of what they may see makes a new entry.
 class _CacheKey(NamedTuple):
     path: str
     position: str
@@ -184,6 +186,7 @@ def _machine_report(
         for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer")
         if name in report.rows
     ]
+    # cache_data stores a pickled copy, so columns that the page doesn't use are left out.
     return report._replace(rows=report.rows[columns])
 
 
@@ -491,6 +494,8 @@ def _draw_chosen_cases(rows: pd.DataFrame) -> None:
         return
     flag = chosen.removeprefix("flag:")
     if chosen.startswith("flag:"):
+        # The columns hold JSON lists as text. The quotation marks keep a name from matching a
+        # longer one.
         lists = [
             rows[name].str.contains(f'"{flag}"', regex=False)
             for name in ("flags", "reasons")
@@ -882,6 +887,7 @@ def _draw_sample_form(workbench: Workbench) -> None:
         offer = workbench.trust.offer(
             auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6)
         )
+        # No number of draws can show anything once the allowed error is used up.
         if not offer.least:
             st.text(
                 f"Earlier samples of this auditor used up the allowed error ({offer.spent:.1%})."
