@@ -211,6 +211,7 @@ def audit(
     _refuse_engine_options(engine)
     written = {"depth": depth, "record": record}
     judges = Judges(
+        # --replay is a model for all roles, so --model ROLE=MODEL still replaces it for one.
         judges.models if replay is None else (f"{REPLAY}{replay}", *judges.models),
         (
             *judges.assignments,
@@ -266,6 +267,7 @@ def audit(
     )
     with send_telemetry(settings):
         finished = job.run(
+            # --debug is an option of masis itself, before the command.
             show_traces=bool(click.get_current_context().find_root().params.get("debug"))
         )
     job.report()
@@ -310,6 +312,7 @@ def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> 
     check_named(loaded)
     # An unknown model is reported once as wrong usage, instead of as a failure of every case.
     check_models(loaded.settings)
+    # Runs are stored with pinned versions, so finding the finished ones needs them too.
     settings = pin_versions(loaded.settings)
     if settings.record:
         note = "Redaction, purge and retention don't change this file."
@@ -366,6 +369,7 @@ class _AuditJob:
             write = None
             if self.out is not None:
                 to_stdout = self.out == shared.STDIO
+                # bytes, because the encoding of stdout depends on the locale
                 write = sys.stdout.buffer if to_stdout else stack.enter_context(self.out.open("wb"))
             stop = stack.enter_context(
                 Interruption("Stopping after the audits in progress (Ctrl-C again to drop them).")
@@ -405,6 +409,7 @@ class _AuditJob:
                 if row.case is None:
                     continue
                 read += 1
+                # one by one, because a case must be stored before its audit starts
                 report = self.workbench.cases.add(shared.operator(), [row.case])
                 self.errors.add_all(
                     f"{self.cases}, line {row.number}: {error}" for error in report.conflicts

@@ -46,6 +46,7 @@ _SHOWN_LENGTH = 100
 
 def _parse_share(value: str | float) -> float:
     """Parse a share written as ``2%`` or ``0.02``, above 0 and at most 1. Raises BadParameter."""
+    # click also passes values that it has converted before through the type.
     if isinstance(value, float):
         return value
     try:
@@ -373,6 +374,7 @@ def _import_cases(
 
 def _parse_shares(value: str | SplitShares) -> SplitShares:
     """Parse shares of train, validation and test such as ``80/10/10``. Raises BadParameter."""
+    # click also passes values that it has converted before through the type.
     if isinstance(value, SplitShares):
         return value
     parts = value.split("/")

@@ -177,6 +177,7 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
         )
     if iteration.issues:
         yield from ("", "Issues")
+    # sorted is stable, so each group stays in the order of the audit.
     for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
         yield f"  {issue.severity:<9} {shorten(' '.join(issue.description.split()), 240)}"
         if issue.major:

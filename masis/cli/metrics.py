@@ -133,6 +133,7 @@ def metrics(
     parts = [
         f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})"
         for name, number in read.outcomes.items()
+        if rows
     ]
     head = f"{count_noun(rows, 'case')}: {', '.join(parts)}" if rows else "No cases match."
     record = {

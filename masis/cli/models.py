@@ -80,8 +80,8 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
     if show:
         standing = exam_standing(settings)
         if standing.result is None:
-            judges = joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
-            raise JobFailed(f"{judges} {exam_line(standing)}.")
+            examinee = joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
+            raise JobFailed(f"{examinee} {exam_line(standing)}.")
         _show_exam_result(standing.result, emit)
         return
     expected = estimate_exam(settings)
@@ -158,6 +158,7 @@ def list_models(emit: Emit) -> None:
     for downloaded in model_files.downloaded_models():
         try:
             labels = scoring.check(downloaded.name.removeprefix(f"{PREFIX}:"))
+        # One model that can't be used must not hide the others.
         except (SettingsError, MissingExtra) as error:
             say(f"{downloaded.name}: {error}")
             continue

@@ -156,6 +156,7 @@ def out_option(
 
 def day(value: str | date) -> date:
     """Parse a day written as ``2026-11-21``, or as ``30d`` for 30 days ago. Raises BadParameter."""
+    # click also passes defaults, and values that it has converted before, through the type.
     if isinstance(value, date):
         return value
     ago = value.removesuffix("d")
@@ -218,6 +219,7 @@ def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> 
             names[field] = f"{names[field]}{COLUMN_JOINER}{key}"
         elif names.setdefault(field, key or None) != (key or None):
             raise click.UsageError(f"--map {field} is given twice. Keep one.")
+    # --as and --map FILE both name a profile.
     if len(files) > 1:
         raise click.UsageError("Use --as or --map FILE, not both, and only once.")
     try:
@@ -430,6 +432,7 @@ _Range = tuple[float | None, ...]
 
 def _range(value: str | _Range) -> _Range:
     """Parse a range of scores as in the queue's address: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+    # click also passes values that it has converted before through the type.
     if isinstance(value, tuple):
         return value
     # No score is negative, so the first hyphen separates the bounds.

@@ -319,6 +319,7 @@ def ingest(
     known_sources = read_sources(sources_file(sources))
     workbench = shared.open_workbench(database_path(db))
     auditing = audit_settings(workbench.settings)
+    # The module is named, because the worker process imports it.
     jobs = Jobs(workbench, lambda database: WorkerProcess(database, "masis.ui.shell.worker"))
     if auditing is not None:
         # audit the cases that arrived before the start; an unknown price is reported here

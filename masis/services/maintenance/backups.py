@@ -61,6 +61,7 @@ class BackupService(Service):
             return BackupMade(backup.back_up(self._store.database, target), ())
         stamp = (now or datetime.now(UTC)).strftime(_STAMP)
         check = backup.back_up(self._store.database, target / f"{self._store.path.stem}-{stamp}.db")
+        # newest first, so the slice holds the oldest
         old = self.existing(target)[keep:] if keep else []
         for path in old:
             backup.remove(path)

@@ -110,6 +110,7 @@ def check_roles(settings: Settings) -> Iterator[HealthItem]:
     for role, string in settings.models().items():
 
         def start(role: str = role, string: str = string) -> str:
+            # All other roles are offline, so an error belongs to this role.
             filled = build_roles(settings.model_copy(update=_ALL_OFFLINE | {role: string}))
             prompt = filled.prompts.get(role)
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
@@ -218,6 +219,7 @@ def _is_installed(library: str) -> bool:
 
 def _import_error(module: str) -> str:
     """Return Python's error message if a module doesn't import, or ""."""
+    # The search path of this process may differ from that of a new one, for example in a checkout.
     code = f"import sys; sys.path[:] = {sys.path!r}; import {module}"
     try:
         result = subprocess.run(  # noqa: S603 (our own interpreter and our own names)

@@ -325,6 +325,7 @@ class FileImport(BackgroundTask):
         for step in self._steps:
             self.step = step
             self.problem_count += len(step.problems)
+            # All of them could fill the memory of the server, so the others are only counted.
             self.problems += step.problems[: MOST_PROBLEMS - len(self.problems)]
             # If the file is read completely, the stop came too late to change anything.
             if self.stopping and self.share < 1:

@@ -113,6 +113,7 @@ def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> s
         return ""
     including = f" ({escalated:,} escalated)" if escalated else ""
     median = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
+    # at least a minute, because "about 0 min left" would look finished
     minutes = max(1, round((seconds or 0) * waiting / 60))
     rest = f" About {duration(60_000 * minutes)} left at this pace ({waiting:,} cases)."
     return (

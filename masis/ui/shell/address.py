@@ -206,6 +206,7 @@ def several(name: str, known: Iterable[Known]) -> list[Known]:
 
 def words(name: str) -> list[str]:
     """Return all values of a parameter that holds several; ``%2C`` is a comma inside a value."""
+    # Split before decoding, because a value may contain an encoded comma.
     parts = (unquote(word).strip()[:LONGEST_WORD] for word in value(name).split(",")[:MOST_WORDS])
     return list(dict.fromkeys(word for word in parts if word))
 
@@ -361,4 +362,5 @@ def list_parameters() -> dict[str, str]:
 def link(page: str, /, **parameters: str) -> str:
     """Return the address of a page within the workbench, without empty parameters."""
     filled = {name: text for name, text in parameters.items() if text}
+    # The overview has an empty name, and "." is its address from every page.
     return f"{page}?{urlencode(filled)}" if filled else page or "."

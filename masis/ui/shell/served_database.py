@@ -51,6 +51,7 @@ def command(words: str) -> str:
 def command_markdown(words: str) -> str:
     """Return the same command as Markdown code, whatever characters the database path contains."""
     text = command(words)
+    # A code span ends at a run of as many backticks as it starts with (CommonMark, section 6.1).
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"
 
