@@ -49,6 +49,7 @@ TRIES = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 POLL_EVERY_S = 0.5
 AUDITS_AT_ONCE = 8
+_EFFECT_UNKNOWN = "It isn't known whether the request had an effect. Check before you try again."
 
 A = TypeVar("A")
 
@@ -369,13 +370,14 @@ class RemoteDesk(Desk):
                 # Without a connection, the server can't have received the request.
                 if repeatable or isinstance(error, httpx2.ConnectError):
                     continue
-                raise ServerUnreachable(
-                    f"{problem}. It isn't known whether the server has done it. Look before you try"
-                    " again."
-                ) from error
+                raise ServerUnreachable(f"{problem}. {_EFFECT_UNKNOWN}") from error
             if response.status_code in (429, 502, 503, 504):
                 wait = max(wait, _parse_retry_after(response.headers.get("retry-after", "")))
                 problem = f"{self.url} is overloaded ({response.status_code})"
+                # A proxy sends these two if it passed the request on but got no valid answer in
+                # time (RFC 9110, sections 15.6.3 and 15.6.5).
+                if response.status_code in (502, 504) and not repeatable:
+                    raise ServerUnreachable(f"{problem}. {_EFFECT_UNKNOWN}")
                 continue
             if response.status_code >= 300:
                 raise _error_in(response, self.url)
