@@ -113,6 +113,7 @@ def _is_same_rule(left: RetentionRule, right: RetentionRule) -> bool:
 
 def _draw_rule_controls(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; its values are stored in the address."""
+    # Without a limit, the page still needs a period to show what it would remove.
     default = days or 30
     # Streamlit raises an error for a value above the widget's maximum, and an address can hold any
     # number.
@@ -160,6 +161,7 @@ def _show_plan(plan: PurgePlan) -> None:
         if why in plan.kept
     ]
     with st.container(horizontal=True, gap="large"):
+        # The delta is used for its small text; nothing has changed.
         for label, value, delta in metrics:
             st.metric(label, value, delta, delta_color="off", delta_arrow="off", width="content")
     if not plan.goes:

@@ -201,6 +201,7 @@ def show_metrics(workbench: Workbench) -> None:
     _draw_metric_controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
+    # The filter is passed as JSON, which Streamlit can hash for the key of its cache.
     report = _metrics_report(
         str(served_database()),
         newest,

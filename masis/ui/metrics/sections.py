@@ -188,6 +188,7 @@ def _draw_metric(
 def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
     """Yield bordered boxes, three in a row and equally high."""
     for first in range(0, count, 3):
+        # always three columns, so that the boxes of the last row aren't wider than the others
         for place in st.columns(3, gap="medium")[: count - first]:
             yield place.container(border=True, height="stretch")
 

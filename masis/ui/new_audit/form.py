@@ -41,6 +41,7 @@ CHUNKS_SHOWN = 40
 EXCERPT = 240
 IDS_NAMED = 6
 ERRORS_SHOWN = 8
+# The preview is drawn while somebody types, so it doesn't check the citations of a longer answer.
 LONGEST_CHECKED = 50_000
 CHUNKS_COMPARED = 200
 """The most chunks that are compared with the sentences citing them while somebody types."""

@@ -276,6 +276,7 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
 def _first_case_ids() -> tuple[str, ...]:
     """Return the ids of the telling demo cases, those with a fabricated citation first."""
     ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
+    # False sorts before True.
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
 

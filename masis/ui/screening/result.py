@@ -242,6 +242,7 @@ def _draw_concept_change(screening: Screening) -> None:
         st.text_input(
             CONCEPT_NAMES[part],
             used[part],
+            # with the screening, so that another one doesn't show what was typed for this one
             key=f"again-{screening.id}-{part}",
             max_chars=LONGEST_CONCEPTS,
         )
@@ -602,6 +603,7 @@ def select_grades(
     def rank(grade: Grade) -> tuple[bool, float, str]:
         size = float(grade.study_size.value) if grade.study_size else None
         value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
+        # The id makes the order of equal values the same on every run.
         return (value is None, -(value or 0.0), grade.abstract_id)
 
     return grades if order == "found" else sorted(grades, key=rank)

@@ -170,5 +170,6 @@ def _sync_stored_name(workbench: Workbench) -> None:
             on_kept_change=noop,
             on_wake_change=noop,
         ).kept
+    # A restarted server has lost the name of the session, but the browser still has it.
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()
